@@ -148,16 +148,16 @@ def _help(command: Any) -> str:
 
 
 def root(
-    folder: str | None = typer.Option(None, "-C", metavar="DIR", help="Do everything as if started in this folder."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="Say nothing but the answer and what went wrong."),
+    folder: str | None = typer.Option(None, "-C", metavar="DIR", help="Run as if started in this folder."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Print only the answer and errors."),
     no_color: bool = typer.Option(False, "--no-color", help="Print no colours; NO_COLOR does the same."),
     no_pager: bool = typer.Option(False, "--no-pager", help="Show long answers without a pager."),
     version: bool = typer.Option(False, "--version", "-V", help="Print the version."),
 ) -> None:
     """See where agent workflows go in circles or hang, and get them going again.
 
-    Start with 'ctxmgr import' and 'ctxmgr sessions', or with the log of a run: 'ctxmgr detect run.jsonl'. Options for the
-    output and --store may stand before the command as well. What the exit codes mean: 'ctxmgr schema exits'.
+    Start with 'ctxmgr import' and 'ctxmgr sessions', or with the log of a run: 'ctxmgr detect run.jsonl'. Output
+    options and --store may also come before the command. 'ctxmgr schema exits' explains the exit codes.
     """
     if version:
         from ctxmgr import __version__

@@ -1,4 +1,4 @@
-"""What could come next on a command line, for the shells; read off the command table, without loading any command."""
+"""Complete command lines for the shells from the command table, without loading any command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all commands share on their output: the envelope of JSON answers, lines, errors, talk on stderr."""
+"""Output of all commands: the envelope of JSON answers, lines, errors, messages on stderr."""
 
 from __future__ import annotations
 

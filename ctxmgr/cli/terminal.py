@@ -1,4 +1,4 @@
-"""One printer for all output: what a terminal shows, what a pipe gets, and a pager for what is longer than the screen.
+"""The one printer for all output: to a terminal, to a pipe, and through a pager when it is longer than the screen.
 
 On a terminal, lines are wrapped at words and tables are fitted to the width. Anywhere else nothing is ever cut, no escape
 byte is written, and a table is plain columns, one row a line. Colour is asked for by meaning, never by name.

@@ -1,4 +1,4 @@
-"""What the batteries share: a session written as a story of calls, events and waits, and the comparison of records."""
+"""Shared parts of the batteries: a session written as a story of calls, events and waits, and the comparison of records."""
 
 from __future__ import annotations
 

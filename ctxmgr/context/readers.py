@@ -1,4 +1,4 @@
-"""Who reads a package, and the artifacts that all of its readers may see."""
+"""The readers of a package, and the artifacts that all of them may see."""
 
 from __future__ import annotations
 

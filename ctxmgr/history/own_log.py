@@ -43,7 +43,7 @@ class OwnCount:
         return self.count.bytes >= _MUCH
 
     def add(self, session: str, kind: str, name: str, status: str | None, entry: str) -> None:
-        """Count one record, see `told_of`."""
+        """Count one record, see `ctxmgr.store.write.row_batch.import_facts`."""
         count = self.count
         count.records += 1
         count.session = count.session or session

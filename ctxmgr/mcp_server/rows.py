@@ -1,4 +1,4 @@
-"""What a tool shows of a record: the same fields each time, long texts cut, and where the rest is."""
+"""The rows that tools answer with: the same fields each time, long texts cut, and where the rest is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each tool answers. Every call opens the store anew, so it sees what was recorded up to now."""
+"""The tools. Every call opens the store again, so it sees what was recorded up to now."""
 
 from __future__ import annotations
 

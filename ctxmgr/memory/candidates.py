@@ -74,7 +74,7 @@ class LexicalRanker:
 
 
 def weight(total: int, holding: int) -> float:
-    """Return how telling a word is that so many of all texts hold; always above 0."""
+    """Return the weight of a word that ``holding`` of ``total`` texts have; always above 0."""
     return math.log(1 + (max(total, holding) - holding + 0.5) / (holding + 0.5))
 
 
@@ -87,7 +87,7 @@ def score(counts: Sequence[float], weights: Sequence[float], length: float) -> f
 
 
 def searched(text: str, tags: Sequence[str]) -> str:
-    """Return all of an episode that recall looks at."""
+    """Return the text of an episode that recall searches."""
     if len(tags) == 1 and tags[0] in _MARKERS:
         return text
     return " ".join([text, *(tag for tag in tags if fold(tag) not in _MARKERS)])

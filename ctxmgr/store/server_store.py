@@ -1,4 +1,4 @@
-"""A store on a PostgreSQL server, that many machines write; and what its owner does with it, as granting rights to teams."""
+"""A store on a PostgreSQL server that many machines write, and its administration, such as granting rights to teams."""
 
 from __future__ import annotations
 

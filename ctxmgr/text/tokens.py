@@ -63,7 +63,7 @@ class Estimate:
 
 
 class Exact:
-    """Counts in one vocabulary, offline; made by `exact_counter`."""
+    """Counts in one vocabulary, offline; made by `counter_for`."""
 
     band = 1.0
 

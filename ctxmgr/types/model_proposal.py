@@ -1,4 +1,4 @@
-"""What a model may answer: a flat proposal that the gate checks."""
+"""The answer of a model: a flat proposal that the gate checks."""
 
 from __future__ import annotations
 

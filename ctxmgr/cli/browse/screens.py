@@ -37,7 +37,7 @@ _WIDE = 110
 """Cells from which on the pane stands beside the timeline, not below it."""
 
 _REFRESH_SECONDS = 2.0
-"""Seconds between two looks at a session that is followed."""
+"""Polling interval of a session that is followed, in seconds."""
 
 
 class Head(Widget):

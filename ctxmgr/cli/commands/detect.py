@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Backtest = Annotated[
     Path | None,
-    typer.Option("--backtest", metavar="DIR", help="Score the detectors on the logs and the labels.json of a folder."),
+    typer.Option("--backtest", metavar="DIR", help="Score the detectors on a folder of logs with a labels.json."),
 ]
 Explain = Annotated[
     str | None,
@@ -46,7 +46,7 @@ def detect(
 ) -> None:
     """Replay history through the detectors and list every loop and stall with its evidence.
 
-    Of a folder every log in it is judged, each by itself.
+    In a folder, every log is judged by itself.
 
     Exit codes: 0 no loop and no stall, 2 nothing in the folder could be read, 3 nothing to judge, 8 no loop and no stall
     but a file of the folder or a session could not be read, 10 loop, 11 hung, 12 both.

@@ -48,7 +48,7 @@ def doctor(
     *,
     how: Shown,
 ) -> None:
-    """Check what ctxmgr stands on here: versions, store, configuration, and what a recovery would send where.
+    """Check what ctxmgr depends on here: versions, store, configuration, and what a recovery would send where.
 
     Changes nothing, and contacts nothing but a store that is on a server. Exit codes: 0 in order (warnings too),
     5 the store is damaged or can't be used,

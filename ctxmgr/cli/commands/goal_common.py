@@ -1,4 +1,4 @@
-"""What the commands of ``goal`` share: the group, the folder, texts from stdin."""
+"""Shared parts of the ``goal`` commands: the group, the folder, texts from stdin."""
 
 from __future__ import annotations
 

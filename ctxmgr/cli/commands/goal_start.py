@@ -32,7 +32,7 @@ def start(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept the plan without being asked.")] = False,
     plan_only: Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the plan, and start nothing.")] = False,
-    again: Annotated[bool, typer.Option("--replace", help="Give an unfinished goal up for this one.")] = False,
+    again: Annotated[bool, typer.Option("--replace", help="Give up an unfinished goal for this one.")] = False,
     model: o.Model = None,
     base_url: o.BaseUrl = None,
     by_model: Annotated[
@@ -43,7 +43,7 @@ def start(
     *,
     how: Shown,
 ) -> None:
-    """Start a goal, or go on with it when it is the one there.
+    """Start a goal, or continue it if it was started before.
 
     A plan is split by rules: its title is the goal, headings and lists are tasks, what is nested are subtasks, ticked boxes
     are done. It is shown, and counts when it is accepted: at the terminal, by --yes, or by a script that says --json. What a

@@ -59,7 +59,7 @@ def record(
     *,
     how: Shown,
 ) -> None:
-    """Record an action of the current step, or learn that it goes in circles and is refused.
+    """Record an action of the current step, or be told that it goes in circles and is refused.
 
     Exit codes: 0 allowed, 10 refused.
 
@@ -430,7 +430,7 @@ def say(
     *,
     how: Shown,
 ) -> None:
-    """Record what a person says: it lifts what the guard blocked, and the counting of loops starts anew.
+    """Record what a person says: it lifts what the guard blocked, and loops are counted from the beginning.
 
     Examples:
       ctxmgr goal say "use the other endpoint, the first one is gone"

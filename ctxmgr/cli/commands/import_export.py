@@ -57,9 +57,9 @@ def import_(
     *,
     how: Shown,
 ) -> None:
-    """Import the logs that agents leave on disk; run it again at any time, only what is new is added.
+    """Import the logs that agents leave on disk; run it again at any time to add what is new.
 
-    The URL of a database stands for the checkpoints that LangGraph's PostgresSaver keeps in it. Its password belongs into
+    With the URL of a database, the checkpoints that LangGraph's PostgresSaver keeps there are read. The password belongs in
     ~/.pgpass.
 
     Exit codes: 2 no log at the paths, 8 a file was passed over, or more than 2 % was not understood.
@@ -115,7 +115,7 @@ def export(
 ) -> None:
     """Write history as a log of format 1: nothing is lost, and any ctxmgr reads it in place. Or write another format.
 
-    What another format can't hold is told on stderr, and with --json as losses.
+    What another format has no place for is listed on stderr, and with --json under losses.
 
     Examples:
       ctxmgr export --all-sessions -o history.jsonl
@@ -206,7 +206,7 @@ def verify(
     log: o.Log = None,
     store: o.Store = None,
     *,
-    accept: Annotated[bool, typer.Option("--accept", help="Take the history as it stands for whole from now on.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Accept the history as it is now as whole.")] = False,
     how: Shown,
 ) -> None:
     """Check every record against its sum, and the end of the history against what was noted outside of it.

@@ -54,7 +54,7 @@ def install(
 ) -> None:
     """Let a client call ctxmgr, so that an agent in it is told when it goes in circles, and what to do next.
 
-    What its settings hold stays as it is; 'ctxmgr uninstall' puts them back byte for byte. The client's version is asked first.
+    Its other settings stay as they are; 'ctxmgr uninstall' puts them back byte for byte. The client's version is asked first.
 
     Examples:
       ctxmgr install claude-code

@@ -106,13 +106,13 @@ def recall(
     limit: Annotated[int, typer.Option("--limit", "-n", help="Most episodes to show.")] = DEFAULT_RECALL,
     expand: Annotated[int, typer.Option("--expand", "-x", help="Entries to show before and after each linked one.")] = 0,
     tag: Tags = None,
-    notes: Annotated[bool, typer.Option("--notes", help="Look at all notes, not at episodes alone.")] = False,
+    notes: Annotated[bool, typer.Option("--notes", help="Search all notes, not only episodes.")] = False,
     session: Within = None,
     store: o.Store = None,
     *,
     how: Shown,
 ) -> None:
-    """Find the episodes that speak of something, the best first; superseded ones are left out.
+    """Find the episodes about something, the best first; superseded ones are left out.
 
     Examples:
       ctxmgr memory recall "deploy timeout"
@@ -142,7 +142,7 @@ def reflect(
 ) -> None:
     """Say what memory holds about something: by topic, what recurs, what does not agree, what was superseded.
 
-    Worked out by rules; contradictions are found by words alone and are leads, no verdicts.
+    Worked out by rules; contradictions are found by their words alone: they are hints, not verdicts.
 
     Examples:
       ctxmgr memory reflect "deploy timeout"

@@ -24,7 +24,7 @@ _MAX_MEGABYTES = 256
 
 def receive(
     host: Annotated[str, typer.Option("--host", help="Listen on this address.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Listen on this port; 0 takes any that is free.")] = 4318,
+    port: Annotated[int, typer.Option("--port", help="Listen on this port; 0 takes any free one.")] = 4318,
     max_body: Annotated[int, typer.Option("--max-body", metavar="MB", help="Longest body of a request.")] = 16,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
     store: o.Store = None,

@@ -71,7 +71,7 @@ def _warnings(found: RecoverResponse) -> list[str]:
 def recover(
     target: o.Target = None,
     session: o.Session = None,
-    to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The agent that shall continue.")] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The agent that should continue.")] = None,
     finding: Annotated[str | None, typer.Option("--finding", metavar="ID", help="Answer this finding, not the worst.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Give a continuation though nothing is wrong.")] = False,
     plan: o.Plan = False,
@@ -175,7 +175,7 @@ def request(
     store: o.Store = None,
     how: Shown,
 ) -> None:
-    """Let an agent ask for context by itself, though nothing need be wrong; the answer has the form of 'ctxmgr recover'.
+    """Let an agent ask for context of its own accord, also when nothing is wrong; it is answered as by 'ctxmgr recover'.
 
     introspect answers the agent that asks, proceed hands over to another one. A question is no attempt at ending a loop. For
     artifacts and shared values an agent asks with 'ctxmgr context request'.

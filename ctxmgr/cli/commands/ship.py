@@ -28,16 +28,16 @@ def ship(
     logs: Annotated[
         list[Path] | None, typer.Argument(metavar="[LOG...]", help="Logs and databases of ctxmgr; else the nearest .ctxmgr.")
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is recorded, until it is ended.")] = False,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Seconds between two looks, with --follow.")] = 1.0,
-    status: Annotated[bool, typer.Option("--status", help="Only tell how far each log is; no store is asked.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep shipping what is recorded, until interrupted.")] = False,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Polling interval, with --follow.")] = 1.0,
+    status: Annotated[bool, typer.Option("--status", help="Only show how far each log is; contacts no store.")] = False,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything leaves this machine.")] = True,
     trust_project: o.TrustProject = False,
     store: o.Store = None,
     *,
     how: Shown,
 ) -> None:
-    """Bring the records of local logs to another store, each once; agents go on writing to the log and wait for nobody.
+    """Copy the records of local logs to another store, each once; agents keep writing to the log and never wait.
 
     It can be ended at any time, and goes on where the store is. Several at once do no harm. --store is where the records
     go, a URL or a path; other agents' logs are for 'ctxmgr import'.

@@ -27,7 +27,7 @@ def trust(
     folder: Annotated[str | None, typer.Argument(metavar="[FOLDER]", help="Of the project; else the current one.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="List every file that is trusted; change nothing.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Show what would be trusted; change nothing.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Trust the file no longer.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Stop trusting the file.")] = False,
     *,
     how: Shown,
 ) -> None:

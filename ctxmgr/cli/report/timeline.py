@@ -1,4 +1,4 @@
-"""Where the calls of a session stand in a picture: a lane for each agent, from left to right in time."""
+"""Lay the calls of a session out in time, from left to right, with a lane for each agent."""
 
 from __future__ import annotations
 

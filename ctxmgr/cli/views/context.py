@@ -1,4 +1,4 @@
-"""What agents share and get: context keys, runs of agents, needs and context packages."""
+"""Show context keys, runs of agents, needs and context packages."""
 
 from __future__ import annotations
 

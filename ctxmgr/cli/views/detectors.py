@@ -1,4 +1,4 @@
-"""What the detectors thought of one entry, and how they scored in a backtest."""
+"""Show what each detector thought of one entry, and how they scored in a backtest."""
 
 from __future__ import annotations
 

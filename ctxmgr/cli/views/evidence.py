@@ -1,4 +1,4 @@
-"""What a finding rests on: its indexes, steps and numbers, whatever is in them, and a loop drawn as a table."""
+"""Show the evidence of a finding: its indexes, steps and numbers, and a loop drawn as a table."""
 
 from __future__ import annotations
 

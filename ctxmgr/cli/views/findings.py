@@ -1,4 +1,4 @@
-"""What the detectors found, drawn so that a loop or a stall is seen at a glance."""
+"""Draw findings so that a loop or a stall is seen at a glance."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _Node = TypeVar("_Node", bound="SubtaskView")
 
 @dataclass(frozen=True, slots=True)
 class _Branches:
-    """How children hang on their parent."""
+    """The characters that join children to their parent."""
 
     one: str = "├─ "
     last: str = "└─ "

@@ -1,4 +1,4 @@
-"""What the commands around a goal answer: a proposed plan, a verdict on an action, a resume, probes, a comparison."""
+"""Show the answers of goal commands: a proposed plan, a verdict on an action, a resume, probes, a comparison."""
 
 from __future__ import annotations
 

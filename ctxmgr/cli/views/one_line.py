@@ -1,4 +1,4 @@
-"""One line of text out of any JSON value."""
+"""Make one line of text from any JSON value."""
 
 from __future__ import annotations
 

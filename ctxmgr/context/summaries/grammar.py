@@ -1,4 +1,4 @@
-"""What a summary is, which summariser is chosen, and those of the languages that a tree-sitter grammar reads."""
+"""The protocol of summarisers, the choice of one, and those for languages with a tree-sitter grammar."""
 
 from __future__ import annotations
 

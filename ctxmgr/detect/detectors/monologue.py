@@ -87,6 +87,6 @@ class MonologueDetector:
 
 
 def _goes_round(said: Sequence[Saying], period: int, rounds: int) -> bool:
-    """Whether the last of what was said is so many messages in turn, so many times."""
+    """Whether the newest messages are a round of ``period`` messages, said ``rounds`` times."""
     length = period * rounds
     return len(said) >= length and all(said[-place] == said[-place - period] for place in range(1, length - period + 1))

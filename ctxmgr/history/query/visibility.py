@@ -1,4 +1,4 @@
-"""Which records of a history an agent sees, and the copy of them that grows with the history.
+"""The records of a history that an agent may see, and the copy of them that grows with the history.
 
 Which owners and records the visibility of a record depends on is told by what it says: `stand_of` looks nothing up, and what
 it does not understand is not to be seen. `VisibilitySync` judges each record once.

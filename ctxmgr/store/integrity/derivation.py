@@ -74,7 +74,7 @@ def _records(engine: Engine) -> Iterator[tuple[int, Record]]:
 
 
 def _difference(engine: Engine, made: Engine, table: str) -> DamagedRange | None:
-    """Return that the rows of a table are others than those that were made of the records, or None."""
+    """Return the damage where the rows of a table differ from those made from the records, else None."""
     columns, owner = _TABLES[table]
     both = sorted([*_rows(engine, columns, table, owner), *_rows(made, columns, table, owner)], key=repr)
     odd = sum(1 for _, same in groupby(both, key=repr) if len(list(same)) % 2)

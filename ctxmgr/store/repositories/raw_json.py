@@ -1,7 +1,7 @@
 """Copy long JSON strings into answers without decoding them.
 
-To spell a text takes twice the time of reading it, most of what it takes to show a record of 10,000 characters and more. A
-mark stands for it until the line is ready. What another program spelled in another way stays so.
+Encoding a text takes twice as long as reading it, and most of the time that a record of 10,000 characters takes to be shown. A
+mark stands in for the text until the line is ready. What another program escaped in its own way stays so.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class Appender:
         return self._append(ready, insert_records, on_conflict, doubles=doubles)
 
     def append_spelled(self, record: Record, body: bytes) -> AppendResult:
-        """Write one checked record that is masked and whose body is spelled as `wire.encode` would; else as `append`."""
+        """Write one checked record that is masked, with its body as `ctxmgr.log.codec.encode` makes it; else as `append`."""
         return self._append((EncodedRecord(record, body, None),), insert_records, "raise")
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:

@@ -64,7 +64,7 @@ class SessionRows:
         )  # fmt: skip
 
     def add(self, place: int, item: EncodedRecord, behind: Row) -> None:
-        """Add any record but those that `is_apart`; ``behind`` is what its own row ends in."""
+        """Add any record but those that `is_written_alone`; ``behind`` is what its own row ends in."""
         kind, record = item.kind, item.record
         self.records.append((place, kind, item.id, item.moment, *behind))
         if kind == "entry":
