@@ -90,6 +90,16 @@ def answer(command: str, how: Shown, work: Callable[[], Answer]) -> None:
     answer_without_store(f"goal {command}", how, work)
 
 
+def change(command: str, how: Shown, named: str | None, do: Callable[[Goals], GoalAnswer]) -> None:
+    """Do what changes the goal of a project, and show it as it is then."""
+
+    def work() -> Answer:
+        with opened(named) as goals:
+            return changed(do(goals))
+
+    answer(command, how, work)
+
+
 def changed(found: GoalAnswer) -> Answer:
     """Return the answer of a command that changed the goal."""
     return Answer(found.to_json(), lambda out: views.show_change(out, found), warnings=warnings(found.state))
