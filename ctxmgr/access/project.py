@@ -126,8 +126,8 @@ def get_keys(store: Store, guard: AccessGuard, request: GetContextRequest) -> Ge
 
         near = get_close_matches(absent, sorted(names), n=3)
         guard.log("context get", "read", denied=[key_resource(absent)], resource_type="context", failed="no such key")
-        told = f"did you mean {', '.join(near)}?" if near else "'ctxmgr context get' shows all"
-        raise NotFound(f"no context key {absent!r}", told)
+        hint = f"did you mean {', '.join(near)}?" if near else "'ctxmgr context get' shows all"
+        raise NotFound(f"no context key {absent!r}", hint)
     found = [item for item in readable if not wanted or item.key in wanted]
     hidden = len(every) - len(readable)
     guard.log("context get", "read", [key_resource(item.key) for item in found], resource_type="context", hidden=hidden)
@@ -186,8 +186,8 @@ def _change(update: KeyUpdate, known: dict[str, ContextKey], *, create: bool) ->
         from difflib import get_close_matches
 
         near = get_close_matches(update.key, [*known, *NEW_KEYS], n=1)
-        told = f"did you mean {near[0]!r}? " if near else ""
-        raise NotFound(f"no context key {update.key!r}", f"{told}--create makes it")
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise NotFound(f"no context key {update.key!r}", f"{hint}--create makes it")
     kind: ValueType = update.type or (old.type if old else "string")
     value = _typed(update.key, update.value, kind)
     return KeyChanged(

@@ -145,20 +145,21 @@ def list_versions(store: Store, guard: AccessGuard) -> list[VersionView]:
         every = store.artifacts.state(row.number)
         readable = [item for item in every if guard.reads(item.agent, item.name)]
         changed = sum(item.version == row.number for item in readable)
-        told = guard.agent is None or changed > 0 or (bool(every) and len(readable) == len(every))
-        if told or (row.number == current and readable):
-            views.append(_view(store, row, len(readable), changed, pins.get(row.number, []), current=current, told=told))
+        counts_shown = guard.agent is None or changed > 0 or (bool(every) and len(readable) == len(every))
+        if counts_shown or (row.number == current and readable):
+            pinned = pins.get(row.number, [])
+            views.append(_view(store, row, len(readable), changed, pinned, current=current, counts_shown=counts_shown))
     guard.log("version list", "read", [(row.agent, row.name) for row in finder.state(current)])
     return views
 
 
 def _view(
-    store: Store, row: VersionRow, artifacts: int, changed: int, pinned: list[str], *, current: int | None, told: bool
+    store: Store, row: VersionRow, artifacts: int, changed: int, pinned: list[str], *, current: int | None, counts_shown: bool
 ) -> VersionView:  # fmt: skip
     return VersionView.model_validate(
         {
-            "version": row.number, "parent": row.parent, "op": row.op, "description": row.description if told else None,
-            "created_by": row.author if told else None, "created_at": row.ts, "current": row.number == current,
+            "version": row.number, "parent": row.parent, "op": row.op, "description": row.description if counts_shown else None,
+            "created_by": row.author if counts_shown else None, "created_at": row.ts, "current": row.number == current,
             "artifacts": artifacts, "changed": changed, "path": version_path(store, row.number), "pinned": pinned,
         }
     )  # fmt: skip

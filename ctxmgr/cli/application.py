@@ -70,9 +70,9 @@ class CommandLine(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in groups, by what a person wants to do."""
-        told = {name: _first_sentence(command) for name, command in self.commands.items()} | {"help": _HELP}
+        sentences = {name: _first_sentence(command) for name, command in self.commands.items()} | {"help": _HELP}
         for title, names in GROUPS.items():
-            if rows := [(name, told[name]) for name in names if name in told]:
+            if rows := [(name, sentences[name]) for name in names if name in sentences]:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 

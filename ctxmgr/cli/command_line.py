@@ -11,7 +11,7 @@ import os
 from ctxmgr.cli.invocation import OUTPUT, global_options
 from ctxmgr.errors import InvalidInput
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -119,12 +119,12 @@ class FolderFindings:
     @property
     def warnings(self) -> list[str]:
         """What a person should hear about it."""
-        told = [f"not read: {path}: {why}" for path, why in self.passed_over[:_NAMED]]
+        lines = [f"not read: {path}: {why}" for path, why in self.passed_over[:_NAMED]]
         if (more := len(self.passed_over) - _NAMED) > 0:
-            told.append(f"not read: {more} more files")
+            lines.append(f"not read: {more} more files")
         if self.passed_over:
-            told.append(f"judged: {len(self.logs)} logs; not read: {len(self.passed_over)} files")
-        return [*self.notes, *told, *self.others]
+            lines.append(f"judged: {len(self.logs)} logs; not read: {len(self.passed_over)} files")
+        return [*self.notes, *lines, *self.others]
 
 
 def detected_in_folder(
@@ -162,9 +162,9 @@ def detected_in_folder(
         stuck = [verdict.session for verdict in judged if verdict.verdict not in ("healthy", "warn")]
         found.next += [session_command("recover", session, str(log)) for session in stuck][: 0 if found.next else 1]
     if not found.verdicts:
-        told = "".join(f"\n  {path}: {why}" for path, why in found.passed_over[:5])
+        reasons = "".join(f"\n  {path}: {why}" for path, why in found.passed_over[:5])
         raise InvalidInput(
-            f"{folder}: no log in it could be read, so nothing was judged{told}", "name a log, or another folder"
+            f"{folder}: no log in it could be read, so nothing was judged{reasons}", "name a log, or another folder"
         )
     every = verdict_of([finding for verdict in found.verdicts for finding in verdict.findings], ever=ever)
     if not exit_zero:

@@ -8,7 +8,7 @@ import sys
 from ctxmgr.cli.invocation import at_words, global_options
 from ctxmgr.log import fast_json
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any

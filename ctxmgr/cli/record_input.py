@@ -12,7 +12,7 @@ from ctxmgr.log.line_splitter import read_lines
 from ctxmgr.store.reserved import PROJECT, untrusted
 from ctxmgr.types.record_check import check
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to take a record
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

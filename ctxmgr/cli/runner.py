@@ -9,7 +9,7 @@ import sys
 from ctxmgr.cli.invocation import open_streams, quiet
 from ctxmgr.errors import CtxmgrError, StorageFailed
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

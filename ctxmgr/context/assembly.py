@@ -132,13 +132,13 @@ def _assembled(
     if held:
         with suppress(BudgetExceeded):
             return readable_only(order, texts, found)
-        told = f"{len(held):,} items that the agent holds are not listed, for want of room"
-        order = replace(order, held=(), notes=[*order.notes, told])
+        warning = f"{len(held):,} items that the agent holds are not listed, for want of room"
+        order = replace(order, held=(), notes=[*order.notes, warning])
     if found.project and not found.required:
         with suppress(BudgetExceeded):
             return readable_only(order, texts, found)
-        told = "the project's context was left out: there is no room for it, and no need requires it"
-        order = replace(order, project_context={}, notes=[*order.notes, told])
+        warning = "the project's context was left out: there is no room for it, and no need requires it"
+        order = replace(order, project_context={}, notes=[*order.notes, warning])
     return readable_only(order, texts, found)
 
 
@@ -288,8 +288,8 @@ def _identified(audience: Readers, named: ItemName, operator: bool) -> tuple[str
         row = audience.store.artifacts.by_id(named.name)
         return named.name, operator or (row is not None and audience.reads(row.agent, row.name))
     if named.form == "record":
-        told = history_items.record_told(audience, named)
-        return (None if told is None else told.id), operator or told is not None
+        item = history_items.record_told(audience, named)
+        return (None if item is None else item.id), operator or item is not None
     return None, True
 
 

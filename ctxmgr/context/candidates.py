@@ -122,9 +122,9 @@ class CandidateCollector:
     def _project(self) -> dict[str, Any]:
         return {one.key: one.value for one in self._audience.store.shared.context_keys() if self._audience.reads_key(one.key)}
 
-    def know_task(self, told: Mapping[str, Any]) -> None:
+    def know_task(self, fields: Mapping[str, Any]) -> None:
         """Take what the caller tells of the task."""
-        self.task |= told
+        self.task |= fields
 
     def know_goal(self, source: GoalSource) -> None:
         """Take where the goal stands that is worked on."""
@@ -199,12 +199,12 @@ class CandidateCollector:
             text = history_items.runs_told(history_items.runs(self._audience, self._task))
         return self._add_told(None if text is None else HistoryItem(context, "context", HISTORY, context, text), wish)
 
-    def _add_told(self, told: HistoryItem | None, wish: Wish) -> bool:
-        if told is None:
+    def _add_told(self, item: HistoryItem | None, wish: Wish) -> bool:
+        if item is None:
             return False
-        self._texts.shelf[told.type, told.id] = Fixed(told.text)
-        tokens = self._texts.counter.count(told.text, YAML)
-        self.items.append(self._item(wish, told.id, told.source, told.name, YAML, tokens, None, told.type))
+        self._texts.shelf[item.type, item.id] = Fixed(item.text)
+        tokens = self._texts.counter.count(item.text, YAML)
+        self.items.append(self._item(wish, item.id, item.source, item.name, YAML, tokens, None, item.type))
         return True
 
     def _add_artifact(self, row: ArtifactRow, wish: Wish) -> None:

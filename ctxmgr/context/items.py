@@ -145,8 +145,8 @@ def _given(entry: EntryView, value: Any) -> Any:
 
 def execution_fields(run: Execution) -> dict[str, Any]:
     """Return what a package tells of a run."""
-    told = run.model_dump(by_alias=False, exclude_none=True)
-    return {key: value for key, value in told.items() if value != [] and key not in ("session", "index")}
+    fields = run.model_dump(by_alias=False, exclude_none=True)
+    return {key: value for key, value in fields.items() if value != [] and key not in ("session", "index")}
 
 
 def record_fields(record: Record) -> dict[str, Any]:

@@ -31,9 +31,9 @@ def loop_reason(
     if step.first.start.kind == "event" and kind == "errorRepetition":
         said = _Tale("", step, rounds, inputs, facts or {}).fact("said")
         return f"{who(agent)} got the same error from its provider {rounds} times ({said})"
-    told = _TELLERS.get(kind)
-    if told is not None:
-        return told(_Tale(who(agent), step, rounds, inputs, facts or {}))
+    describe_kind = _TELLERS.get(kind)
+    if describe_kind is not None:
+        return describe_kind(_Tale(who(agent), step, rounds, inputs, facts or {}))
     if kind == "errorRepetition" and inputs > 1:
         return f"{who(agent)} got the same error {rounds} times from {inputs} different calls{_said(step)}"
     what = " then ".join(_step(each) for each in round_[:4])

@@ -40,8 +40,8 @@ def messages(records: Iterable[Record]) -> Iterator[str]:
 
 
 def _result(record: Record) -> str:
-    told = {"error": record["error"]} if record.get("error") is not None else {}
-    return _line({"role": "tool", "status": record.get("status"), "content": record.get("output"), **told})
+    error = {"error": record["error"]} if record.get("error") is not None else {}
+    return _line({"role": "tool", "status": record.get("status"), "content": record.get("output"), **error})
 
 
 def _line(value: dict[str, Any]) -> str:
@@ -86,8 +86,8 @@ def facts(state: GoalState, text: str) -> list[Fact]:
     lines = [_normalised(line) for line in text.splitlines()]
     whole = _normalised(text)
 
-    def add(kind: FactKind, told: str, held: bool) -> None:
-        found.append(Fact(kind=kind, text=told, held=held))
+    def add(kind: FactKind, text: str, held: bool) -> None:
+        found.append(Fact(kind=kind, text=text, held=held))
 
     task, leaf = _current(state)
     for kind, node in (("task", task), ("subtask", leaf)):

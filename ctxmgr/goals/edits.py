@@ -258,6 +258,8 @@ class PlanEdits(GoalBase):
                 change.write(records)
         return self._answer([])
 
+    probed = keep_probe_results  # its name until 0.2
+
     def _probe_event(self, state: State, results: Sequence[ProbeResult]) -> list[Record]:
         """Return the event that keeps what the checks saw, none where it is what they saw before."""
         if list(results) == state.probe_state:

@@ -77,8 +77,8 @@ class LoopGuard:
         last = next((each for each in reversed(state.actions) if each.key == item.key), None)
         if last is None:
             return True
-        told = [last.replace(id=f"told-{number}", ts=item.ts, began=None) for number in range(_REPEATS_OF_A_POLL)]
-        return _raised_last(self._longer, _REPEATS, list(_observations(state.session, [*told, item]))) is not None
+        repeats = [last.replace(id=f"told-{number}", ts=item.ts, began=None) for number in range(_REPEATS_OF_A_POLL)]
+        return _raised_last(self._longer, _REPEATS, list(_observations(state.session, [*repeats, item]))) is not None
 
     def failure(self, state: State, node: str) -> Finding | None:
         """Return what the engine says when the attempt at ``node`` now fails: null while it may be tried again."""

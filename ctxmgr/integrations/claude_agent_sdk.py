@@ -46,9 +46,9 @@ class ClaudeAgentGuard(GuardedRun):
         if entry is None:
             return {}
         try:
-            told = self.finish(entry, given.get("tool_response"), error=given.get("error"))
+            continuation = self.finish(entry, given.get("tool_response"), error=given.get("error"))
         except AttemptsUsedUp as error:
             return {"continue_": False, "stopReason": error.message}
-        if told is None:
+        if continuation is None:
             return {}
-        return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": told[:_MAX_CONTEXT_CHARS]}}
+        return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": continuation[:_MAX_CONTEXT_CHARS]}}

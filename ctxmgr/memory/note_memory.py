@@ -177,28 +177,28 @@ class EmbeddedMemory:
         ranked = [(each, score) for each, score in self._ranked(found, request.query) if not _is_reflection(each)]
         sources = [each.model_copy(update={"score": score}) for each, score in ranked[: request.limit]]
         outdated = [each for each in found.outdated if not _is_reflection(each)]
-        told = reflection(self._store, request.query, sources, outdated)
+        answer = reflection(self._store, request.query, sources, outdated)
         if request.keep and sources:
-            told = told.model_copy(update={"kept": self._keep(request, told, sources, found)})
-        return ReflectResponse(status="ok" if sources else "empty", reflection=told)
+            answer = answer.model_copy(update={"kept": self._keep(request, answer, sources, found)})
+        return ReflectResponse(status="ok" if sources else "empty", reflection=answer)
 
     def _ranked(self, found: Candidates, query: str) -> list[tuple[Episode, float]]:
         return (self._ranker or LexicalRanker(found.weights)).rank(query, found.episodes)
 
-    def _keep(self, request: ReflectRequest, told: Reflection, sources: list[Episode], found: Candidates) -> str:
+    def _keep(self, request: ReflectRequest, answer: Reflection, sources: list[Episode], found: Candidates) -> str:
         """Retain a reflection in the named session, else in that of its newest source; return its id."""
-        session = request.session or told.sessions[0]
+        session = request.session or answer.sessions[0]
         key = session_key(self._store, session)
         author = request.author or REFLECTOR
         former = next(
             (e for e in found.episodes if _is_reflection(e) and e.author == author and answers_query(e, request.query)), None
         )
-        if former is not None and former.text == told.text:
+        if former is not None and former.text == answer.text:
             return former.id
         entries, links = source_entries(sources, "" if key is None else self._store.sessions.name(key), _MAX_LINKED)
         links = [] if key is None else still_linked(self._store, key, links)
         made = RetainRequest(
-            text=told.text, entry_ids=entries, links=links, tags=[REFLECTION_TAG, *request.tags], author=author,
+            text=answer.text, entry_ids=entries, links=links, tags=[REFLECTION_TAG, *request.tags], author=author,
             supersedes=None if former is None else former.id,
         )  # fmt: skip
         return self._write(key, made).id

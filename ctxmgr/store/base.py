@@ -9,7 +9,7 @@ from ctxmgr.errors import StorageFailed
 from ctxmgr.store.repositories.queries import Queries
 from ctxmgr.store.repositories.sessions import Sessions
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager

@@ -119,8 +119,8 @@ class ReadQuery:
 
     def views(self) -> dict[str, list[str]]:
         """Return the columns of each view that a query may name, in order."""
-        told = {name: self._engine.query(f"PRAGMA table_info({name})") for name in NAMES}
-        return {name: [str(row[1]) for row in rows] for name, rows in told.items()}
+        columns = {name: self._engine.query(f"PRAGMA table_info({name})") for name in NAMES}
+        return {name: [str(row[1]) for row in rows] for name, rows in columns.items()}
 
     def run(self, query: str, values: Sequence[Any] = (), *, most: int, seconds: float) -> Rows:
         """Return up to ``most`` rows of a query; a query that takes too long is stopped.

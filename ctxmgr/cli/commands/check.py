@@ -138,8 +138,8 @@ class _Pages(PageFolder):
     def hear(self, checked: CheckedSession, workspace: Workspace, found: DetectResponse, verdict: SessionVerdict) -> None:
         """Write the page of a session that is stuck."""
         if verdict.verdict not in ("healthy", "warn"):
-            told = session_report(workspace, found, verdict, continuation=checked.continuation, focus=True)
-            self.add(told, checked.log)
+            report = session_report(workspace, found, verdict, continuation=checked.continuation, focus=True)
+            self.add(report, checked.log)
 
     def keep(self, summary: str) -> None:
         """Write the index and the summary."""

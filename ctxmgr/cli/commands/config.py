@@ -169,15 +169,15 @@ _VALUES: dict[str, Callable[[Config], Any]] = {
 
 
 def _setting(config: Config, name: str) -> SettingView:
-    told = SETTINGS[name]
+    setting = SETTINGS[name]
     default = _VALUES[name](Config())
-    said = os.environ.get(told.variable) if told.variable is not None else None
+    said = os.environ.get(setting.variable) if setting.variable is not None else None
     file = config.file_of(name)
     return SettingView(
         name=name, value=said if said else _VALUES[name](config), default=default,
         origin="environment" if said else config.origins.get(name, "built-in"),
-        file=None if said or file is None else str(file), about=told.about, option=told.option, variable=told.variable,
-        project=told.project,
+        file=None if said or file is None else str(file), about=setting.about, option=setting.option, variable=setting.variable,
+        project=setting.project,
     )  # fmt: skip
 
 
@@ -201,14 +201,14 @@ def _plain(value: Any) -> Any:
 def _description(name: str) -> str:
     """Return what the docstring of the settings says of a threshold; several are told of together."""
     attributes = (DetectSettings.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
-    told: list[str] = []
+    lines: list[str] = []
     for line in attributes.splitlines():
         words = line.strip()
         if line.startswith(" " * 8) and not line.startswith(" " * 9):
-            told.append(words)
-        elif told:
-            told[-1] += f" {words}"
-    about = next((each for each in told if name in each.replace("``", " ").replace(",", " ").replace(":", " ").split()), "")
+            lines.append(words)
+        elif lines:
+            lines[-1] += f" {words}"
+    about = next((each for each in lines if name in each.replace("``", " ").replace(",", " ").replace(":", " ").split()), "")
     return about.replace("``", "").replace(f"{name}: ", "", 1) if about.startswith(name) else about.replace("``", "")
 
 

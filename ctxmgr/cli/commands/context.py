@@ -207,12 +207,12 @@ def assemble(
         improver = _improver(workspace, model, base_url, timeout)
         supply = workspace.supply if improver is None else workspace.supply.improved_by(improver)
         made = supply.assemble(asked)
-        told = [] if plan or made.id else ["the package is not recorded: the store can only be read"]
+        warnings = [] if plan or made.id else ["the package is not recorded: the store can only be read"]
         if improver is not None and improver.failure:
-            told.append(f"not every summary is the model's: {improver.failure}")
+            warnings.append(f"not every summary is the model's: {improver.failure}")
         return Answer(
             made.to_json(), lambda out: views.show_package(out, made, yaml=format_ == "yaml"),
-            "partial" if made.package.missing else "ok", warnings=[*told, *workspace.guard.warnings],
+            "partial" if made.package.missing else "ok", warnings=[*warnings, *workspace.guard.warnings],
         )  # fmt: skip
 
     answer("context assemble", _package_options(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)

@@ -76,8 +76,8 @@ def doctor(
 def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode: str | None) -> Iterator[Check]:
     folder, home = Path.cwd(), Path.home()
     yield from check_program()
-    config, told = check_config(folder)
-    yield told
+    config, settings_checks = check_config(folder)
+    yield settings_checks
     yield from check_settings(config, os.environ)
     yield check_routes(config)
     for check in check_store(store, folder, os.environ, config):

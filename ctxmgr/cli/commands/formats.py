@@ -42,8 +42,8 @@ def show_formats(printer: Printer, rows: Sequence[FormatView]) -> None:
     titles = _GAP.join(name.ljust(len(name)) for name in _COLUMNS)
     printer.line(Span("format".ljust(width) + _GAP + titles, "dim"))
     for row in rows:
-        told = (row.calls, row.results, row.errors, row.open_calls, row.usage, row.sub_agents, row.times)
-        cells = _GAP.join(("yes" if yes else "no").ljust(len(name)) for name, yes in zip(_COLUMNS, told, strict=True))
+        covered = (row.calls, row.results, row.errors, row.open_calls, row.usage, row.sub_agents, row.times)
+        cells = _GAP.join(("yes" if yes else "no").ljust(len(name)) for name, yes in zip(_COLUMNS, covered, strict=True))
         printer.line(row.name.ljust(width), _GAP, cells, _GAP, Span(row.title, "dim"), hang=width + 2)
         for place in row.places:
             printer.line(" " * (width + 2), Span(place, "dim"), hang=width + 4)

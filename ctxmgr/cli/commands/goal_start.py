@@ -140,18 +140,18 @@ def _show_proposal(proposal: GoalPlan, *, waiting: bool) -> Answer:
         else:
             views.show_plan(out, proposal)
 
-    told = _remarks(proposal)
+    remarks = _remarks(proposal)
     if waiting and not asked:
-        told.append("nothing is started yet: accept the plan with --yes, or save it, edit it and give it with --from")
+        remarks.append("nothing is started yet: accept the plan with --yes, or save it, edit it and give it with --from")
     code = Exit.NEEDS_HUMAN if waiting and not asked else Exit.OK
-    return Answer(found.to_json(), draw, warnings=[] if asked else told, code=code)
+    return Answer(found.to_json(), draw, warnings=[] if asked else remarks, code=code)
 
 
 def _remarks(proposal: GoalPlan) -> list[str]:
-    told = list(proposal.notes)
+    remarks = list(proposal.notes)
     if proposal.failure is not None:
-        told.append(f"the model had no answer that counts, so the rules split the goal: {proposal.failure}")
-    return [str(line) for line in told]
+        remarks.append(f"the model had no answer that counts, so the rules split the goal: {proposal.failure}")
+    return [str(line) for line in remarks]
 
 
 def _start(named: str | None, goal: str | None, proposal: GoalPlan | None, again: bool) -> Answer:

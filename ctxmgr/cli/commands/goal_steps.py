@@ -86,8 +86,8 @@ def record(
             elif begin:
                 found = goals.begin(build(ActionRequest, **asked))
             else:
-                told = None if result is None else c.text(result)
-                found = goals.record(build(RecordRequest, **asked, result=told, status=status, entry=entry))
+                outcome = None if result is None else c.text(result)
+                found = goals.record(build(RecordRequest, **asked, result=outcome, status=status, entry=entry))
         return Answer(
             found.to_json(), lambda out: views.show_record(out, name, found), code=Exit.OK if found.allowed else Exit.LOOP,
             next=[] if found.allowed else ["ctxmgr goal recover", "ctxmgr goal unblock"],

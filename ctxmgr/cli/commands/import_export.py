@@ -96,10 +96,10 @@ def import_(
 
 
 def _warnings(report: ImportReport) -> list[str]:
-    told = [untrusted(report.untrusted)] if report.untrusted else []
+    lines = [untrusted(report.untrusted)] if report.untrusted else []
     if report.skipped:
-        told.append(f"passed over: {report.skipped:,} that can't be read as a log")
-    return told
+        lines.append(f"passed over: {report.skipped:,} that can't be read as a log")
+    return lines
 
 
 def export(
@@ -133,13 +133,13 @@ def export(
         # Closed here, whatever happens: a half-read answer outlives neither an error nor the store.
         with closing(_lines(workspace, _keys(workspace, key, every=all_sessions), form, losses)) as lines:
             written = _write(lines, output, sealed=form == OWN_FORMAT)
-        told = [f"{form} has no place for {count} x {name}" for name, count in sorted(losses.items()) if count]
-        for line in [] if json_ else told:
+        missing = [f"{form} has no place for {count} x {name}" for name, count in sorted(losses.items()) if count]
+        for line in [] if json_ else missing:
             say(f"ctxmgr: {line}")
         if output is not None and not json_:
             say(f"{written} {'records' if form == OWN_FORMAT else 'lines'} written to {output}")
         data = {"records": written, "format": form, "losses": {name: count for name, count in sorted(losses.items()) if count}}
-        return Answer(data, lambda out: None, warnings=told if json_ else [])
+        return Answer(data, lambda out: None, warnings=missing if json_ else [])
 
     answer("export", how, work, store=store)
 
@@ -314,11 +314,11 @@ def _trouble(printer: Printer, report: ImportReport) -> None:
         )
     if report.damaged:
         printer.heading(f"Damaged: {plural(report.damaged, 'range')} could not be read; everything around is imported")
-    told = [(file.path, remark) for file in report.files for remark in _remarks(file)]
-    if told:
+    remarks = [(file.path, remark) for file in report.files for remark in _remarks(file)]
+    if remarks:
         printer.heading("About single files")
     before = ""
-    for path, remark in told:
+    for path, remark in remarks:
         if not printer.terminal:
             printer.line(Span(path, "warn"), f"  {remark}", indent=2)
             continue

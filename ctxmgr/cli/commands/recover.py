@@ -58,14 +58,14 @@ def continued(workspace: Workspace, found: RecoverResponse, *, prompt: bool = Fa
 
 def _warnings(found: RecoverResponse) -> list[str]:
     continuation = found.continuation
-    told: list[str] = []
+    lines: list[str] = []
     if continuation.routing == "history" and len(continuation.candidates) > 1:
-        told.append("no routing table: who may continue is read off the history ('routes' under [recover], or --routes)")
+        lines.append("no routing table: who may continue is read off the history ('routes' under [recover], or --routes)")
     if continuation.fallback and continuation.model is not None:
-        told.append(f"the model had no answer that counts, so the rules answered: {continuation.model.failure}")
+        lines.append(f"the model had no answer that counts, so the rules answered: {continuation.model.failure}")
     if continuation.quarantined:
-        told.append(f"{len(continuation.quarantined)} entries read like instructions to an agent: their texts are withheld")
-    return told
+        lines.append(f"{len(continuation.quarantined)} entries read like instructions to an agent: their texts are withheld")
+    return lines
 
 
 def recover(
@@ -123,9 +123,9 @@ def recover(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
-        told = Keeper(workspace, request).shown(found := workspace.recover(request, say), continued, prompt=prompt)
-        told.warnings = [*told.warnings, *(apply_to_goal(goal, found.continuation) if goal is not None and not plan else [])]
-        return told
+        answered = Keeper(workspace, request).shown(found := workspace.recover(request, say), continued, prompt=prompt)
+        answered.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
+        return answered
 
     answer("recover", how, work, store=store, writes=not (plan or last), scratch=True)
 

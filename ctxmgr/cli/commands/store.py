@@ -221,9 +221,9 @@ def retain(
         if dry_run:
             done = retention.Retained([each.session for each in chosen], 0, [], kept)
         else:
-            told = ProgressMeter("archiving", "sessions", 1)
-            done = retention.retain(workspace.store, archive if "://" in archive else os.path.abspath(archive), chosen, told)
-            told.end()
+            meter = ProgressMeter("archiving", "sessions", 1)
+            done = retention.retain(workspace.store, archive if "://" in archive else os.path.abspath(archive), chosen, meter)
+            meter.end()
             done = replace(done, passed_over=[*kept, *done.passed_over])
         return _retained(done, dry_run=dry_run)
 

@@ -145,8 +145,8 @@ def show_trust(printer: Printer, rows: Sequence[TrustView]) -> None:
             printer.line("  ", Span("grants".ljust(_NAME), "dim"), f"{name} = {json.dumps(value, default=str)}", hang=_NAME + 2)
         for command in row.commands:
             word = "may run" if command.trusted and row.trusted else "may not run"
-            told = f"{' '.join(command.argv)}  (probe {command.probe} in {command.folder})"
-            printer.line("  ", Span(word.ljust(_NAME), "dim"), told, hang=_NAME + 2)
+            text = f"{' '.join(command.argv)}  (probe {command.probe} in {command.folder})"
+            printer.line("  ", Span(word.ljust(_NAME), "dim"), text, hang=_NAME + 2)
         if row.trusted and not row.grants:
             printer.hint(f"{row.path} grants nothing: it needs no trust")
     if not rows:

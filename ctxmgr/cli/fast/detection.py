@@ -16,7 +16,7 @@ from ctxmgr.history.query.address import session_key
 from ctxmgr.history.verdict_cache import STUCK, VerdictCache, worst_of
 from ctxmgr.log.ids import parse_time
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -101,8 +101,8 @@ def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
         return None
     answer = Answer(rows, "ok" if rows else "empty", (offset, limit, len(rows), total, True))
     answer.draw = lambda out: _show_sessions(out, rows)
-    amiss = next((row["session"] for row in rows if row["verdict"] != "healthy"), None)
-    answer.next += [] if amiss is None else _next_command("detect", amiss, values["store"])
+    first_wrong = next((row["session"] for row in rows if row["verdict"] != "healthy"), None)
+    answer.next += [] if first_wrong is None else _next_command("detect", first_wrong, values["store"])
     return answer
 
 
@@ -161,9 +161,9 @@ def _cached_verdicts(store: Store, values: dict[str, Any]) -> Answer | None:
     if len(answer.data) == 1:
         tell_session(store, values["session"], answer.data[0]["session"])
     worst = worst_of(verdict["verdict"] for verdict in answer.data)
-    amiss = [each["session"] for each in answer.data if each["verdict"] not in ("healthy", "warn")]
-    amiss = amiss or [each["session"] for each in answer.data if each["notes"]]
-    answer.next += _next_command("recover", amiss[0], values["store"]) if amiss else []
+    wrong = [each["session"] for each in answer.data if each["verdict"] not in ("healthy", "warn")]
+    wrong = wrong or [each["session"] for each in answer.data if each["notes"]]
+    answer.next += _next_command("recover", wrong[0], values["store"]) if wrong else []
     if values["drawn"]:
         from ctxmgr.cli.views.findings import show_findings
         from ctxmgr.history.detection import named_entries
@@ -198,12 +198,12 @@ def recover(store: Store, values: dict[str, Any]) -> Answer | None:
         return None
     kept = VerdictCache(store, settings)
     try:
-        told = kept.continuation(key, session)
+        cached = kept.continuation(key, session)
     finally:
         kept.close()
-    if told is None:
+    if cached is None:
         return None
-    answer = Answer(told["data"])
-    answer.warnings += told["warnings"]
-    answer.draw = lambda out: out.block(told["prompt"])
+    answer = Answer(cached["data"])
+    answer.warnings += cached["warnings"]
+    answer.draw = lambda out: out.block(cached["prompt"])
     return answer

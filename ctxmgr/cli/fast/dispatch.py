@@ -12,7 +12,7 @@ import sys
 
 from ctxmgr.cli.fast.parser import find_command, is_quick, parse
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.log import fast_json
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TypedDict

@@ -30,7 +30,7 @@ from ctxmgr.history.query import tools
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.repositories.queries import Rows
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

@@ -230,14 +230,14 @@ def _facts(entries: list[EntryView], verdict: SessionVerdict) -> list[tuple[str,
     failed = sum(entry.status == "error" for entry in entries)
     agents = list(dict.fromkeys(entry.agent for entry in entries))
     tokens = sum(map(tokens_of, entries))
-    told = [
+    facts = [
         ("Session", verdict.session),
         ("Time", f"{day(begin)} {clock(begin)} to {clock(end)} UTC, {took}" if begin else "not recorded"),
         ("Calls", f"{len(entries):,}" + (f", {failed:,} failed" if failed else "")),
         ("Agents", ", ".join(agents[:8]) + (f" and {len(agents) - 8} more" if len(agents) > 8 else "")),
         ("Tokens", amount(tokens) if tokens else ""),
     ]
-    return [(name, text) for name, text in told if text]
+    return [(name, text) for name, text in facts if text]
 
 
 def _answer(workspace: Workspace, verdict: SessionVerdict, texts: _Texts) -> tuple[Answer | None, str]:
@@ -253,10 +253,12 @@ def _answer(workspace: Workspace, verdict: SessionVerdict, texts: _Texts) -> tup
 
 
 def _to_answer(found: Continuation, texts: _Texts) -> Answer:
-    told = found.diagnosis
-    cause, next_step, check = ("", "", "") if told is None else (told.cause, told.next_step, told.check or "")
+    diagnosis = found.diagnosis
+    cause, next_step, check = (
+        ("", "", "") if diagnosis is None else (diagnosis.cause, diagnosis.next_step, diagnosis.check or "")
+    )
     if texts.redacted:
-        cause, next_step, check = (f"The failure is of the kind {told.kind}." if told else "", "", "")
+        cause, next_step, check = (f"The failure is of the kind {diagnosis.kind}." if diagnosis else "", "", "")
     else:
         cause, next_step, check = texts(cause), texts(next_step), texts(check)
     return Answer(

@@ -63,11 +63,11 @@ def _head(printer: Printer, state: GoalState) -> None:
     printer.line(mark(printer, goal, False), " ", Span(goal.description, "strong"), hang=2)
     steps = leaves(goal)
     done = sum(step.status == "done" for step in steps)
-    told = [f"{done:,} of {plural(len(steps), 'step')} done"] if steps else []
-    told += [plural(state.actions_total, "action")] if state.actions_total else []
-    told += [f"{state.refused_total:,} refused"] if state.refused_total else []
+    parts = [f"{done:,} of {plural(len(steps), 'step')} done"] if steps else []
+    parts += [plural(state.actions_total, "action")] if state.actions_total else []
+    parts += [f"{state.refused_total:,} refused"] if state.refused_total else []
     width = max(min(printer.width, _WIDEST) // 3, 8)
-    drawn, rest = bar(printer, goal.percent, width), Span(f" {printer.symbols.unknown} ".join(told), "dim")
+    drawn, rest = bar(printer, goal.percent, width), Span(f" {printer.symbols.unknown} ".join(parts), "dim")
     if printer.cells(rest.text) + width + 12 <= printer.width:
         printer.line(*drawn, *([Span("  "), rest] if rest.text else []), indent=2)
     else:

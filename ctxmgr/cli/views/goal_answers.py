@@ -56,8 +56,8 @@ def show_change(printer: Printer, found: GoalAnswer) -> None:
     for name in found.changed[:_CHANGED]:
         node = nodes.get(name)
         if node is not None and not (name == state.current and node.status in ("pending", "in_progress")):
-            told = Span(f"  {node.status}" + (f": {node.reason}" if node.reason and node.status != "blocked" else ""), "dim")
-            printer.line(mark(printer, node, False), Span(f" {node.id}  ", "dim"), node.description, told, hang=2)
+            status = Span(f"  {node.status}" + (f": {node.reason}" if node.reason and node.status != "blocked" else ""), "dim")
+            printer.line(mark(printer, node, False), Span(f" {node.id}  ", "dim"), node.description, status, hang=2)
     if found.message:
         printer.line(found.message)
     show_where(printer, state)
@@ -100,8 +100,8 @@ def _current(state: GoalState) -> tuple[list[Span], Block | None]:
                 failed = " failed" if node.status == "failed" else ""
                 behind = [Span(f"  attempt {tries}{failed}", "dim")] if tries > 1 or failed else []
                 waiting = [] if state.active or node.block is not None else [Span("  not begun", "dim")]
-                told = [Span(f"{node.id}  ", "dim"), *above, Span(node.description, "strong"), *behind, *waiting]
-                return told, node.block or task.block
+                line = [Span(f"{node.id}  ", "dim"), *above, Span(node.description, "strong"), *behind, *waiting]
+                return line, node.block or task.block
     return [], None
 
 
@@ -109,9 +109,9 @@ def show_record(printer: Printer, action: str, found: RecordAnswer) -> None:
     """Say whether an action was allowed, and if not why and what to do instead."""
     symbols = printer.symbols
     if found.allowed:
-        told = "recorded" if found.entry else "allowed"
+        word = "recorded" if found.entry else "allowed"
         where = f"  {found.node}" + (f", attempt {found.attempt}" if found.attempt else "") if found.node else ""
-        printer.line(Span(f"{symbols.healthy} ", "ok"), f"{told}: {action}", Span(where, "dim"), hang=2)
+        printer.line(Span(f"{symbols.healthy} ", "ok"), f"{word}: {action}", Span(where, "dim"), hang=2)
         return
     kind = _TYPES.get(found.type or "", "")
     printer.line(Span(f"{symbols.denied} refused: {action}", "loop"), Span(f"  {kind}" if kind else "", "dim"), hang=2)

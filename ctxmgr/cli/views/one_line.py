@@ -32,10 +32,10 @@ def brief(value: Any) -> str:
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
         for name in _INPUT_FIELDS:
-            told = _input_text(fields.get(name))
-            if told:
+            text = _input_text(fields.get(name))
+            if text:
                 where = _place(fields) if name in ("pattern", "query") else ""
-                return f"{told}  in {where}" if where else told
+                return f"{text}  in {where}" if where else text
     return compact(value)
 
 

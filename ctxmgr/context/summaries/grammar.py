@@ -199,15 +199,15 @@ class _Walk:
             if not stack:
                 return
             node, depth, outer = stack.pop()
-            told = self._is_definition(node)
-            if told:
+            is_definition = self._is_definition(node)
+            if is_definition:
                 yield self._signature(node, depth, outer)
             if node.type in self._grammar.holders or node.type == "ERROR":
-                inside = (self._body(node) or node) if told else node
+                inside = (self._body(node) or node) if is_definition else node
                 children = [child for child in inside.children if child.is_named]
                 wrapped = outer if node.type in _WRAPPERS and node.type == outer.type else node
                 start = wrapped if node.type in _WRAPPERS else None
-                stack.extend((child, depth + told, start or child) for child in reversed(children))
+                stack.extend((child, depth + is_definition, start or child) for child in reversed(children))
         raise ValueError("too many nodes")
 
     def _parsed(self, language: Language, source: bytes) -> Node:

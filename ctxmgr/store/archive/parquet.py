@@ -131,8 +131,8 @@ def _filter_columns(record: Record) -> tuple[str | None, ...]:
     moment = record.get("ts")
     known = isinstance(moment, str) and parse_time(moment) is not None
     named = record.get("entry") if record["kind"] == "result" else record.get("id")
-    told = (record["kind"], named, moment if known else None, *(record.get(name) for name in ("agent", "action", "status")))
-    return tuple(_plain(value) if isinstance(value, str) else None for value in told)
+    columns = (record["kind"], named, moment if known else None, *(record.get(name) for name in ("agent", "action", "status")))
+    return tuple(_plain(value) if isinstance(value, str) else None for value in columns)
 
 
 def _plain(text: str) -> str:
@@ -232,8 +232,8 @@ class ArchiveStore(LogStore):
                     records += 1
             except Damaged as error:
                 damaged.append(DamagedRange(records, 1, error.message, "altered"))
-        told = f"the sums of {records:,} records, each of which follows from the one before in its file"
-        return Examined(records, damaged, [] if damaged else [told], ["whether a whole file was removed can't be told"])
+        checked_text = f"the sums of {records:,} records, each of which follows from the one before in its file"
+        return Examined(records, damaged, [] if damaged else [checked_text], ["whether a whole file was removed can't be told"])
 
     def is_live(self, session: str) -> bool:
         """Return False: what is archived has ended."""

@@ -8,7 +8,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.store.integrity.damage import DamagedRange
 from ctxmgr.store.write import deferred_indexes
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 

@@ -7,7 +7,7 @@ from ctxmgr.store.normalise import fold, storable
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.store.row_mapper import placeholders
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

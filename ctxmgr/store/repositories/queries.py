@@ -20,7 +20,7 @@ from ctxmgr.store.row_mapper import (
     placeholders,
 )
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -289,8 +289,8 @@ class Rows:
                 {"session": key, "id": storable(entry_id), "after": storable(entry_id) + "\U0010ffff"},
             )
             if len(rows) > 1:
-                told = [entry["id"] for entry in entry_rows(self._engine, rows, self._load)]
-                raise InvalidInput(f"{len(rows)} or more entry ids start with {entry_id!r}", candidates(told))
+                ids = [entry["id"] for entry in entry_rows(self._engine, rows, self._load)]
+                raise InvalidInput(f"{len(rows)} or more entry ids start with {entry_id!r}", candidates(ids))
             if rows:
                 return entry_rows(self._engine, rows, self._load)[0]
         return None

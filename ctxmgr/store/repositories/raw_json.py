@@ -11,7 +11,7 @@ import os
 from ctxmgr.log import fast_json
 from ctxmgr.store.row_mapper import load
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
 

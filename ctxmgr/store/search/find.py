@@ -12,7 +12,7 @@ from ctxmgr.store.row_mapper import BY_PLACE
 from ctxmgr.store.search.index import mark
 from ctxmgr.store.search.text_match import SearchTerm, containing, know_holds
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from typing import Any

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ctxmgr.store.search.tokenizer import TOKENIZER, windows_of, words_of
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ctxmgr.store.search.tokenizer import MAX_WORD, PROBE, block_of, marks_in, places_of, runs_of
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

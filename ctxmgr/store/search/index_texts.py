@@ -89,7 +89,7 @@ class Reader:
         answers: dict[int, str] = {}
         fresh: set[bytes] = set()
         part: list[str] = []
-        size = told = 0
+        size = reported = 0
         end, seen = start, None
         while (rows >= _PART or seen is None) and size < _CHARACTERS:
             found = self._part_behind(end, min(rows, _PART))
@@ -101,9 +101,9 @@ class Reader:
                     (answers if kind == "result" else texts)[seq] = text
                     part.append(text)
                     size += len(text)
-                    if size - told > _AT_ONCE:
+                    if size - reported > _AT_ONCE:
                         fresh |= words_of(part) - self._known
-                        part, told = [], size
+                        part, reported = [], size
             rows -= len(found)
             end, seen = int(found[-1][0]), found[-1][3]
         if seen is None:

@@ -11,7 +11,7 @@ from ctxmgr.log.fast_json import cast
 from ctxmgr.store.normalise import find, fold, plain_texts
 from ctxmgr.store.row_mapper import forget, keep, placeholders
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

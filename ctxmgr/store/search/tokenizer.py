@@ -6,7 +6,7 @@ Blanks and ASCII punctuation stand between words.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

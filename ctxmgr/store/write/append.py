@@ -15,7 +15,7 @@ from ctxmgr.store.write.batch import derive_rows, insert_lines, insert_records
 from ctxmgr.store.write.deduplicate import DuplicateTracker, KnownRecords
 from ctxmgr.store.write.encoded_record import EncodedRecord, prepared, prepared_line
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ctxmgr.errors import Conflict
 from ctxmgr.store.engine.spelling import KEEP_STATE
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

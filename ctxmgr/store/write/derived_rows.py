@@ -7,7 +7,7 @@ from ctxmgr.log.fast_json import cast
 from ctxmgr.store.normalise import fold, storable
 from ctxmgr.store.reserved import require_not_archived
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -10,7 +10,7 @@ from ctxmgr.store.reserved import EXECUTION, PROJECT
 from ctxmgr.store.write.batch import SAID
 from ctxmgr.store.write.derived_rows import HANDLERS, optional, optional_folded, usage_of
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
