@@ -22,7 +22,7 @@ from ctxmgr.log import ids
 from ctxmgr.log.codec import EVENT_ALIASES, MAX_LINE, Record, encode
 from ctxmgr.log.journal import Durability, Journal
 from ctxmgr.log.json_value import describe, plain, shorten, type_name
-from ctxmgr.log.record_template import RecordTemplate, Taking
+from ctxmgr.log.record_template import EncodedSink, RecordTemplate
 from ctxmgr.log.session_lock import Claim, claim, is_live, live_sessions
 
 Status = Literal["ok", "error", "denied", "interrupted"]
@@ -265,8 +265,8 @@ class Recorder:
 
     def _start(self, **extra: str) -> None:
         # Asked of its class: an object around a sink may pass on what it does not know, past its own `append`.
-        taking = cast("Taking", self._sink) if hasattr(type(self._sink), "append_made") else None
-        self._spelled = RecordTemplate(taking, self.session, self.process) if taking is not None else None
+        encoded = cast("EncodedSink", self._sink) if hasattr(type(self._sink), "append_made") else None
+        self._spelled = RecordTemplate(encoded, self.session, self.process) if encoded is not None else None
         meta = {"pid": os.getpid(), "host": os.uname().nodename, **self._meta, **extra}
         self._put(self._record("session", {"process": self.process, "workflow": self._workflow, "meta": meta}))
 

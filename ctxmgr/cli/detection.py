@@ -22,14 +22,14 @@ from ctxmgr.workspace import Workspace
 NOTHING_READ = "nothing was read, so nothing was judged; name a log, or 'ctxmgr import' reads those on this machine"
 
 
-class Listed(NamedTuple):
+class SessionList(NamedTuple):
     """A page of sessions, and the commands that may come next."""
 
     found: SessionsResponse
     next: list[str]
 
 
-class Detected(NamedTuple):
+class DetectionResult(NamedTuple):
     """What the detectors found, the verdicts to show, the commands that may come next, and how the command ends."""
 
     found: DetectResponse
@@ -38,11 +38,11 @@ class Detected(NamedTuple):
     code: Exit
 
 
-def listed(workspace: Workspace, store: str | None, **asked: Any) -> Listed:
+def listed(workspace: Workspace, store: str | None, **asked: Any) -> SessionList:
     """Return one page of sessions for the fields of a `SessionsRequest`; raises as `Workspace.sessions`."""
     found = workspace.sessions(build(SessionsRequest, **asked))
     stuck = [session.session for session in found.sessions if session.verdict not in (None, "healthy")]
-    return Listed(found, [session_command("detect", stuck[0], store)] if stuck else [])
+    return SessionList(found, [session_command("detect", stuck[0], store)] if stuck else [])
 
 
 def detected(
@@ -55,7 +55,7 @@ def detected(
     ever: bool,
     exit_zero: bool,
     store: str | None,
-) -> Detected:
+) -> DetectionResult:
     """Return what is wrong with one session or with all, judged by the settings with ``changes`` over them.
 
     Raises:
@@ -78,7 +78,7 @@ def detected(
     code = VERDICTS[every]
     if code is Exit.OK and any(NOTHING_KNOWN in verdict.notes for verdict in verdicts):
         code = Exit.PARTIAL
-    return Detected(found, verdicts, following, Exit.OK if exit_zero else code)
+    return DetectionResult(found, verdicts, following, Exit.OK if exit_zero else code)
 
 
 def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:

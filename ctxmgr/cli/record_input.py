@@ -22,7 +22,7 @@ _BATCH = 200
 _EARLIER_KEPT = "the records before it are kept"
 
 
-class Taken:
+class RecordCounts:
     """What was taken in: records added, known already, and left out since they would change the project's own state."""
 
     __slots__ = ("added", "ended", "known", "left_out")
@@ -57,7 +57,7 @@ class Taken:
         return [untrusted(self.left_out)] if self.left_out else []
 
 
-def take(store: Store, session: str | None, *, trusted: bool) -> Taken:
+def take(store: Store, session: str | None, *, trusted: bool) -> RecordCounts:
     """Append what stdin holds.
 
     Args:
@@ -71,7 +71,7 @@ def take(store: Store, session: str | None, *, trusted: bool) -> Taken:
     """
     if sys.stdin.isatty():
         say("ctxmgr: reading records from the terminal, one JSON object a line; Ctrl-D ends")
-    done = Taken()
+    done = RecordCounts()
     batch: list[tuple[int, codec.Record]] = []
     try:
         for line in _records(session):
@@ -93,7 +93,7 @@ def take(store: Store, session: str | None, *, trusted: bool) -> Taken:
     return done
 
 
-def _append(store: Store, batch: list[tuple[int, codec.Record]], done: Taken) -> None:
+def _append(store: Store, batch: list[tuple[int, codec.Record]], done: RecordCounts) -> None:
     """Append numbered records together; if one of them is refused, those before it, and say which it was.
 
     Raises:

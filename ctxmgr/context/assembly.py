@@ -288,7 +288,7 @@ def _identified(audience: Readers, named: ItemName, operator: bool) -> tuple[str
         row = audience.store.artifacts.by_id(named.name)
         return named.name, operator or (row is not None and audience.reads(row.agent, row.name))
     if named.form == "record":
-        item = history_items.record_told(audience, named)
+        item = history_items.record_item(audience, named)
         return (None if item is None else item.id), operator or item is not None
     return None, True
 
@@ -343,7 +343,7 @@ def _is_there(audience: Readers, shown: VisibleArtifacts, named: ItemName) -> bo
     if named.form == "id":
         return shown.by_id(named.name) is not None
     if named.form == "record":
-        return history_items.record_told(audience, named) is not None
+        return history_items.record_item(audience, named) is not None
     return named.source in ("project_context", "task_context") or _has_context(audience, named)
 
 

@@ -171,7 +171,7 @@ class CandidateCollector:
         if named.form == "context":
             return self._add_context(named.source, wish)
         if named.form == "record":
-            return self._add_told(history_items.record_told(self._audience, named), wish)
+            return self._add_history_item(history_items.record_item(self._audience, named), wish)
         if named.form == "owner":
             rows = self._shown.of_owner(named.source)
         else:
@@ -192,14 +192,16 @@ class CandidateCollector:
                 self.task |= {"executions": runs} if runs else {}
             return bool(self.task)
         if context == GOAL:
-            return self._add_told(None if self._goal is None else HistoryItem(GOAL, "context", "goal", GOAL, self._goal), wish)
+            return self._add_history_item(
+                None if self._goal is None else HistoryItem(GOAL, "context", "goal", GOAL, self._goal), wish
+            )
         if context == "error_context":
             text = history_items.failures(self._audience, self._task)
         else:
-            text = history_items.runs_told(history_items.runs(self._audience, self._task))
-        return self._add_told(None if text is None else HistoryItem(context, "context", HISTORY, context, text), wish)
+            text = history_items.runs_text(history_items.runs(self._audience, self._task))
+        return self._add_history_item(None if text is None else HistoryItem(context, "context", HISTORY, context, text), wish)
 
-    def _add_told(self, item: HistoryItem | None, wish: Wish) -> bool:
+    def _add_history_item(self, item: HistoryItem | None, wish: Wish) -> bool:
         if item is None:
             return False
         self._texts.shelf[item.type, item.id] = Fixed(item.text)

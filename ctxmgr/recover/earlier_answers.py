@@ -106,7 +106,7 @@ class KnownFacts:
 
     Attributes:
         latest: id of the newest continuation it was given; None when it holds nothing.
-        facts: by hash; sections: hashes of the sections, as `section_hash` makes them.
+        facts: by hash; sections: hashes of the sections.
     """
 
     latest: str | None = None

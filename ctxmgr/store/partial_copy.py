@@ -53,7 +53,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class CopyProgress:
     """How far the extract is: the last place that was looked at, how many records were, and how many were kept back."""
 
     place: int = 0
@@ -78,15 +78,15 @@ class Extract:
                 self._own.execute(statement)
             yield
 
-    def reached(self) -> Reached | None:
+    def reached(self) -> CopyProgress | None:
         """Return how far the extract is; None when it was made of another store, or of this one before it was made anew."""
         state = dict(self._own.query("SELECT name, value FROM state"))
         if "extract.place" not in state:
-            return Reached()
+            return CopyProgress()
         place = int(state["extract.place"])
         if state.get("extract.mark") != self._mark(place):
             return None
-        return Reached(place, int(state["extract.looked_at"]), int(state["extract.kept_back"]))
+        return CopyProgress(place, int(state["extract.looked_at"]), int(state["extract.kept_back"]))
 
     def last_place(self) -> int:
         """Return the place of the whole store's last record, 0 when there is none."""
@@ -103,7 +103,7 @@ class Extract:
         for table in (*schema.DERIVED, "waiting"):
             self._own.execute(f"DELETE FROM {table}")
 
-    def settle(self, reached: Reached) -> None:
+    def settle(self, reached: CopyProgress) -> None:
         """Store how far the extract is."""
         values = {"place": reached.place, "looked_at": reached.looked_at, "kept_back": reached.kept_back}
         self._own.many(

@@ -63,7 +63,7 @@ class Estimate:
 
 
 class Exact:
-    """Counts in one vocabulary, offline; made by `counter_for`."""
+    """Counts in one vocabulary, offline; made by `counter_by_name`."""
 
     band = 1.0
 

@@ -23,7 +23,7 @@ from ctxmgr.store import administer
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
-    from ctxmgr.store.archive.retention import Retained
+    from ctxmgr.store.archive.retention import RetentionResult
     from ctxmgr.store.server_store import Administration
 
 _HELP = """Look after the store itself.
@@ -219,7 +219,7 @@ def retain(
         before, abandoned_before = (None if age is None else _before(age, now) for age in (keep, abandoned))
         chosen, kept = retention.aged(workspace.store, before or 0.0, abandoned_before)
         if dry_run:
-            done = retention.Retained([each.session for each in chosen], 0, [], kept)
+            done = retention.RetentionResult([each.session for each in chosen], 0, [], kept)
         else:
             meter = ProgressMeter("archiving", "sessions", 1)
             done = retention.retain(workspace.store, archive if "://" in archive else os.path.abspath(archive), chosen, meter)
@@ -297,7 +297,7 @@ def _before(age: str, now: float) -> float:
     return found
 
 
-def _retained(done: Retained, *, dry_run: bool) -> Answer:
+def _retained(done: RetentionResult, *, dry_run: bool) -> Answer:
     data = {
         "sessions": done.sessions, "records": done.records, "files": done.files, "dryRun": dry_run,
         "passedOver": [{"session": session, "reason": reason} for session, reason in done.passed_over],

@@ -9,7 +9,7 @@ from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.detect.text.fingerprints import one_line
-from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, Saying, alike, text_of
+from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, MessageText, alike, text_of
 from ctxmgr.types.finding import FindingKind, Observation
 
 _MAX_MESSAGES = 64
@@ -20,7 +20,7 @@ _ROUND = 4
 class _Run(NamedTuple):
     """Messages (or thoughts) in a row; ``same`` of the last ones are equal, ``near`` say the same."""
 
-    said: tuple[Saying, ...]
+    said: tuple[MessageText, ...]
     same: int
     near: int
 
@@ -51,7 +51,7 @@ class MonologueDetector:
             return None
         rounds = self._settings.monologue_rounds
         stream = "thought" if event.type in THOUGHTS else "message"
-        said, same, near = Saying(event, text), 1, 1
+        said, same, near = MessageText(event, text), 1, 1
         old = self.state.get(stream)
         if old is not None:
             last = old.said[-1]
@@ -86,7 +86,7 @@ class MonologueDetector:
         self.state = {}
 
 
-def _goes_round(said: Sequence[Saying], period: int, rounds: int) -> bool:
+def _goes_round(said: Sequence[MessageText], period: int, rounds: int) -> bool:
     """Whether the newest messages are a round of ``period`` messages, said ``rounds`` times."""
     length = period * rounds
     return len(said) >= length and all(said[-place] == said[-place - period] for place in range(1, length - period + 1))

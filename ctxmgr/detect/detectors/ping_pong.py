@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
-from ctxmgr.detect.text.message_text import MESSAGES, Saying, text_of
+from ctxmgr.detect.text.message_text import MESSAGES, MessageText, text_of
 from ctxmgr.detect.text.vocabulary import hands_over
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -22,7 +22,7 @@ class _Word(NamedTuple):
     """What was said, or handed over by a ``step``."""
 
     speaker: tuple[str | None, str | None]
-    what: Saying | Hashable
+    what: MessageText | Hashable
     step: Step | None
 
     def is_again(self, other: _Word) -> bool:
@@ -31,13 +31,13 @@ class _Word(NamedTuple):
 
     def as_step(self) -> Step:
         """Return it as a step of a round."""
-        if isinstance(self.what, Saying):
+        if isinstance(self.what, MessageText):
             return Step((Call.said(self.what.event, self.what.plain),))
         return cast("Step", self.step)
 
     def as_key(self) -> Hashable:
         """Return who gives which words, without the event in which they were given."""
-        return self.speaker, self.what.plain if isinstance(self.what, Saying) else self.what
+        return self.speaker, self.what.plain if isinstance(self.what, MessageText) else self.what
 
 
 class _State(NamedTuple):
@@ -76,7 +76,7 @@ class PingPongDetector:
         text = text_of(event)
         if not text or event.agent is None:
             return None
-        return self._add(_Word((event.agent, event.process), Saying(event, text), None))
+        return self._add(_Word((event.agent, event.process), MessageText(event, text), None))
 
     def _add(self, word: _Word) -> Sighting | None:
         state = self.state or _State((), _NO_RUNS)

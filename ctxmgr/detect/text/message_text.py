@@ -113,7 +113,7 @@ def may_hold_stub(text: str) -> bool:
     return _STUB_HINT in text and _MAY_BE_STUB.search(text) is not None
 
 
-class Saying:
+class MessageText:
     """The text of an event, of which no more is worked out than is asked for; equal to another that says the same.
 
     Most of what is said is never compared: the agent acts before it speaks again.
@@ -146,7 +146,7 @@ class Saying:
         return self._gist
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Saying):
+        if not isinstance(other, MessageText):
             return NotImplemented
         if self.text == other.text:
             return True
