@@ -1,12 +1,13 @@
 # Everything from a bare machine: Python 3.11 or newer with pip and venv, and make. Nothing else has to be installed.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-long test-random test-second test-llm test-clients test-frameworks coverage check lint docs renew package bench bench-quick bench-chaos clean
+.PHONY: help demo test test-slow test-long test-random test-second test-server test-llm test-clients test-frameworks coverage check lint docs renew package bench bench-quick bench-chaos clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
 UV := $(BIN)/python -m uv
 SECOND_TESTS := tests/log tests/types tests/text tests/stories tests/golden
+SERVER_TESTS := tests/store tests/history tests/cli/commands/test_all_on_server.py
 FRAMEWORKS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ctxmgr/frameworks
 SITE := NO_COLOR=1 $(BIN)/zensical build --strict --clean
 
@@ -50,6 +51,13 @@ test-second: .venv/.ready-dev ## Run quick tests with another Python, where this
 	UV_PROJECT_ENVIRONMENT=.venv-second $(UV) sync --quiet --frozen --python "$$(command -v $$found)" || \
 		{ echo "its environment can't be made: skipped"; exit 0; }; \
 	.venv-second/bin/pytest -q -n auto $(or $(ARGS),$(SECOND_TESTS))
+
+# The newest other PostgreSQL that is here, or the one that POSTGRESQL names; none is fetched.
+test-server: .venv/.ready-dev ## Run the tests of servers with another PostgreSQL, where this machine has one (two minutes)
+	@found="$(or $(POSTGRESQL),$(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin))))"; \
+	if [ ! -x "$$found/postgres" ]; then echo "no other PostgreSQL is here: skipped"; exit 0; fi; \
+	echo "testing with $$("$$found/postgres" --version)"; \
+	POSTGRESQL="$$found" $(BIN)/pytest -q -n auto -k "postgresql or server" $(or $(ARGS),$(SERVER_TESTS))
 
 coverage: .venv/.ready-dev ## Measure which branches the tests take
 	@$(BIN)/pytest -q -n auto --cov --cov-report=term:skip-covered $(ARGS)

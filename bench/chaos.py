@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.servers import DURABLE, say
+from ctxmgr.history.shipping import noted
 from ctxmgr.log.reader import read
 from ctxmgr.store import open_store
 from tests import postgresql_server
@@ -158,19 +159,41 @@ def disturb(run: Run, proxy: Proxy, place: Path, seconds: float, draw: random.Ra
         time.sleep(draw.uniform(0.5, 2.0))  # time in which something can be shipped at all
         if time.monotonic() > next_kill:
             next_kill = time.monotonic() + draw.uniform(2, 5)
-            what = draw.choice(("shipper", "shipper", "recorder", "server"))
+            what = draw.choice(("shipper", "shipper", "recorder", "server", "all three"))
             done[f"{what} killed"] += 1
-            if what == "server":
+            done["kills with something left to ship"] += any(each.lag for each in noted())
+            number = draw.randrange(2)
+            killed = [run.recorders[number]] if what in ("recorder", "all three") else []
+            killed += [run.shippers[number]] if what in ("shipper", "all three") else []
+            for each in killed:
+                each.kill()
+            if what in ("server", "all three"):
                 kill_server(place)
-            else:
-                each, number = (
-                    (run.shippers, draw.randrange(2)) if what == "shipper" else (run.recorders, draw.randrange(RECORDERS))
-                )
-                each[number].kill()
-                each[number].wait()
-                each[number] = run.ship() if what == "shipper" else run.record(number)
+            for each in killed:
+                each.wait()
+            if run.recorders[number].poll() is not None:
+                run.recorders[number] = run.record(number)
+            if run.shippers[number].poll() is not None:
+                run.shippers[number] = run.ship()
     proxy.turn("pass")
     return done
+
+
+def caught_up(run: Run, proxy: Proxy, seconds: float) -> None:
+    """Let the logs grow for so long while the server is away; tell how long it takes to ship that while they go on growing."""
+    proxy.turn("refuse")
+    proxy.turn("cut")
+    proxy.turn("refuse")
+    time.sleep(seconds)
+    left = [log.stat().st_size for log in run.logs]
+    proxy.turn("pass")
+    began = time.monotonic()
+    while any(each.done < size for each, size in zip(sorted(noted(), key=lambda each: each.source), left, strict=True)):
+        time.sleep(0.05)
+    took = time.monotonic() - began
+    say(
+        f"the server was away for {seconds:g} s: what was left was there {took:.1f} s after it came back ({took / seconds:.2f})"
+    )
 
 
 def compared(run: Run, url: str) -> bool:
@@ -221,6 +244,7 @@ def main() -> int:
                 time.sleep(1)
                 run.shippers = [run.ship(), run.ship()]
                 done = disturb(run, proxy, place, chosen.seconds, random.Random(chosen.seed))
+                caught_up(run, proxy, min(60.0, max(5.0, chosen.seconds / 10)))
             finally:
                 run.end()
             with closing(open_store(straight, readonly=True)) as store:

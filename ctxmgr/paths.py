@@ -59,6 +59,15 @@ def read_regular(path: str | os.PathLike[str], most: int, *, follow: bool = True
     return content
 
 
+def packaged_text(module: str, name: str) -> str:
+    """Return the text of a file that is packaged beside a module, which is named by its ``__file__``.
+
+    `importlib.resources` takes longer to load than most of these files to read.
+    """
+    with open(os.path.join(os.path.dirname(module), name), encoding="utf-8") as stream:
+        return stream.read()
+
+
 def _require_regular(mode: int, path: str | os.PathLike[str]) -> None:
     if stat.S_ISLNK(mode):
         raise OSError(errno.ELOOP, "a link, and no link is followed here", os.fspath(path))
@@ -238,10 +247,16 @@ def user_file(environment: Mapping[str, str]) -> str:
     return os.path.join(user_folder(environment, "XDG_CONFIG_HOME", ".config"), USER_FILE)
 
 
+_SERVERS = ("host=", "hostaddr=", "dbname=", "postgresql:", "postgres:")
+
+
 def is_url(location: str) -> bool:
-    """Whether a store's location is a URL, and so no path."""
+    """Whether a store's location is a URL, or names a server in another way that libpq knows, and so is no path."""
     scheme, found, _ = location.partition("://")
-    return bool(found) and scheme.isascii() and scheme.replace("+", "").isalnum()
+    if found:
+        return scheme.isascii() and scheme.replace("+", "").replace(":", "").isalnum()
+    squeezed = location.replace(" ", "").lower()
+    return squeezed.startswith(_SERVERS) or "password=" in squeezed
 
 
 def is_project_store(folder: str, store: str) -> bool:

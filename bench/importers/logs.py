@@ -47,7 +47,7 @@ def lengthened(path: Path, size: int, padding: int = 0) -> bytes | None:
     try:
         document = json.loads(whole)
     except ValueError:
-        first, *lines = whole.splitlines()
+        first, *lines = whole.rstrip("\n").split("\n")
         values = [json.loads(line) for line in lines]
         once = sum(len(json.dumps(_renamed(value, 0, more))) for value in values)
         copies = max(1, (size - len(first)) // max(1, once))

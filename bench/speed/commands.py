@@ -1,8 +1,9 @@
 """What each command costs to start and to answer, on a small store: ``python -m bench.speed.commands``.
 
-Whole processes, each round in turn with a bare Python; the medians are compared, those of the processor's time too, which a
-busy machine changes least. A program reads JSON from a pipe; a person watches a terminal of 100 columns. Each run of a
-command that writes has a copy of the store for itself. "First" is a command before which nothing was kept of its answer.
+Whole processes, each round in turn with a bare Python; medians are compared, and the least, of the clock and of the
+processor's time, which a busy machine changes least. A program reads JSON from a pipe; a person watches a terminal of 100
+columns. Each run of a command that writes has a copy of the store for itself. "First" is a command before which nothing
+was kept of its answer.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,14 +35,15 @@ class Measured(NamedTuple):
     """A command line that is measured.
 
     ``writes`` gives each run a fresh copy of the folder, ``given`` is its stdin. ``first`` takes away before each run what
-    was kept of earlier answers; ``answered`` runs it where the stuck session was answered already.
+    was kept of earlier answers; ``place`` is "answered" where the stuck session was answered already, and "between" where
+    no step of the goal is under way.
     """
 
     words: tuple[str, ...]
     writes: bool = False
     given: str = ""
     first: bool = False
-    answered: bool = False
+    place: str = "whole"
 
 
 _RECORD = '{"kind":"event","session":"calm","type":"message","data":{"text":"done"}}\n'
@@ -54,7 +56,7 @@ COMMANDS: dict[str, Measured] = {
     "sessions, first": Measured(("sessions",), first=True),
     "detect": Measured(("detect", "-s", "stuck", "--exit-zero")),
     "detect, first": Measured(("detect", "-s", "stuck", "--exit-zero"), first=True),
-    "recover --prompt": Measured(("recover", "-s", "stuck", "--prompt"), answered=True),
+    "recover --prompt": Measured(("recover", "-s", "stuck", "--prompt"), place="answered"),
     "recover --prompt, first": Measured(("recover", "-s", "stuck", "--prompt"), writes=True),
     "recover, first": Measured(("recover", "-s", "stuck"), writes=True),
     "record": Measured(("record",), writes=True, given=_RECORD),
@@ -62,7 +64,7 @@ COMMANDS: dict[str, Measured] = {
     "note list": Measured(("note", "list", "--all-sessions")),
     "memory recall": Measured(("memory", "recall", "needle")),
     "goal record": Measured(("goal", "record", "run_tests", "--args", "{}", "--result", "success"), writes=True),
-    "goal next": Measured(("goal", "next"), writes=True),
+    "goal next": Measured(("goal", "next"), writes=True, place="between"),
     "goal brief": Measured(("goal", "brief")),
     "goal done": Measured(("goal", "done"), writes=True),
     "goal tree": Measured(("goal", "tree")),
@@ -111,15 +113,23 @@ class Took(NamedTuple):
     cpu: float
     code: int
 
-    def shown(self, floor: Took) -> str:
-        """Return the cells of a row: milliseconds, and both times as multiples of the floor's."""
-        return f"{self.wall * 1e3:.0f} | {self.wall / floor.wall:.1f} | {self.cpu / floor.cpu:.1f}"
+
+Of = Callable[[Iterable[float]], float]
+"""The median, or the least."""
 
 
-def middle(taken: Sequence[Took]) -> Took:
-    """Return the median of each time."""
-    wall, cpu = (statistics.median(times) for times in ([each.wall for each in taken], [each.cpu for each in taken]))
-    return Took(wall, cpu, taken[-1].code)
+def of(which: Of, taken: Sequence[Took]) -> Took:
+    """Return the median or the least of each time."""
+    return Took(which([each.wall for each in taken]), which([each.cpu for each in taken]), taken[-1].code)
+
+
+def cells(taken: Sequence[Took], floor: Sequence[Took]) -> str:
+    """Return the cells of a row: the median in milliseconds, and both times as multiples of the floor's: medians, and least."""
+    half, least = ((of(which, taken), of(which, floor)) for which in (statistics.median, min))
+    parts = [f"{half[0].wall * 1e3:.0f}"]
+    for ours, theirs in (half, least):
+        parts += [f"{ours.wall / theirs.wall:.1f}", f"{ours.cpu / theirs.cpu:.1f}"]
+    return " | ".join(parts)
 
 
 class Bench:
@@ -135,10 +145,11 @@ class Bench:
             "PATH": os.environ["PATH"], "HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache"),
             "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", "TERM": "xterm", "COLUMNS": "100", "NO_COLOR": "1",
         }  # fmt: skip
-        self.whole, self.answered = folder / "whole", folder / "answered"
+        self.whole = folder / "whole"
         self._filled()
-        shutil.copytree(self.whole, self.answered)
-        assert self.run(("recover", "-s", "stuck"), self.answered).code == 0
+        for name, words in (("answered", ("recover", "-s", "stuck")), ("between", ("goal", "done"))):
+            shutil.copytree(self.whole, folder / name, symlinks=True)
+            assert self.run(words, folder / name).code == 0
 
     def _filled(self) -> None:
         self.whole.mkdir()
@@ -163,21 +174,20 @@ class Bench:
         environment = {**self.environment, "CTXMGR_STORE": str(folder / ".ctxmgr/history.db")}
         return _timed([str(self.script), *words], folder, environment, given, watched=watched)
 
-    def measured(self, measured: Measured) -> tuple[Took, Took, Took]:
-        """Return the medians of a bare Python, for a person and for a program, run in turn; the first round counts for none."""
+    def measured(self, measured: Measured) -> tuple[Sequence[Took], ...]:
+        """Return what a bare Python, and the command for a person and for a program took in turn; a first round is left out."""
         rounds = [self._round(measured, number) for number in range(self.rounds + 1)][1:]
-        floor, person, program = (middle(taken) for taken in zip(*rounds, strict=True))
-        return floor, person, program
+        return tuple(zip(*rounds, strict=True))
 
     def _round(self, measured: Measured, number: int) -> tuple[Took, Took, Took]:
         floor = _timed([sys.executable, *BARE.split()[1:]], self.folder, self.environment, "", watched=False)
         return floor, self._once(measured, number, watched=True), self._once(measured, number, watched=False)
 
     def _once(self, measured: Measured, number: int, *, watched: bool) -> Took:
-        place = self.answered if measured.answered else self.whole
+        place = self.folder / measured.place
         if measured.writes:
             place = self.folder / f"copy-{number}"
-            shutil.copytree(self.whole, place)
+            shutil.copytree(self.folder / measured.place, place, symlinks=True)
         if measured.first:
             shutil.rmtree(self.folder / "cache" / "ctxmgr" / "answers", ignore_errors=True)
         words = measured.words if watched else (*measured.words, "--json")
@@ -216,15 +226,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compileall.compile_dir(Path(ctxmgr.__file__).parent, quiet=1)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), options.rounds)
-        print(f"| command | person, ms | x | CPU x | program, ms | x | CPU x | {BARE}, CPU ms | exit |")
-        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+        each = "ms | x | CPU x | least x | least CPU x"
+        print(f"| command | person, {each} | program, {each} | {BARE}, CPU ms | exit |")
+        print(f"| --- {'| --- ' * 12}|")
         for name, measured in COMMANDS.items():
             if name.startswith(tuple(options.only.split(","))):
                 floor, person, program = bench.measured(measured)
-                codes = ", ".join(map(str, sorted({person.code, program.code})))
-                print(
-                    f"| {name} | {person.shown(floor)} | {program.shown(floor)} | {floor.cpu * 1e3:.1f} | {codes} |", flush=True
-                )
+                codes = ", ".join(map(str, sorted({taken.code for taken in (*person, *program)})))
+                bare = f"{of(statistics.median, floor).cpu * 1e3:.1f}"
+                print(f"| {name} | {cells(person, floor)} | {cells(program, floor)} | {bare} | {codes} |", flush=True)
     return 0
 
 

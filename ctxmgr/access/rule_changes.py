@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Iterator
-from importlib.resources import files
 from typing import Any, NoReturn, cast
 
 from ctxmgr.access.guard import AccessGuard
@@ -19,6 +18,7 @@ from ctxmgr.errors import Denied, InvalidInput
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
+from ctxmgr.paths import packaged_text
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, RULES
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, Replay, Replayed, Resource, RulesChanged
@@ -334,4 +334,4 @@ def default_keys() -> list[dict[str, Any]]:
 
 
 def _default_text() -> str:
-    return files("ctxmgr.access").joinpath(DEFAULT_FILE).read_text("utf-8")
+    return packaged_text(__file__, DEFAULT_FILE)

@@ -5,7 +5,6 @@ A rule is found by agent, resource type and pattern; of those that match, the on
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from ctxmgr.access.patterns import ANY, ASKED, PRIORITIES, SELF, agent_fault, check_choice, check_rule, parse_pattern, quoted
 from ctxmgr.errors import InvalidInput
 from ctxmgr.light_dataclass import dataclass, field
+from ctxmgr.log import codec
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessExplanation, AccessRule, Asked, Resource, ResourceType, Shadowed
 
 # What is granted or forbidden by a permission: write grants read, so it counts for both.
@@ -258,7 +258,7 @@ class Rules:
     def digest(self) -> str:
         """16 hex digits that are the same for the same rules in any order."""
         text = json.dumps([_values(rule) for rule in self._rules], separators=(",", ":"))
-        return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
+        return codec.digest(text.encode("ascii"))[:16]
 
     def allows(self, agent: str | None, permission: Asked, resource: Resource) -> bool:
         """Whether an agent may read or write something. Without an agent the operator asks, who may do everything.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import hashlib
 import json
 import os
 from bisect import bisect_left
@@ -201,7 +200,9 @@ def has_hash_closing(descriptor: int, digest: str) -> bool:
 
 def hash_of(descriptor: int) -> str:
     """Return the hash of a whole file."""
-    digest, place = hashlib.sha256(), 0
+    from hashlib import sha256
+
+    digest, place = sha256(), 0
     while piece := os.pread(descriptor, PIECE, place):
         digest.update(piece)
         place += len(piece)
@@ -244,8 +245,10 @@ class Measure:
     """
 
     def __init__(self, name: str, kind: str | None = None, usual: str | None = None, *, reject: bool = False) -> None:
+        from hashlib import sha256
+
         self._name, self._kind, self._usual, self._reject = name, kind, usual, reject
-        self._hash = hashlib.sha256()
+        self._hash = sha256()
         self._size = self._chars = 0
         self._decoder: codecs.IncrementalDecoder | None = codecs.getincrementaldecoder("utf-8")()
         self._head = self._tail = ""

@@ -1,23 +1,17 @@
-"""Find artifacts by id, or by owner, name and version, and read them; the hash is verified before the first byte is returned.
-
-Hidden artifacts are not found.
-"""
+"""Read artifacts; the hash is verified before the first byte is returned."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 
-from ctxmgr.access.guard import AccessGuard
-from ctxmgr.access.patterns import quoted
 from ctxmgr.artifacts.blobs import PIECE, Objects, hash_of
-from ctxmgr.artifacts.folder import Folder, failed, open_file, place_of
-from ctxmgr.artifacts.names import name_paths, owner_paths, view_paths
-from ctxmgr.errors import Damaged, InvalidInput, NotFound
+from ctxmgr.artifacts.folder import Folder, failed, open_file
+from ctxmgr.artifacts.names import view_paths
+from ctxmgr.errors import Damaged, NotFound
+from ctxmgr.log import codec
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.artifacts import ARTIFACT_ID, ArtifactRow, ids_starting, owners_in
-from ctxmgr.types.artifact import ArtifactView, Dependency, GetRequest
+from ctxmgr.store.repositories.artifacts import ArtifactRow
 
 IN_MEMORY = 64 * PIECE
 """Contents up to this size, in bytes, are held in memory; what is handed on are then the very bytes that were verified."""
@@ -56,7 +50,9 @@ class Content:
         if self._held is not None:
             write(self._held)
             return
-        digest, place = hashlib.sha256(), 0
+        from hashlib import sha256
+
+        digest, place = sha256(), 0
         while piece := os.pread(self._descriptor, PIECE, place):
             digest.update(piece)
             place += len(piece)
@@ -70,7 +66,7 @@ class Content:
             if os.fstat(self._descriptor).st_size != self.row.size:
                 return False
             held = b"".join(iter(_pieces(self._descriptor)))
-            if hashlib.sha256(held).hexdigest() != self.row.hash:
+            if codec.digest(held) != self.row.hash:
                 return False
             self._held = held
             return True
@@ -158,136 +154,3 @@ def damaged(row: ArtifactRow) -> Damaged:
         f"{row.agent}/{row.name} of version {row.version} ({row.id}): its bytes were changed or are gone",
         "they are not served; put it again from its source, or bring the artifacts folder back from a backup",
     )
-
-
-_MAX_SUGGESTED = 5
-_WORSE = 0.1  # than the best suggestion
-_MIN_ID_LENGTH = len("art_")
-
-
-class Finder:
-    """Looks up artifacts of a store for one asker."""
-
-    def __init__(self, store: Store, guard: AccessGuard) -> None:
-        self._store, self._guard = store, guard
-        self._paths: dict[tuple[int, str], dict[str, str]] = {}
-
-    def state(self, version: int | None, agent: str | None = None) -> list[ArtifactRow]:
-        """Return what a version shows and the asker may read; nothing of a version that is not there."""
-        if version is None or not self.is_listed(version):
-            return []
-        return [row for row in self._store.artifacts.state(version, agent) if self._guard.reads(row.agent, row.name)]
-
-    def is_listed(self, version: int) -> bool:
-        """Whether a version is there and was not pruned."""
-        found = self._store.artifacts.version(version)
-        return found is not None and found.pruned is None
-
-    def find(self, request: GetRequest, command: str) -> tuple[ArtifactRow, int]:
-        """Return an artifact and the version to look at it in.
-
-        Raises:
-            NotFound: it is not there, or may not be read: the two look the same (ruling 16).
-            InvalidInput: neither an id nor owner and name are given, or several ids start so.
-        """
-        if request.id is not None and request.agent is None and request.name is None:
-            return self._by_id(request.id, command)
-        if request.id is not None or request.agent is None or request.name is None:
-            raise InvalidInput("name an artifact by its id, or by its owner and name", "e.g. system_architect/schema.yaml")
-        row = self.in_version(request.agent, request.name, request.version)
-        if row is None:
-            raise self._absent(request.agent, request.name, request.version, command)
-        return row, request.version or self._store.artifacts.current() or row.version
-
-    def in_version(self, agent: str, name: str, version: int | None) -> ArtifactRow | None:
-        """Return an artifact as a version shows it, the current one by default; None when there is none to be read."""
-        number = self._store.artifacts.current() if version is None else version
-        if number is None or not self.is_listed(number) or not self._guard.reads(agent, name):
-            return None
-        return self._store.artifacts.find(agent, name, number)
-
-    def log(self, agent: str, name: str, command: str) -> list[ArtifactRow]:
-        """Return every content that an artifact had, newest first.
-
-        Raises:
-            NotFound: it had none, or may not be read.
-        """
-        rows = self._store.artifacts.log(agent, name) if self._guard.reads(agent, name) else []
-        if not rows:
-            raise self._absent(agent, name, None, command)
-        return rows
-
-    def _by_id(self, start: str, command: str) -> tuple[ArtifactRow, int]:
-        row = self._store.artifacts.by_id(start) if ARTIFACT_ID.fullmatch(start) else None
-        if row is None and start.startswith("art_") and len(start) > _MIN_ID_LENGTH:
-            rows = [self._store.artifacts.by_id(item) for item in ids_starting(self._store.engine, start)]
-            readable = [item for item in rows if item is not None and self._guard.reads(item.agent, item.name)]
-            if len(readable) > 1:
-                raise InvalidInput(f"several artifact ids start with {quoted(start)}", "give more of the id")
-            row = readable[0] if readable else None
-        if row is None or not self._guard.reads(row.agent, row.name):
-            self._guard.log(command, "read", failed=f"no artifact {quoted(start)}")
-            raise NotFound(f"no artifact {quoted(start)}", "'ctxmgr artifact list' shows all, with their ids")
-        return row, self.shown_in(row)
-
-    def shown_in(self, row: ArtifactRow) -> int:
-        """Return a version that shows a content: where it appeared, or after that was pruned the oldest one left."""
-        if self.is_listed(row.version):
-            return row.version
-        for version in self._store.artifacts.versions():
-            found = self._store.artifacts.find(row.agent, row.name, version.number)
-            if found is not None and found.id == row.id:
-                return version.number
-        return row.version
-
-    def _absent(self, agent: str, name: str, version: int | None, command: str) -> NotFound:
-        self._guard.log(command, "read", denied=[(agent, name)], failed="no such artifact")
-        where = "" if version is None else f" in version {version}"
-        known = {f"{row.agent}/{row.name}" for row in self.state(version) or self.state(self._store.artifacts.current())}
-        near = _similar(f"{agent}/{name}", known)
-        other = self._store.artifacts.log(agent, name) if self._guard.reads(agent, name) else []
-        hint = f"did you mean {', '.join(near)}?" if near else "'ctxmgr artifact list' shows all"
-        if other:
-            hint = f"it stands in version {self.shown_in(other[0])}: --version {self.shown_in(other[0])}"
-        return NotFound(f"no artifact {quoted(agent + '/' + name)}{where}", hint)
-
-    def views(self, rows: list[ArtifactRow], version: int | None = None) -> list[ArtifactView]:
-        """Return artifacts as they are answered, looked at in a version, or each in one that shows it."""
-        return [self._view(row, version if version is not None else self.shown_in(row)) for row in rows]
-
-    def _view(self, row: ArtifactRow, version: int) -> ArtifactView:
-        needed = self._store.artifacts.dependencies(row.id)
-        return ArtifactView(
-            id=row.id, agent=row.agent, name=row.name, type=row.type, version=row.version, description=row.description,
-            hash=row.hash, size=row.size, tokens=row.tokens, counter=row.counter, created_at=row.ts,
-            path=self._path(row, version),
-            dependencies=[
-                Dependency.model_validate({"id": item.target, "agent": item.agent, "name": item.name, "type": item.type})
-                for item in needed
-                if self._guard.reads(item.agent, item.name)
-            ],
-        )  # fmt: skip
-
-    def _path(self, row: ArtifactRow, version: int) -> str:
-        """Return where a version shows an artifact; worked out among what the asker may read, so it tells of nothing else."""
-        place = (version, row.agent)
-        if place not in self._paths:
-            names = [item.name for item in self.state(version, row.agent)]
-            folder = owner_paths({*self._owners(version), row.agent})[row.agent]
-            self._paths[place] = {name: f"{folder}/{path}" for name, path in name_paths([*names, row.name]).items()}
-        path = self._paths[place].get(row.name) or view_paths([(row.agent, row.name)])[row.agent, row.name]
-        return f"{place_of(self._store.location).name}/v{version}/{path}"
-
-    def _owners(self, version: int) -> list[str]:
-        if self._guard.agent is None:
-            return owners_in(self._store.engine, version)
-        return sorted({row.agent for row in self.state(version)})
-
-
-def _similar(wanted: str, known: set[str]) -> list[str]:
-    """Return the few that are called nearly so, and those that come close to the best of them."""
-    from difflib import SequenceMatcher, get_close_matches
-
-    near = get_close_matches(wanted, sorted(known), n=_MAX_SUGGESTED)
-    likeness = [SequenceMatcher(None, wanted, item).ratio() for item in near]
-    return [item for item, ratio in zip(near, likeness, strict=True) if ratio > likeness[0] - _WORSE]

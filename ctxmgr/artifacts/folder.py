@@ -11,7 +11,6 @@ from collections.abc import Generator
 from pathlib import Path
 
 from ctxmgr.errors import Busy, CtxmgrError, Damaged, InvalidInput, StorageFailed
-from ctxmgr.log.journal import lock_within
 from ctxmgr.paths import is_url
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
@@ -149,6 +148,8 @@ class Folder:
         Raises:
             Busy: another process holds it for too long.
         """
+        from ctxmgr.log.journal import lock_within
+
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         try:
             lock = os.open(_LOCK, flags, 0o600, dir_fd=self.root)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import unicodedata
@@ -178,4 +177,4 @@ def _folded(path: str) -> str:
 
 
 def _digest(name: str) -> str:
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return codec.digest(name.encode("utf-8", "surrogatepass"))

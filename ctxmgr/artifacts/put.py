@@ -6,7 +6,6 @@ A new version locks and repairs its folder, builds the view, and appends the eve
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -373,7 +372,7 @@ def _description(item: NewArtifact, known: ArtifactRow | None) -> str | None:
 def artifact_id(agent: str, name: str, version: int, digest: str) -> str:
     """Return the id of a content under a name as of a version: the same wherever it is made."""
     text = "\0".join((agent, name, str(version), digest))
-    return "art_" + hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+    return "art_" + codec.digest(text.encode("utf-8"))[:16]
 
 
 def _is_as_it_was(item: NewArtifact, measured: ContentMetadata, known: ArtifactRow | None, dependencies: Dependencies) -> bool:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
-from difflib import unified_diff
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from ctxmgr.access.guard import AccessGuard
-from ctxmgr.artifacts.content import Content, Finder, open_content
+from ctxmgr.artifacts.finder import Finder
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.store import Store
@@ -35,7 +33,10 @@ from ctxmgr.types.artifact import (
 )
 from ctxmgr.types.query import Page
 
-MAX_ANSWERED_BYTES = 64 * 2**20
+if TYPE_CHECKING:
+    from ctxmgr.artifacts.content import Content
+
+MOST_ANSWERED = 64 * 2**20
 """Contents larger than this, in bytes, are not put into an answer: they are copied out."""
 
 
@@ -89,6 +90,8 @@ class ArtifactStore:
         try:
             return GetResponse(artifact=view, content=held.decode("utf-8"), encoding="utf-8")
         except UnicodeDecodeError:
+            import base64
+
             return GetResponse(artifact=view, content=base64.b64encode(held).decode("ascii"), encoding="base64")
 
     def open(self, request: GetRequest) -> tuple[ArtifactView, Content]:
@@ -97,6 +100,8 @@ class ArtifactStore:
         Raises:
             NotFound, Damaged: as in `get`.
         """
+        from ctxmgr.artifacts.content import open_content
+
         row, view = self._found(request)
         content = open_content(self._store, row)
         self._guard.log("artifact get", "read", [(row.agent, row.name)])
@@ -145,6 +150,8 @@ class ArtifactStore:
             NotFound: it is not in one of them, had only one content, or may not be read.
             Damaged: its bytes were changed behind the store's back.
         """
+        from ctxmgr.artifacts.content import open_content
+
         finder = Finder(self._store, self._guard)
         new, to_version = finder.find(
             GetRequest(agent=request.agent, name=request.name, version=request.to_version), "artifact diff"
@@ -244,14 +251,15 @@ def _lines(text: str) -> list[str]:
 
 def between(old: str, new: str, names: tuple[str, str]) -> Difference:
     """Return what changed from one text to the other, in the form that ``patch`` takes."""
+    from difflib import unified_diff
+
     before, after = _lines(old), _lines(new)
     start = _alike(before, after)
     end = _alike(before[start:][::-1], after[start:][::-1])
     first = max(0, start - CONTEXT)
     sides = [side[first : len(side) - max(0, end - CONTEXT)] for side in (before, after)]
-    cut = any(len(side) > MAX_COMPARED_LINES for side in sides)
-
-    drawn = list(unified_diff(sides[0][:MAX_COMPARED_LINES], sides[1][:MAX_COMPARED_LINES], *names, n=CONTEXT))
+    cut = any(len(side) > MOST_LINES for side in sides)
+    drawn = list(unified_diff(sides[0][:MOST_LINES], sides[1][:MOST_LINES], *names, n=CONTEXT))
     added = sum(line.startswith("+") for line in drawn[2:])
     removed = sum(line.startswith("-") for line in drawn[2:])
     text = "".join(_moved(line, first) for line in drawn[:MAX_DIFF_LINES])

@@ -9,7 +9,7 @@ from typing import Any
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.artifacts.blobs import Objects
-from ctxmgr.artifacts.content import Finder
+from ctxmgr.artifacts.finder import Finder
 from ctxmgr.artifacts.folder import place_of, release_reserve
 from ctxmgr.artifacts.put import append, check_description, is_unchanged, write_version, writing
 from ctxmgr.artifacts.repair import is_certain

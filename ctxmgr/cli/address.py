@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.errors import InvalidInput, NoHistory, NotFound
 from ctxmgr.history.query.address import Address as Address
 from ctxmgr.history.query.address import is_number
 from ctxmgr.history.query.address import parse as parse
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_FILES = (".jsonl", ".ndjson", ".json", ".zst", ".gz", ".traj", ".eval", ".db", ".sqlite", ".sqlite3", ".log")
+_DATABASES = (".db", ".sqlite", ".sqlite3")  # what is in one that was just made may all be in the file beside it
+_FILES = (".jsonl", ".ndjson", ".json", ".zst", ".gz", ".xz", ".bz2", ".traj", ".eval", *_DATABASES, ".log")
 
 
 def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, list[int], list[str]]:
@@ -61,6 +62,7 @@ def located(target: str | None, session: str | None, store: str | None) -> tuple
 
     Raises:
         NotFound: the argument names a file that is not there.
+        NoHistory: it names an empty file.
         InvalidInput: two stores, or two sessions, are named; or the argument is a folder.
     """
     if target is not None and is_place(target):
@@ -78,7 +80,7 @@ def located_log(log: str | None, store: str | None) -> str | None:
     """Return the store that an argument or ``--store`` names.
 
     Raises:
-        NotFound, InvalidInput: as `located`.
+        NotFound, NoHistory, InvalidInput: as `located`.
     """
     if log is None:
         return store
@@ -93,7 +95,7 @@ def located_entry(address: str, session: str | None, store: str | None) -> tuple
     The address is empty where a file alone was named.
 
     Raises:
-        NotFound, InvalidInput: as `located`.
+        NotFound, NoHistory, InvalidInput: as `located`.
     """
     named, at, place = address.rpartition("@")
     if at and named and (place == "last" or is_number(place)) and is_place(named):
@@ -149,7 +151,7 @@ def located_action(
     """Return (action, session, store) of two arguments of which either may be a file, see `located`.
 
     Raises:
-        NotFound, InvalidInput: as `located`.
+        NotFound, NoHistory, InvalidInput: as `located`.
     """
     if action is not None and is_place(action) and (target is None or not is_place(target)):
         return target, *located(action, session, store)
@@ -175,4 +177,6 @@ def _one_store(path: str, store: str | None) -> str:
         raise InvalidInput(f"{path!r} and --store {store!r} name different stores", "leave one of them out")
     if os.path.isdir(path):
         raise InvalidInput(f"{path} is a folder", f"name a log in it, or 'ctxmgr import {path}'")
+    if os.path.isfile(path) and not os.path.getsize(path) and not path.lower().endswith(_DATABASES):
+        raise NoHistory(f"{path} is an empty file: nothing was read")
     return path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ctxmgr.cli.envelope import JudgeProgress
 from ctxmgr.cli.exits import VERDICTS, Exit
@@ -29,13 +29,27 @@ class SessionList(NamedTuple):
     next: list[str]
 
 
-class DetectionResult(NamedTuple):
-    """What the detectors found, the verdicts to show, the commands that may come next, and how the command ends."""
+class Detected(NamedTuple):
+    """What the detectors found, the verdicts to show, the commands that may come next, and how the command ends.
+
+    ``unread`` are bytes of the log that are damaged, so that nobody could judge what stood there.
+    """
 
     found: DetectResponse
     verdicts: list[SessionVerdict]
     next: list[str]
     code: Exit
+    unread: int
+
+    @property
+    def status(self) -> Literal["ok", "empty", "partial"]:
+        """What the envelope says of it."""
+        return "partial" if self.code is Exit.PARTIAL else self.found.status
+
+
+def damaged_part(size: int) -> str:
+    """Return why so many bytes of a log were not judged."""
+    return f"{size:,} bytes of it are damaged, and nobody can judge what stood there"
 
 
 def listed(workspace: Workspace, store: str | None, **asked: Any) -> SessionList:
@@ -75,10 +89,10 @@ def detected(
     stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
     stuck = stuck or [verdict.session for verdict in verdicts if verdict.notes]
     following = [session_command("recover", stuck[0], store)] if stuck else []
-    code = VERDICTS[every]
-    if code is Exit.OK and any(NOTHING_KNOWN in verdict.notes for verdict in verdicts):
+    code, unread = VERDICTS[every], workspace.store.unread()
+    if code is Exit.OK and (unread or any(NOTHING_KNOWN in verdict.notes for verdict in verdicts)):
         code = Exit.PARTIAL
-    return DetectionResult(found, verdicts, following, Exit.OK if exit_zero else code)
+    return Detected(found, verdicts, following, Exit.OK if exit_zero else code, unread)
 
 
 def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
@@ -154,6 +168,8 @@ def detected_in_folder(
         found.passed_over += [
             (str(log), f"session {verdict.session}: {NOTHING_KNOWN}") for verdict in done.verdicts if verdict not in judged
         ]
+        if done.unread:
+            found.passed_over.append((str(log), damaged_part(done.unread)))
         if not judged:
             continue
         found.logs[str(log)] = judged

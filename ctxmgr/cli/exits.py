@@ -36,7 +36,7 @@ MEANINGS = {
     Exit.STORE: "the store is damaged, or can't be read or written",
     Exit.BUDGET: "the token budget can't fit what is required",
     Exit.BUSY: "another process holds it, or has taken it over",
-    Exit.PARTIAL: "import, check, detect: a file or a session was passed over or not understood; sql: the query was stopped",
+    Exit.PARTIAL: "import, check, detect: a file, a session or a part of a log was not read; sql: the query was stopped",
     Exit.LOOP: "detect: a loop; goal record: the action is refused",
     Exit.HUNG: "detect: hung",
     Exit.LOOP_AND_HUNG: "detect: a loop and hung",

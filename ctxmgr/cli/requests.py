@@ -8,20 +8,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ctxmgr.cli.envelope import tell_session as tell
-from ctxmgr.cli.times import moment
 from ctxmgr.errors import CtxmgrError, InvalidInput
-from ctxmgr.types.base import first_fault
+from ctxmgr.types.base import Shape, first_fault
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ctxmgr.types.base import Shape
     from ctxmgr.types.goal import GoalSource
     from ctxmgr.types.route import Continuation
     from ctxmgr.workspace import Workspace
 
 
-_Request = TypeVar("_Request", bound="Shape")
+_Request = TypeVar("_Request", bound=Shape)
 
 
 def build(request: type[_Request], **values: Any) -> _Request:
@@ -31,9 +27,10 @@ def build(request: type[_Request], **values: Any) -> _Request:
         InvalidInput: naming the first value that can't be used.
     """
     given = {name: value for name, value in values.items() if value is not None}
-    for name in ("since", "until"):
-        if name in given:
-            given[name] = moment(given[name], time.time())
+    if times := given.keys() & {"since", "until"}:
+        from ctxmgr.cli.times import moment
+
+        given |= {name: moment(given[name], time.time()) for name in times}
     try:
         return request.model_validate(given)
     except ValueError as error:
@@ -103,17 +100,15 @@ def merged(table: dict[str, Any], texts: Sequence[str] | None) -> dict[str, Any]
     return found
 
 
-def project_folder(named: str | None) -> Path:
+def project_folder(named: str | None) -> str:
     """Return the folder of a project, the current one where none is named.
 
     Raises:
         InvalidInput: it is no folder.
     """
-    from pathlib import Path
-
-    folder = Path(named) if named is not None else Path.cwd()
+    folder = os.getcwd() if named is None else named
     if not os.path.isdir(folder):
-        raise InvalidInput(f"--dir {str(folder)!r} is no folder", "name a folder that is there")
+        raise InvalidInput(f"--dir {folder!r} is no folder", "name a folder that is there")
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from difflib import get_close_matches
 from types import TracebackType
 from typing import Self
 
@@ -143,6 +142,8 @@ class VisibleArtifacts:
         """Return up to three names, of those that may be read, that are like the one that was not found."""
         if self.version is None or named.form != "artifact":
             return []
+        from difflib import get_close_matches
+
         own = self.of_owner(named.source)
         every = own if len(own) >= _MAX_COMPARED else [*own, *self._artifacts.state(self.version)]
         names = dict.fromkeys(f"{row.agent}/{row.name}" for row in every if self._audience.reads(row.agent, row.name))

@@ -10,6 +10,7 @@ from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
+from ctxmgr.detect.text import vocabulary
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.types.finding import Observation
 
@@ -102,6 +103,7 @@ class AgentScope:
         self._latest: dict[str, Step] = {}
         self.came_back: list[OpenFinding] = []
         self.changes = self.others_changes = 0
+        self.writings = self.others_writings = 0
         self.heard = self._known_changes = 0
         self.spoke_since = self.foreseen = False
         self.opinions: list[tuple[Step, Opinion]] | None = None
@@ -141,7 +143,7 @@ class AgentScope:
         self.call = None
         self._is_fresh = False
         if self._still is not None:
-            if self._still.take(start, finish, self.others_changes + self.heard):
+            if self._still.take(start, finish, self._world(start)):
                 self._number += 1
                 return []
             self._catch_up()
@@ -183,8 +185,13 @@ class AgentScope:
             self.active[self.active.index(again)] = old
         return raised
 
+    def _world(self, start: Observation) -> int:
+        """Return how many changes of others, and words to the agent, may have made a question a new one."""
+        written = self.others_writings if self.others_writings and vocabulary.fetches(start) else 0
+        return self.others_changes - written + self.heard
+
     def _take(self, calls: tuple[Call, ...]) -> list[OpenFinding]:
-        step = Step(calls, self._number, self.others_changes + self.heard)
+        step = Step(calls, self._number, self._world(calls[0].start))
         step.foreseen = self.foreseen
         if self._replay:
             if step.same(self._replay[0]):

@@ -15,7 +15,7 @@ from ctxmgr.detect.open_calls import Key, UnseenResults
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import has_failed
 from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, text_of
-from ctxmgr.detect.text.vocabulary import hands_over
+from ctxmgr.detect.text.vocabulary import hands_over, is_shell, writes
 from ctxmgr.light_dataclass import replace
 from ctxmgr.types.finding import Finding, Observation, Progress
 
@@ -120,7 +120,7 @@ class Monitor:
         self._open: dict[str, tuple[Observation, AgentScope]] = {}
         self._scopes: dict[Key, AgentScope] = {}
         self._by_agent: dict[str | None, list[AgentScope]] = {}
-        self._all_changes = 0
+        self._all_changes = self._all_writings = 0
         self._talking: dict[str, bool] = {}
         self._said: dict[str | None, str] = {}
         self._speaker: AgentScope | None = None
@@ -269,10 +269,14 @@ class Monitor:
         """Show an entry with its result to the detectors of its agent, and to those of all where it may matter to them."""
         if len(self._scopes) > 1:
             scope.others_changes = self._all_changes - scope.changes
+            scope.others_writings = self._all_writings - scope.writings
         raised = scope.end(start, finish)
         if len(self._scopes) > 1 and finish.status == "ok" and scope.last_changed_the_world():
             scope.changes += 1
             self._all_changes += 1
+            if writes(start) and not is_shell(start.action):
+                scope.writings += 1
+                self._all_writings += 1
         if raised or scope.came_back:
             raised = [*raised, *self._tell(raised, scope)]
         talks = self._talking.get(start.action)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Step
-from ctxmgr.detect.text.vocabulary import is_lookout
+from ctxmgr.detect.text.vocabulary import is_lookout, is_own_limit
 
 
 def gap(earlier: Step, later: Step) -> float | None:
@@ -38,7 +38,7 @@ def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
     if idle < settings.poll_gap and inside < settings.poll_gap:
         return False
     if step.failed:
-        return step.transient and idle >= settings.poll_gap and not _own_timeout(step.first.error())
+        return step.transient and idle >= settings.poll_gap and not is_own_limit(step.first.error())
     if waits(step, settings):
         return True
     return idle >= settings.idle_gap and step.meaning(settings.pollers) not in ("mutation", "sleep")
@@ -94,8 +94,3 @@ def is_paced(round_: Sequence[Step], settings: DetectSettings) -> bool:
         elif meaning == "mutation" or (meaning == "other" and not step.waiting):
             return False
     return paused
-
-
-def _own_timeout(error: str) -> bool:
-    text = error[:400].lower()
-    return "timed out after" in text or "command timed out" in text or "timeout after" in text

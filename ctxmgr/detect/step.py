@@ -11,6 +11,7 @@ from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.types.finding import Observation
 
 _SLACK = 4
+_STAMPS = fingerprints.NOISE_KEYS | fingerprints.CLOCK_KEYS | fingerprints.CURSOR_KEYS
 _RECEIPT_NOISE = fingerprints.NOISE_KEYS | fingerprints.RECEIPT_KEYS
 _SPAN, _CHANGE, _TASK, _SLEEP = 8, 16, 32, 64
 _SPAN_KEYS = frozenset({
@@ -85,7 +86,12 @@ class Call:
         text = output
         if not isinstance(text, str):
             text = fingerprints.plain_text(text, drop=_RECEIPT_NOISE if receipt else fingerprints.NOISE_KEYS)
-        return None if text is None else hash((finish.status, fingerprints.blur(text, ids=receipt)))
+        if text is None:
+            return None
+        blurred = fingerprints.blur(text, ids=receipt)
+        if "~" in blurred and vocabulary.measures(self._doing()[1], self.start.action):
+            return hash((finish.status, text))
+        return hash((finish.status, blurred))
 
     @property
     def failed(self) -> bool:
@@ -136,7 +142,8 @@ class Call:
 
     def _classify(self) -> ActionClass:
         verb, command = self._doing()
-        return vocabulary.classify(self.start.action, verb, command)
+        meaning = vocabulary.classify(self.start.action, verb, command)
+        return "sleep" if meaning in ("poll", "other") and vocabulary.pauses(self.start) else meaning
 
     def _doing(self) -> tuple[str, str]:
         """Return the verb and the command within the input, both empty where only the name says what the call does."""
@@ -236,7 +243,7 @@ class Step:
             return False
         one, two = mine.output, theirs.output
         if not isinstance(one, str):
-            return not isinstance(two, str) and self.results() == other.results()
+            return not isinstance(two, str) and (self.results() == other.results() or self._shows_alike(one, two, other))
         if not isinstance(two, str):
             return False
         if one == two:
@@ -244,8 +251,20 @@ class Step:
         return (
             -_SLACK <= len(one) - len(two) <= _SLACK < len(one) // 8
             and one[:8] == two[:8]
-            and self.results() == other.results()
+            and (self.results() == other.results() or self.view() == other.view())
         )
+
+    def _shows_alike(self, one: object, two: object, other: Step) -> bool:
+        fields = isinstance(one, dict) and isinstance(two, dict) and one.keys() == two.keys()
+        return fields and self.view() == other.view()
+
+    def view(self) -> int:
+        """Return what is equal for answers that show one page, whatever times, ids and gauges stand on it."""
+        finish = self.calls[0].finish
+        output: object = None if finish is None else finish.output
+        fields = cast("dict[str, Any]", output) if isinstance(output, dict) else None
+        text = self.answer() if fields is None else fingerprints.plain_text(fields, drop=_STAMPS)
+        return hash(fingerprints.blur_ticks(fingerprints.blur(text or "", ids=True)))
 
     def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
         """Return what the step does to the world: of a batch, the most far-reaching of its calls."""

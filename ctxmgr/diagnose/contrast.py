@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import re
+
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.calls import command_of, path_of, same_file, tool
@@ -31,6 +34,9 @@ _FOREIGN = (
     "/rustc/",
     "<frozen",
 )
+_FRAME = lazy_pattern(r"\s*File \"")
+_CALLED = lazy_pattern(r"(?<![\w.])([A-Za-z_]\w{1,60})\(")
+_CHECKING = lazy_pattern(r"(?i)assert|expect|test|self$|raises$|approx$|mock|patch")
 _PLAIN = lazy_pattern(r"[\w@+=~%./:,'\" &|-]+")
 _SEVERAL, _MANY, _OFTEN, _MOST_REASON = 2, 8, 3, 200
 _SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
@@ -148,9 +154,13 @@ def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     if last is not None:
         quotes.append(evidence.quote(last))
     return diagnosis(
-        KIND, cause, _look(evidence, step), *quotes, check="Only if that shows something new, make the next change.",
+        KIND,
+        cause,
+        _look(evidence, step),
+        *quotes,
+        check="Make the call again only when you have changed what that shows to be wrong.",
         confidence="low",
-    )  # fmt: skip
+    )
 
 
 def _look(evidence: Evidence, step: EntryView) -> str:
@@ -164,7 +174,11 @@ def _look(evidence: Evidence, step: EntryView) -> str:
     if pointer is not None:
         path, line = pointer
         where = f" around line {line}" if line else ""
-        return f"Read {code(evidence.name(path), 100)}{where}: the output names it, and you have not looked at it."
+        read = f"Read {code(evidence.name(path), 100)}{where}"
+        checked = _checked(evidence, step, path) if tested else None
+        if checked is not None:
+            return f"{read}, and the code of {code(checked, 60)} that fails there; you have read neither."
+        return f"{read}: the output names it, and you have not looked at it."
     return way_out(told, general=True) or _seldom(evidence, step) or _other_look(step)
 
 
@@ -228,10 +242,26 @@ def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | Non
     return found
 
 
+def _checked(evidence: Evidence, step: EntryView, path: str) -> str | None:
+    """Return the function that a failing test calls in the line that its traceback shows; None where its code was seen."""
+    lines = evidence.text(step)[-8_000:].split("\n")
+    shown = next((lines[place + 1] for place, line in enumerate(lines[:-1]) if path in line and _FRAME.match(line)), "")
+    names = [name for name in _CALLED.findall(shown) if not _CHECKING.match(name) and not hasattr(builtins, name)]
+    if not names:
+        return None
+    defined = re.compile(rf"\b(?:def|function|func|fn|sub|class)\s+{re.escape(names[0])}\b")
+    return None if any(defined.search(evidence.text(entry)) for entry in evidence.recent) else names[0]
+
+
 def _unknown(evidence: Evidence, step: EntryView) -> str:
+    """Return that the cause is not known, and whether anything was changed between the calls."""
+    call = _call(evidence, step)
     others = [each for each in evidence.changes(evidence.onset) if call_key(each) != call_key(step)]
-    unchanged = ", nothing was changed in between" if len(evidence.loop) > 1 and not others else ""
-    return f"Not known: {_call(evidence, step)} ends the same way each time{unchanged}, and the record does not say why"
+    if len(evidence.loop) < _SEVERAL or others:
+        return f"Not known: {call} ends the same way each time, and the record does not say why"
+    if CHECKS.search(command_of(step)) and evidence.failed(step):
+        return f"Nothing was changed between the runs of {call}, so each fails in the same way; why it fails is not known"
+    return f"Not known: {call} ends the same way each time, nothing was changed in between, and the record does not say why"
 
 
 def _call(evidence: Evidence, step: EntryView) -> str:

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from ctxmgr.diagnose.calls import command_of, edited_paths, fields_of, parts_of, tool
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name, spaced
+from ctxmgr.light_dataclass import dataclass
+from ctxmgr.paths import packaged_text
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -121,13 +122,10 @@ def _parts(folded: str) -> frozenset[str]:
 @cache
 def _tables() -> tuple[str, ...]:
     """Return the texts of all tables of TOML, in their order."""
-    here = files("ctxmgr.diagnose")
-    domains = sorted(
-        (each for each in here.joinpath("known_errors").iterdir() if each.name.endswith(".toml")), key=lambda e: e.name
-    )
-    return tuple(
-        part for each in (here.joinpath("known_errors.toml"), *domains) for part in _TABLE.split(each.read_text("utf-8"))
-    )
+    folder = os.path.join(os.path.dirname(__file__), "known_errors")
+    domains = sorted(name for name in os.listdir(folder) if name.endswith(".toml"))
+    names = ("known_errors.toml", *(os.path.join(folder, name) for name in domains))
+    return tuple(part for name in names for part in _TABLE.split(packaged_text(__file__, name)))
 
 
 @cache

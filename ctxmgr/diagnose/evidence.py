@@ -115,12 +115,14 @@ class Evidence:
         finding: the loop or stall, or None: then the failures at the end are the trouble.
         messages: oldest first.
         related: entries of related sessions, oldest first; they are quoted as such.
+        home: the folder that the session names as its own, or "".
     """
 
     entries: Sequence[EntryView]
     finding: Finding | None = None
     messages: Sequence[Message] = ()
     related: Sequence[EntryView] = ()
+    home: str = ""
     _texts: dict[int, str] = field(default_factory=lambda: dict[int, str](), repr=False)
     _failed: dict[int, bool] = field(default_factory=lambda: dict[int, bool](), repr=False)
 
@@ -269,12 +271,12 @@ class Evidence:
 
     @cached_property
     def folder(self) -> str:
-        """The folder in which the agent works, as far as its entries tell; else ""."""
+        """The folder in which the agent works: its latest entries' own, else the session's; "" where neither tells."""
         for entry in reversed(self.recent[-50:]):
             meta = cast("dict[str, Any]", entry.meta) if isinstance(entry.meta, dict) else {}
             if isinstance(folder := meta.get("cwd"), str) and folder.startswith("/"):
                 return folder.rstrip("/")
-        return ""
+        return self.home.rstrip("/") if self.home.startswith("/") else ""
 
     def inside(self, path: str) -> str:
         """Return a path relative to the agent's folder where it lies in it."""

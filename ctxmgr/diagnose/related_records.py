@@ -41,6 +41,8 @@ _UNTIL = lazy_pattern(
     r"(?:until|expires?(?:_?at)?|available_?(?:at|from)|retry_?(?:after|at)|unlocks?_?at|reset_?(?:at)?)$", re.I
 )
 _LEAST_LINE = 16
+_OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
+"""What a check's output names beside the matter: its own functions, and its counters."""
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
 _STEM = lazy_pattern(r"[A-Za-z]{4,30}")
 _WORD = lazy_pattern(r"\w{3,40}")
@@ -208,8 +210,12 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
     )
     if advice and advice.strip("`") not in found.next_step:
         yield f"It advises {advice}."
-    names = [name for text in texts[:1] for name in names_in(text) if name not in asked and name not in found.next_step]
-    if names:
+    names = [
+        name for text in texts[:1] for name in names_in(text)
+        if name not in asked and name not in found.next_step and not _OF_CHECK.match(name)
+    ]  # fmt: skip
+    names = [name for name in names if not any(name != other and name.endswith(f".{other}") for other in names)]
+    if names and not found.next_step.startswith("Read "):
         what = "error" if evidence.failed(steps[0]) else "answer"
         yield f"Begin with what the {what} names: {listed(names, 4)}."
 

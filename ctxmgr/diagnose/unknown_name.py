@@ -20,40 +20,45 @@ KIND: str = "unknownName"
 
 
 class _Way(NamedTuple):
-    """How a program says that it does not know a name: what the name is called, and where names are listed."""
+    """How a program says that it does not know a name: what the name is called, and where names are listed.
 
+    Each way of saying it holds the ``sign``: a text without it is not searched, nor the pattern compiled for it.
+    """
+
+    sign: str
     pattern: re.Pattern[str]
     noun: str
     manifests: tuple[str, ...]
 
 
-def _way(pattern: str, noun: str, *manifests: str) -> _Way:
-    return _Way(lazy_pattern(pattern, re.IGNORECASE | re.MULTILINE), noun, manifests)
+def _way(sign: str, pattern: str, noun: str, *manifests: str) -> _Way:
+    return _Way(sign, lazy_pattern(pattern, re.IGNORECASE | re.MULTILINE), noun, manifests)
 
 
 _NAME = r"[`'\"‘]?([\w:./@-]{1,60}?)[`'\"’]?"
 _WAYS = (
-    _way(rf"missing script:? {_NAME}(?=[\s.]*$|\s)", "script", "package.json"),
-    _way(rf"error: script not found {_NAME}(?=\s|$)", "script", "package.json"),
-    _way(rf"^error command {_NAME} not found", "script", "package.json"),
-    _way(rf"no rule to make target {_NAME}\.?  ?stop"
+    _way("missing script", rf"missing script:? {_NAME}(?=[\s.]*$|\s)", "script", "package.json"),
+    _way("script not found", rf"error: script not found {_NAME}(?=\s|$)", "script", "package.json"),
+    _way("error command", rf"^error command {_NAME} not found", "script", "package.json"),
+    _way("no rule to make", rf"no rule to make target {_NAME}\.?  ?stop"
          rf"|no rule to make target {_NAME}\.  stop", "target", "Makefile", "GNUmakefile"),
-    _way(rf"justfile does not contain recipe {_NAME}[.\s]", "recipe", "justfile", "Justfile"),
-    _way(rf"no such (?:sub)?command: {_NAME}(?=\s|$)", "command"),
-    _way(rf"no (?:test|bin|example|bench) target named {_NAME}(?=[\s.]|$)", "target", "Cargo.toml"),
-    _way(rf"task {_NAME} not found in (?:root )?project", "task", "build.gradle", "build.gradle.kts"),
-    _way(rf"don't know how to build task {_NAME}", "task", "Rakefile"),
-    _way(rf"task:? {_NAME} does not exist", "task", "Taskfile.yml"),
-    _way(rf"task not found: {_NAME}(?=\s|$)", "task", "deno.json"),
-    _way(rf"(?:git|docker|npm): {_NAME} is not an? \w+ command", "command"),
-    _way(rf"unknown command:? {_NAME}(?=[\s.]|$)", "command"),
-    _way(rf"no such command {_NAME}[.\s]", "command"),
-    _way(rf"has no command named {_NAME}(?=[\s.]|$)", "command"),
-    _way(rf"invalid choice: {_NAME} \(", "choice"),
-    _way(rf"command {_NAME} is not defined", "command", "composer.json"),
-    _way(rf"no such service: {_NAME}(?=\s|$)", "service", "docker-compose.yml", "compose.yaml", "docker-compose.yaml"),
-    _way(rf"unknown lifecycle phase {_NAME}[.\s]", "phase", "pom.xml"),
-    _way(rf"(?:unknown|undefined) (?:tox )?environments? {_NAME}(?=\s|$)", "environment", "tox.ini"),
+    _way("justfile does not", rf"justfile does not contain recipe {_NAME}[.\s]", "recipe", "justfile", "Justfile"),
+    _way("command: ", rf"no such (?:sub)?command: {_NAME}(?=\s|$)", "command"),
+    _way("target named", rf"no (?:test|bin|example|bench) target named {_NAME}(?=[\s.]|$)", "target", "Cargo.toml"),
+    _way("not found in", rf"task {_NAME} not found in (?:root )?project", "task", "build.gradle", "build.gradle.kts"),
+    _way("know how to build", rf"don't know how to build task {_NAME}", "task", "Rakefile"),
+    _way("does not exist", rf"task:? {_NAME} does not exist", "task", "Taskfile.yml"),
+    _way("task not found", rf"task not found: {_NAME}(?=\s|$)", "task", "deno.json"),
+    _way("is not a", rf"(?:git|docker|npm): {_NAME} is not an? \w+ command", "command"),
+    _way("unknown command", rf"unknown command:? {_NAME}(?=[\s.]|$)", "command"),
+    _way("no such command", rf"no such command {_NAME}[.\s]", "command"),
+    _way("has no command", rf"has no command named {_NAME}(?=[\s.]|$)", "command"),
+    _way("invalid choice", rf"invalid choice: {_NAME} \(", "choice"),
+    _way("is not defined", rf"command {_NAME} is not defined", "command", "composer.json"),
+    _way("no such service", rf"no such service: {_NAME}(?=\s|$)", "service",
+         "docker-compose.yml", "compose.yaml", "docker-compose.yaml"),
+    _way("unknown lifecycle", rf"unknown lifecycle phase {_NAME}[.\s]", "phase", "pom.xml"),
+    _way("environment", rf"(?:unknown|undefined) (?:tox )?environments? {_NAME}(?=\s|$)", "environment", "tox.ini"),
 )  # fmt: skip
 _CHOICES = lazy_pattern(r"\(choose from ([^)]{1,2000})\)")
 _SUGGESTED = lazy_pattern(
@@ -76,8 +81,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if not command:
             continue
         said = evidence.text(entry)
+        folded = said.casefold()
         for way in _WAYS:
-            match = way.pattern.search(said)
+            match = way.pattern.search(said) if way.sign in folded else None
             name = next((group for group in match.groups() if group), None) if match else None
             if name and _is_asked(name, command) and "needed by" not in said[match.start() :][:200] if match else False:
                 return _told(evidence, entry, command, name or "", way)

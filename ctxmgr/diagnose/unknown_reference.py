@@ -21,30 +21,40 @@ _NAME = r"[`'\"‘]?([\w.:/@-]{1,100}?)[`'\"’]?"
 
 
 class _Unknown(NamedTuple):
-    """How a program says that it does not know a name, and what the name is of."""
+    """How a program says that it does not know a name, and what the name is of.
+
+    Each way of saying it holds one of the ``signs``: a text without any is not searched, nor the pattern compiled for it.
+    """
 
     noun: str
+    signs: tuple[str, ...]
     pattern: re.Pattern[str]
 
 
-def _unknown(noun: str, pattern: str) -> _Unknown:
-    return _Unknown(noun, lazy_pattern(pattern, re.IGNORECASE))
+def _unknown(noun: str, signs: tuple[str, ...], pattern: str) -> _Unknown:
+    return _Unknown(noun, signs, lazy_pattern(pattern, re.IGNORECASE))
 
 
 _UNKNOWN = (
-    _unknown("remote", rf"{_NAME} does not appear to be a git repository|no such remote:? {_NAME}(?=\s|$)"),
-    _unknown("branch", rf"pathspec {_NAME} did not match any|src refspec {_NAME} does not match any"
+    _unknown("remote", ("git repository", "no such remote"),
+             rf"{_NAME} does not appear to be a git repository|no such remote:? {_NAME}(?=\s|$)"),
+    _unknown("branch", ("match any", "remote ref", "reference", "revision", "branch", "a commit", "a valid", "can merge",
+                        "upstream"),
+             rf"pathspec {_NAME} did not match any|src refspec {_NAME} does not match any"
                        rf"|couldn't find remote ref {_NAME}(?=\s|$)"
              rf"|invalid reference: {_NAME}(?=\s|$)|ambiguous argument {_NAME}: unknown revision"
              rf"|remote branch {_NAME} not found|{_NAME} is not a commit|not a valid (?:object name|ref):? {_NAME}(?=\s|$)"
              rf"|branch {_NAME} not found|bad revision {_NAME}(?=\s|$)|merge: {_NAME} - not something we can merge"
              rf"|fatal: invalid upstream {_NAME}(?=\s|$)"),
-    _unknown("table", rf"no such table: {_NAME}(?=[\s,)]|$)|relation {_NAME} does not exist|table {_NAME} doesn't exist"
+    _unknown("table", ("table", "relation"),
+             rf"no such table: {_NAME}(?=[\s,)]|$)|relation {_NAME} does not exist|table {_NAME} doesn't exist"
                       rf"|unknown table {_NAME}(?=\s|$)"
              rf"|undefinedtable\W+{_NAME}"),
-    _unknown("column", rf"no such column: {_NAME}(?=[\s,)]|$)|column {_NAME} does not exist|unknown column {_NAME}(?=\s|$)"
+    _unknown("column", ("column",),
+             rf"no such column: {_NAME}(?=[\s,)]|$)|column {_NAME} does not exist|unknown column {_NAME}(?=\s|$)"
                        rf"|has no column named {_NAME}(?=\s|$)"),
-    _unknown("host", rf"could not resolve host(?:name)?:? {_NAME}(?=[\s:;,]|$)|getaddrinfo (?:ENOTFOUND"
+    _unknown("host", ("resolve host", "getaddrinfo", "name or service", "no such host", "unknown host"),
+             rf"could not resolve host(?:name)?:? {_NAME}(?=[\s:;,]|$)|getaddrinfo (?:ENOTFOUND"
                      rf"|EAI_AGAIN) {_NAME}(?=[\s:;,]|$)"
              rf"|ssh: {_NAME}: name or service not known|lookup {_NAME}(?: on \S+)?: no such host"
              rf"|unknown host:? {_NAME}(?=\s|$)"),
@@ -122,8 +132,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which name is unknown, and the recorded one nearest to it."""
     for entry in evidence.failing:
         said, asked = evidence.text(entry)[:12_000], given(entry)
-        for noun, pattern in _UNKNOWN:
-            match = pattern.search(said)
+        folded = said.casefold()
+        for noun, signs, pattern in _UNKNOWN:
+            match = pattern.search(said) if any(sign in folded for sign in signs) else None
             name = next((group for group in match.groups() if group), "") if match else ""
             if name and name.rpartition(".")[2] and name in asked and _is_meant(noun, name, command_of(entry)):
                 found = _told(evidence, entry, noun, name, said)

@@ -7,13 +7,8 @@ actions and after a hundred thousand, and is the same before and after a crash.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctxmgr.detect.detectors.cycle import CycleDetector
-from ctxmgr.detect.detectors.escalating_failure import EscalatingFailureDetector
-from ctxmgr.detect.detectors.repetition import RepetitionDetector
-from ctxmgr.detect.interface import Detector
-from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.goals.state import Action, OpenAction, Outcome, State
@@ -22,8 +17,8 @@ from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Finding, Observation
 from ctxmgr.types.goal import LoopType
 
-_REPEATS: tuple[type[Detector], ...] = (RepetitionDetector, CycleDetector)
-_FAILURES: tuple[type[Detector], ...] = (EscalatingFailureDetector,)
+if TYPE_CHECKING:
+    from ctxmgr.detect.interface import Detector
 
 _REPEATS_OF_A_POLL = 12
 """Repeats by which even a poll or a key press counts as repeated."""
@@ -67,7 +62,7 @@ class LoopGuard:
         for settings in (self._turns, self._longer):
             if periods == {2} if settings is self._longer else 2 not in periods:
                 continue
-            finding = _raised_last(settings, _REPEATS, shown)
+            finding = _raised_last(settings, shown)
             if finding is not None and finding.severity == "loop":
                 return Verdict("A" if finding.period == 1 else "B", finding)
         return None
@@ -77,11 +72,13 @@ class LoopGuard:
         last = next((each for each in reversed(state.actions) if each.key == item.key), None)
         if last is None:
             return True
-        repeats = [last.replace(id=f"told-{number}", ts=item.ts, began=None) for number in range(_REPEATS_OF_A_POLL)]
-        return _raised_last(self._longer, _REPEATS, list(_observations(state.session, [*repeats, item]))) is not None
+        told = [last.replace(id=f"told-{number}", ts=item.ts, began=None) for number in range(_ENOUGH)]
+        return _raised_last(self._longer, list(_observations(state.session, [*told, item]))) is not None
 
     def failure(self, state: State, node: str) -> Finding | None:
         """Return what the engine says when the attempt at ``node`` now fails: null while it may be tried again."""
+        from ctxmgr.detect.detectors.escalating_failure import EscalatingFailureDetector
+
         outcomes = [*state.outcomes, Outcome(node=node, success=False)]
         shown = [
             Observation(
@@ -90,10 +87,8 @@ class LoopGuard:
             )
             for number, each in enumerate(outcomes)
         ]  # fmt: skip
-        monitor = Monitor(self._settings, _FAILURES)
-        for each in shown:
-            monitor.observe(each)
-        found = [each for each in monitor.findings(live=True) if each.resolved is None and each.severity == "loop"]
+        found = _lasting(self._settings, [EscalatingFailureDetector], shown)
+        found = [each for each in found if each.severity == "loop"]
         return next((each for each in found if each.evidence.get("task") == node), None)
 
 
@@ -132,11 +127,20 @@ def _observations(session: str, items: Sequence[Action]) -> Iterable[Observation
         yield Observation("finish", 2 * place + 1, at=ended, **known, **common)
 
 
-def _raised_last(settings: DetectSettings, detectors: Sequence[type[Detector]], shown: Sequence[Observation]) -> Finding | None:
-    """Return the finding that lasts when the last observation was taken, and to which that one belongs."""
+def _raised_last(settings: DetectSettings, shown: Sequence[Observation]) -> Finding | None:
+    """Return the repetition that lasts when the last observation was taken, and to which that one belongs."""
+    from ctxmgr.detect.detectors.cycle import CycleDetector
+    from ctxmgr.detect.detectors.repetition import RepetitionDetector
+
+    found = _lasting(settings, [RepetitionDetector, CycleDetector], shown)
+    return next((each for each in found if each.kind != "hung" and each.last == shown[-1].id), None)
+
+
+def _lasting(settings: DetectSettings, detectors: Sequence[type[Detector]], shown: Sequence[Observation]) -> list[Finding]:
+    """Return the findings that last at the end; the engine is loaded here, for most actions are no loop at a glance."""
+    from ctxmgr.detect.monitor import Monitor
+
     monitor = Monitor(settings, detectors)
     for each in shown:
         monitor.observe(each)
-    last = shown[-1].id
-    lasting = [each for each in monitor.findings(live=True) if each.resolved is None and each.kind != "hung"]
-    return next((each for each in lasting if each.last == last), None)
+    return [each for each in monitor.findings(live=True) if each.resolved is None]

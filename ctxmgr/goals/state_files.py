@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import time
@@ -25,6 +24,7 @@ from typing import Any, cast
 from ctxmgr.errors import Busy, StorageFailed
 from ctxmgr.goals.state import Owner, State
 from ctxmgr.light_dataclass import dataclass
+from ctxmgr.log import codec
 from ctxmgr.log.ids import new_id, parse_time
 from ctxmgr.log.journal import lock_within, make_private_folder
 from ctxmgr.paths import open_regular, read_regular, require_no_link, require_one_name
@@ -163,7 +163,7 @@ def _parse(raw: bytes) -> tuple[State, Included, int]:
 
 
 def _check(text: str) -> str:
-    return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
+    return codec.digest(text.encode("ascii"))[:16]
 
 
 def _is_prefix(history: str, included: Included) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, cast, overload
 
-from ctxmgr.diagnose import diagnose
+from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence, messages_of
 from ctxmgr.history.query import requests
 from ctxmgr.light_dataclass import dataclass, replace
@@ -138,21 +138,31 @@ def evidence_of(store: Store, session: str, finding: Finding | None) -> Evidence
     said = _merged(_events(store, last)[::-1], _events(store, shown)[::-1])
     known = {event.id for event in said}
     opening = [event for event in _events(store, first) if event.id not in known]
-    return Evidence(entries, finding, messages_of([*opening, *said]), related_entries(store, session))
+    messages = messages_of([*opening, *said])
+    return Evidence(entries, finding, messages, related_entries(store, session), folder_of(store, session))
+
+
+def folder_of(store: Store, session: str) -> str:
+    """Return the folder that a session names as its own, or ""."""
+    key = store.sessions.key(session)
+    return (store.sessions.head(key)[1] or "") if key is not None else ""
 
 
 def diagnosed(store: Store, session: str, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, those that last with their diagnosis; the session is read once for all of them.
+    """Return the findings, those that last with their cause, or where none is known with the look that tells most.
+
+    The session is read once for all of them.
 
     Raises:
         CtxmgrError: the session can't be read.
     """
     known = evidence_of(store, session, None)
-    return [
-        finding if finding.resolved is not None
-        else finding.model_copy(update={"diagnosis": diagnose(replace(known, finding=finding))})
-        for finding in findings
-    ]  # fmt: skip
+    return [finding if finding.resolved is not None else _with_cause(known, finding) for finding in findings]
+
+
+def _with_cause(known: Evidence, finding: Finding) -> Finding:
+    about = replace(known, finding=finding)
+    return finding.model_copy(update={"diagnosis": diagnose(about) or contrast(about)})
 
 
 def _merged(said: Sequence[EventView], shown: Sequence[EventView]) -> list[EventView]:

@@ -64,6 +64,11 @@ class ForeignStore(Store):
             for item in cast("list[dict[str, Any]]", report["damaged"])
         ]
 
+    def unread(self) -> int:
+        """Return the bytes of the log in which nobody can read what stood there; a line still being written is none."""
+        ends = {path.stat().st_size for path in self.files}
+        return sum(item.length for item in self.damage() if item.offset + item.length not in ends)
+
     def examine(self) -> Examined:
         """Read the log again and report what can't be read; another agent's log carries no sums to check.
 

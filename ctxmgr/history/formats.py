@@ -13,8 +13,9 @@ from pathlib import Path
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.importers import importers
+from ctxmgr.importers.descriptions import SQLITE_MAGIC
 from ctxmgr.importers.interface import Coverage, Importer
-from ctxmgr.importers.log_files import is_compressed, uncompressed_head
+from ctxmgr.importers.log_files import PACKED, is_compressed, uncompressed_head
 from ctxmgr.log.codec import decode
 from ctxmgr.log.line_splitter import past_hole
 from ctxmgr.paths import open_regular
@@ -33,15 +34,16 @@ FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
 _LINES = 50
 _LONGEST = 1 << 20
 _OWN_START = re.compile(rb'\{"v": ?1, ?"kind": ?"')
-_MAY_BE_LOG = re.compile(rb"(?:\xef\xbb\xbf)?[\0 \t\r\n]*[{\[]|SQLite format 3\0|PK\x03\x04|\x1f\x8b|\x28\xb5\x2f\xfd")
+_MAY_BE_LOG = re.compile(rb"(?:\xef\xbb\xbf)?[\0 \t\r\n]*[{\[]|SQLite format 3\0|PK\x03\x04|" + PACKED.pattern)
 _OWN_RECORD = re.compile(rb'\{"v": ?1, ?"kind": ?"[A-Za-z]+", ?"session": ?"')
 _MAGIC = (
-    (b"SQLite format 3\0", "a SQLite database"),
+    (SQLITE_MAGIC, "a SQLite database"),
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"%PDF", "a PDF document"),
-    (b"PK\x03\x04", "a ZIP archive"),
+    (b"PK\x03\x04", "a ZIP archive, which must be unpacked first"),
     (b"\x1f\x8b", "a gzip file"),
+    (b"\xfd7zXZ\0", "an xz file"),
     (b"\x28\xb5\x2f\xfd", "a zstd file of something else"),
     (b"\x7fELF", "a program"),
 )
@@ -86,11 +88,13 @@ def recognised(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTER
         importers: of the foreign formats that count.
         own: whether the own format counts.
     """
+    if _is_tar(head):
+        return None
     start = head.lstrip(b"\0 \t\r\n")
     if own and _OWN_START.match(start):
         return None if is_compressed(path) else OWN_FORMAT
     found = next((importer.name for importer in importers if importer.sniff(path, start)), None)
-    return OWN_FORMAT if found is None and own and _holds_own(start) and not is_compressed(path) else found
+    return OWN_FORMAT if found is None and own and holds_own(start) and not is_compressed(path) else found
 
 
 def session_files(importer: Importer, path: Path) -> list[Path]:
@@ -103,7 +107,8 @@ def session_files(importer: Importer, path: Path) -> list[Path]:
     return next((group for group in groups if path in group), [path])
 
 
-def _holds_own(start: bytes) -> bool:
+def holds_own(start: bytes) -> bool:
+    """Whether a record of ours lies near the beginning of a file, packed or not; ``start`` is from `read_head`."""
     return any(map(_is_own, start.split(b"\n")[:_LINES]))
 
 
@@ -148,22 +153,30 @@ def _is_own(line: bytes) -> bool:
 
 def refused(path: Path, head: bytes) -> InvalidInput:
     """Return the error for a file that is a log of no known format, or one of ours that can't be read in place."""
-    if _holds_own(head) and is_compressed(path):
+    if holds_own(head) and is_compressed(path):
         return InvalidInput(
             f"{path}: holds records of ctxmgr, but is compressed or packed", "unpack it, e.g. with gunzip, zstd -d or tar -x"
         )
     return InvalidInput(
-        f"{path}: not a log of a known format; it looks like {looks_like(head)}", f"ctxmgr reads: {known_formats()}"
+        f"{path}: not a log of a known format; it looks like {looks_like(head, path)}", f"ctxmgr reads: {known_formats()}"
     )
 
 
-def looks_like(head: bytes) -> str:
-    """Return what a file looks like by its first bytes, for people; it quotes no more than the names of JSON keys."""
+def looks_like(head: bytes, path: Path | None = None) -> str:
+    """Return what a file looks like by its first bytes, for people; it quotes no more than the names of JSON keys.
+
+    Args:
+        head: see `read_head`.
+        path: of the file, to tell a database that is compressed from one that is not.
+    """
     if not head:
         return "an empty file"
+    if _is_tar(head):
+        return "a tar archive, which must be unpacked first"
     for magic, name in _MAGIC:
         if head.startswith(magic):
-            return name
+            packed = path is not None and magic == SQLITE_MAGIC and is_compressed(path)
+            return f"{name} that is compressed and must be unpacked first" if packed else name
     text = head.strip(b"\xef\xbb\xbf \t\r\n\0")
     if text.startswith((b"{", b"[")) and (said := _json_shape(text)):
         return said
@@ -171,6 +184,11 @@ def looks_like(head: bytes) -> str:
         return "a file of nothing but blanks" if head.strip() == b"" else "binary data"
     control = sum(byte < 32 and byte not in b"\t\n\r\x0b\x0c\x1b" for byte in head)
     return "binary data" if control * 50 > len(head) else "plain text"
+
+
+def _is_tar(head: bytes) -> bool:
+    """Whether the first bytes are those of a tar archive: its members would be read as one log."""
+    return head[257:262] == b"ustar"
 
 
 def _json_shape(text: bytes) -> str | None:

@@ -24,16 +24,18 @@ from ctxmgr.history.formats import (
     FORMATS,
     IMPORTERS,
     OWN_FORMAT,
+    holds_own,
     known_formats,
-    looks_like,
     may_hold_log,
     read_head,
     recognised,
+    refused,
     session_files,
 )
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.langgraph import CHANNELS, LANGGRAPH_ROWS
+from ctxmgr.importers.log_files import PACKED_SUFFIXES
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import MAX_LINE, Record, encode
 from ctxmgr.log.json_value import shorten
@@ -52,7 +54,8 @@ _T = TypeVar("_T")
 
 _PLAIN = (".jsonl", ".json", ".ndjson", ".traj")
 _DATABASES = (".db", ".sqlite", ".sqlite3")
-_SUFFIXES = (*_PLAIN, ".eval", *(f"{plain}{packed}" for plain in _PLAIN for packed in (".gz", ".zst")), *_DATABASES)
+_PACKED = (*PACKED_SUFFIXES, ".zip", ".lz4")
+_SUFFIXES = (*_PLAIN, ".eval", *(f"{plain}{packed}" for plain in _PLAIN for packed in _PACKED), *_DATABASES)
 
 _BESIDE_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
 """Paths of what agents, and ctxmgr, keep beside logs."""
@@ -60,6 +63,8 @@ _BESIDE_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|
 _CONVERSATION = re.compile(rb'"(?:messages|history|events|steps|trajectory|conversation|session_?[iI]d)"\s*:')
 """A key that a JSON document with somebody's conversation has, and a file of settings has not."""
 
+_RECORD = 1_000
+"""Bytes of a usual record: a damaged range counts as so many as it may have held."""
 _TOLD = 5
 _NAMED = 10
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
@@ -233,13 +238,16 @@ def _named(
                     raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
                 totals.files.append(_unread(file, error))
                 continue
-            if name is None and asked_for and only not in (None, OWN_FORMAT) and recognised(file, head) is None:
+            other = recognised(file, head) if name is None and only is not None else None
+            if name is None and asked_for and only not in (None, OWN_FORMAT) and other is None:
                 name = only  # the person knows better
             if name is not None:
                 by_importer.setdefault(name, []).append(file)
             elif not asked_for and _is_other(file, head):
                 totals.others.add(file)
-            elif asked_for or only is None or recognised(file, head) is None:
+            elif asked_for and other is not None:
+                totals.files.append(_file_report(FileCount(file), "", skipped=f"a log of {other}, not of {only}"))
+            elif asked_for or only is None or other is None:
                 totals.files.append(_refusal(file, head))
         if sum(map(len, by_importer.values())) == taken[2] and path.is_dir():
             within = len(totals.files) - taken[0] + totals.others.count - taken[1]
@@ -253,7 +261,7 @@ def _named(
 
 def _is_other(file: Path, head: bytes) -> bool:
     """Whether a file of a folder is none of the logs that are looked for there: settings, another program's database."""
-    if file.name.endswith(_SUFFIXES) and file.suffix not in (".json", *_DATABASES):
+    if (file.name.endswith(_SUFFIXES) and file.suffix not in (".json", *_DATABASES)) or holds_own(head):
         return False
     return not head.lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith((b"{", b"[")) or not _CONVERSATION.search(head)
 
@@ -341,7 +349,7 @@ def _unread(path: Path, error: OSError) -> FileReport:
 
 
 def _refusal(path: Path, head: bytes) -> FileReport:
-    why = f"not a log of a known format; it looks like {looks_like(head)}" if head else "the file is empty"
+    why = refused(path, head).message.removeprefix(f"{path}: ") if head else "the file is empty"
     return _file_report(FileCount(path), "", skipped=why)
 
 
@@ -563,7 +571,8 @@ def _report(totals: _Totals) -> ImportReport:
         unknown.update(report.unknown)
     records = sum(report.records for report in totals.files)
     damaged = sum(len(report.damaged) for report in totals.files)
-    missed = unknown.total() + damaged
+    lost = sum(max(1, each["length"] // _RECORD) for report in totals.files for each in report.damaged)
+    missed = unknown.total() + lost
     return ImportReport(
         files=totals.files, skipped=sum(report.skipped is not None for report in totals.files), others=totals.others.count,
         other_files=totals.others.first,
@@ -571,5 +580,5 @@ def _report(totals: _Totals) -> ImportReport:
         entries=sum(report.tool_calls for report in totals.files),
         open_calls=sum(report.open_calls for report in totals.files), added=totals.appended.added,
         known=totals.appended.known, doubles=totals.appended.doubles, changed=totals.appended.changed,
-        untrusted=totals.untrusted, unknown=dict(unknown), damaged=damaged, not_understood=missed / max(1, records + damaged),
+        untrusted=totals.untrusted, unknown=dict(unknown), damaged=damaged, not_understood=missed / max(1, records + lost),
     )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import random
 import time
@@ -33,6 +34,7 @@ MOST_RECORDS, MOST_BYTES = 256, 1_000_000
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0
 _ALIVE_EVERY = 10.0
+_INDEXING = 2.0
 _TAIL = 64
 _MOST_NOTED = 100_000
 
@@ -330,6 +332,10 @@ def _append_all(store: Store, items: Sequence[Line | Record]) -> AppendResult:
     return store.append((item for item in items if not isinstance(item, Line)), on_conflict="keep")
 
 
+class _EnoughError(Exception):
+    """Enough was indexed for now."""
+
+
 class Service:
     """Ships several places to one store, once or for good.
 
@@ -349,11 +355,12 @@ class Service:
         self._alive = 0.0
         self._failures = 0
 
-    def once(self, recovered: Callable[[], None] | None = None) -> None:
-        """Ship what is there.
+    def once(self, recovered: Callable[[], None] | None = None, indexing: float = math.inf) -> None:
+        """Ship what is there, and index it for search.
 
         Args:
             recovered: see `Shipper.ship`.
+            indexing: seconds after which indexing is left to the next time.
 
         Raises:
             CtxmgrError: it can't be done now; the places know it too.
@@ -372,7 +379,14 @@ class Service:
         if any(shipped.added for shipped in done):
             store.tell()
         if store.engine.shared:
-            store.index()
+            until = time.monotonic() + indexing
+
+            def heard(_done: int, _last: int) -> None:
+                if time.monotonic() > until:
+                    raise _EnoughError
+
+            with suppress(_EnoughError):
+                store.index(heard)
 
     def follow(self, every: float, told: Callable[[CtxmgrError | None, float], None]) -> None:
         """Ship what is there and what comes, until the process is ended. What can't be reached is tried again, ever later.
@@ -390,7 +404,7 @@ class Service:
         while True:
             wait = every
             try:
-                self.once(again)
+                self.once(again, _INDEXING)  # what is recorded meanwhile comes first
                 self._tell_alive()
                 again()
             except (StorageFailed, Busy, Damaged, NotFound) as error:

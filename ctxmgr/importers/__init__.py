@@ -11,7 +11,7 @@ from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.importers.codex import CODEX
 from ctxmgr.importers.copilot import COPILOT
 from ctxmgr.importers.descriptions import OpenTables
-from ctxmgr.importers.gemini import GEMINI, QWEN
+from ctxmgr.importers.gemini import GEMINI, GEMINI_PRINTED
 from ctxmgr.importers.inspect_ai import INSPECT
 from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.langgraph import LANGGRAPH_ROWS, langgraph
@@ -21,6 +21,7 @@ from ctxmgr.importers.opencode import OPENCODE_FILES, OPENCODE_PRINTED, opencode
 from ctxmgr.importers.openhands import OPENHANDS
 from ctxmgr.importers.otlp import OTLP
 from ctxmgr.importers.pi import PI
+from ctxmgr.importers.qwen import QWEN
 from ctxmgr.importers.swe_agent import MINI_SWE_AGENT, SWE_AGENT
 
 
@@ -36,6 +37,7 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
         PI,
         COPILOT,
         GEMINI,
+        GEMINI_PRINTED,
         QWEN,
         opencode(open_tables),
         OPENCODE_PRINTED,

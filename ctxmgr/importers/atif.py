@@ -83,13 +83,17 @@ class _Trajectories:
             _told(t, mapping(step.get("extra")), words, at)
         else:
             self._log.unknown(f"step of {source or '?'}")
-        for result in map(mapping, sequence(mapping(step.get("observation")).get("results"))):
-            self._observe(t, result, made, at, below)
+        results = [mapping(result) for result in sequence(mapping(step.get("observation")).get("results"))]
+        keys = {call.entry: key for key, call in t.waiting.items()}
+        for place, result in enumerate(results):
+            key = text(result.get("source_call_id")) or (keys.get(made[place]) if len(results) == len(made) else None)
+            self._observe(t, result, key, None if made else at, below)
 
-    def _observe(self, t: Transcript, result: dict[str, Any], made: list[str], at: object, below: dict[str, str]) -> None:
-        """Add a result; one that names no call is of the step's only one, else something the environment showed."""
-        entries = {call.entry: key for key, call in t.waiting.items()}
-        key = text(result.get("source_call_id")) or (entries.get(made[0]) if len(made) == 1 else None)
+    def _observe(self, t: Transcript, result: dict[str, Any], key: str | None, at: object, below: dict[str, str]) -> None:
+        """Add a result; one without its call is something that the environment showed.
+
+        Results name their calls, or are as many as the calls of their step.
+        """
         extra = mapping(result.get("extra"))
         status, output, error = judged(extra, result.get("content"))
         if key is None:
@@ -101,7 +105,7 @@ class _Trajectories:
         if extra.get("json") is True:
             output = parsed(result.get("content"))
         t.result(
-            key, output, extra.get("timestamp") or (None if made else at), status=status,
+            key, output, extra.get("timestamp") or at, status=status,
             error=text(extra.get("error")) if status != "ok" and "error" in extra else error,
             duration_ms=extra.get("durationMs"),
         )  # fmt: skip

@@ -21,23 +21,56 @@ ROLES = PEOPLE | MODELS | TOOLS | HARNESS
 
 CALL_PARTS = frozenset(("tool_use", "toolCall", "tool_call", "tool-call", "server_tool_use", "function_call", "functionCall"))
 RESULT_PARTS = frozenset(("tool_result", "tool_call_response", "tool-result", "function_call_output", "toolResult"))
+_CALLS, _RESULTS = ("functionCall", "toolUse"), ("functionResponse", "toolResult")
+"""Members in which a part holds its call or its result, where no type tells what it is."""
+
+_CALL_IDS, _RESULT_IDS = (
+    ("id", "call_id", "toolCallId", "toolUseId"),
+    ("tool_call_id", "toolCallId", "tool_use_id", "call_id", "toolUseId"),
+)
+_ITEMS = frozenset(("function_call", "function_call_output", "reasoning"))
 _THOUGHTS = frozenset(("thinking", "reasoning", "thought", "redacted_thinking"))
 
 _HARNESS_TEXT = lazy_pattern(
     r"\s*(?:<(system-reminder|environment_context|environment_details|session_context|system_message|hook_context"
-    r"|user_instructions|INSTRUCTIONS|EXTRA_INFO|notification|explicit_instructions|summary|conversation_summary)[\s>]"
+    r"|user_instructions|INSTRUCTIONS|EXTRA_INFO|state_snapshot|notification|explicit_instructions|summary|conversation_summary)[\s>]"
     r"|(System: Potential loop detected|\[SYSTEM|Loop detection halted|\[Context: conversation summarized))"
 )
 _WRAPPED = lazy_pattern(r"\s*<(user_input|task|feedback|answer|user_message)(?: [^<>]*)?>\s*(.*?)\s*</\1>\s*", re.DOTALL)
-_DETAILS = lazy_pattern(r"\s*<environment_details>.*?</environment_details>\s*", re.DOTALL)
+_DETAILS = lazy_pattern(r"\s*<(environment_details|mode_notice)(?: [^<>]*)?>.*?</\1>\s*", re.DOTALL)
 _EXIT = lazy_pattern(
     r"^(?:\[?(?:Command|Process) exited with (?:code|exit code) |Exit [Cc]ode: |exit code: )(-?\d{1,9})\b", re.MULTILINE
 )
+_FIRST = r"\s*(?:\[Operation Cancelled\] (?:Reason: )?|(?:\w{0,60}Error: ){1,2})?(?:the |this )?"
 _DENIED = lazy_pattern(
-    r"(?:the )?(?:user|operator) (?:rejected|denied|declined|did not (?:approve|allow)|doesn't want)|permission denied by user"
-    r"|denied by (?:the )?user|rejected by (?:the )?user|tool call was (?:denied|rejected)|user has rejected",
+    _FIRST + r"(?:(?:user|operator) (?:has )?(?:rejected|denied|declined|did(?: not|n't) (?:approve|allow)|doesn't want"
+    r"|specified a rule which prevents)|permission (?:was )?denied by (?:the )?user"
+    r"|(?:denied|rejected|declined) by (?:the )?user"
+    r"|tool (?:call|use|execution) (?:was )?(?:not approved|denied|rejected|blocked)"
+    r"|[^\n]{1,100} requires permission to use [^\n]{1,200} but that permission was declined)",
     re.IGNORECASE,
 )
+_ABORTED = lazy_pattern(
+    _FIRST + r"(?:user (?:has )?(?:cancell?ed|aborted|interrupted)|skipped due to queued user message"
+    r"|(?:tool|command|operation|request|task)(?: call| use| execution)? (?:was )?(?:aborted|cancell?ed|interrupted)"
+    r"(?=\s*\Z|[.,:;]| (?:by|because|due|after|before)\b)"
+    r"|(?:aborted|cancell?ed|interrupted)(?: by (?:the )?user)?(?: after [\d.]+ ?s(?:econds)?)?\.?\s*\Z)",
+    re.IGNORECASE,
+)
+_ENDS = {
+    "text": "ok",
+    "json": "ok",
+    "content": "ok",
+    "error-text": "error",
+    "error-json": "error",
+    "execution-denied": "denied",
+}
+"""Types of what a tool returned, by which some clients tell how its call ended."""
+
+_STOPPED = lazy_pattern(r"\n(?:Command|Operation) aborted\.?\s*\Z")
+_LONGEST_REFUSAL = 2_000
+_HANDLED = lazy_pattern(r"An error occurred while (?:running the tool|parsing tool arguments)\b")
+"""How the OpenAI Agents SDK tells the model of a tool that raised; nothing else marks it."""
 
 
 def role_of(message: Mapping[str, Any]) -> str:
@@ -86,6 +119,49 @@ def read_message(
         t.count.unknown[f"role {role[:60]}" if role else "message without a role"] += 1
 
 
+def is_item(value: object) -> bool:
+    """Whether a value is an item of OpenAI's Responses API that is no message: a call, its output, a thought."""
+    item = mapping(value)
+    return text(item.get("type")) in _ITEMS and ("call_id" in item or "summary" in item)
+
+
+def read_item(t: Transcript, item: Mapping[str, Any], at: object, response: int) -> int:
+    """Add an item of the Responses API; what the model says and calls between two of other kinds is one response.
+
+    Args:
+        t: the transcript to add to.
+        item: a message, a call, its output, a thought.
+        at: when.
+        response: the number of the present response.
+
+    Returns:
+        The number of the response that the next item is of.
+    """
+    kind, key = text(item.get("type")) or "message", item.get("call_id") or item.get("id")
+    if kind == "message":
+        read_message(t, item, at, response=f"response{response}")
+        return response + (item.get("role") == "user")
+    if kind == "reasoning":
+        t.thought(words_of(item.get("summary")) or words_of(item.get("content")), at, item.get("id"))
+    elif kind == "compaction":
+        t.event("compaction", {"text": words_of(item.get("summary"))}, at, item.get("id"))
+    elif kind.endswith("_call"):
+        t.step = f"{t.part}:response{response}"
+        t.call(key, item.get("name") or kind.removesuffix("_call"), parsed(item.get("arguments", item.get("action"))), at)
+        if "call_id" not in item:  # a tool of the model host's own: its result came with it
+            failed = item.get("error") is not None or item.get("status") in ("failed", "incomplete")
+            t.result(key, item.get("output"), at, status="error" if failed else "ok", error=item.get("error"))
+    elif kind.endswith("_call_output"):
+        shown = item.get("output")
+        failed = _HANDLED.match(shown if isinstance(shown, str) else words_of(shown)) is not None
+        status, output, error = judged({"is_error": failed}, shown)
+        t.result(key, output, at, status=status, error=error)
+        return response + 1
+    else:
+        t.count.unknown[kind[:60]] += 1
+    return response
+
+
 def words_of(content: object) -> str:
     """Return the words of content: a text, or parts of which some carry one."""
     if isinstance(content, str):
@@ -109,7 +185,7 @@ def harness_origin(words: str) -> str | None:
 
 def unwrapped(words: str) -> str:
     """Return a person's words without the tags that a program put around them."""
-    words = _DETAILS.sub("", words) if "<environment_details>" in words else words
+    words = _DETAILS.sub("", words) if "<environment_details" in words or "<mode_notice" in words else words
     found = _WRAPPED.fullmatch(words)
     return found[2] if found else words
 
@@ -140,11 +216,11 @@ def _parts(t: Transcript, role: str, content: object, at: object, record_id: str
     for part in [content] if isinstance(content, str) else sequence(content):
         body = mapping(part)
         kind = text(body.get("type")) or ""
-        if kind in CALL_PARTS or "functionCall" in body:
+        if kind in CALL_PARTS or _held(body, _CALLS):
             _say(t, person, said, pictures, at, record_id)
             said, pictures = [], 0
             _call(t, body, at)
-        elif kind in RESULT_PARTS or "functionResponse" in body:
+        elif kind in RESULT_PARTS or _held(body, _RESULTS):
             _result(t, body, at)
         elif kind in _THOUGHTS or body.get("thought") is True:
             t.thought(text(body.get("thinking")) or words_of([body]) or text(body.get("content")) or "", at)
@@ -169,19 +245,28 @@ def _say(t: Transcript, person: bool, said: list[str], pictures: int, at: object
         speak(t, "\n".join(human), at, record_id, pictures=pictures)
 
 
+def _held(body: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the object under the first of these names that there is, else an empty one."""
+    for name in names:
+        if found := mapping(body.get(name)):
+            return found
+    return {}
+
+
 def _call(t: Transcript, body: Mapping[str, Any], at: object) -> None:
-    inner = mapping(body.get("function")) or mapping(body.get("functionCall")) or body
+    inner = mapping(body.get("function")) or _held(body, _CALLS) or body
     name = inner.get("name") or inner.get("toolName") or body.get("tool_name") or text(body.get("function"))
     names = ("arguments", "input", "args", "parameters")
     given = next((inner[key] for key in names if key in inner), None)
-    made = t.call(body.get("id") or inner.get("id") or body.get("call_id") or body.get("toolCallId"), name, parsed(given), at)
-    if not any(text(body.get(key)) or text(inner.get(key)) for key in ("id", "call_id", "toolCallId")):
+    own = next((found for key in _CALL_IDS if (found := text(body.get(key)) or text(inner.get(key)))), None)
+    made = t.call(own, name, parsed(given), at)
+    if own is None:
         t.unnamed.append(made)
 
 
 def _tool_message(t: Transcript, message: Mapping[str, Any], content: object, at: object) -> None:
     parts = [mapping(part) for part in sequence(content)]
-    inner = [part for part in parts if text(part.get("type")) in RESULT_PARTS or "functionResponse" in part]
+    inner = [part for part in parts if text(part.get("type")) in RESULT_PARTS or _held(part, _RESULTS)]
     for part in inner:
         _result(t, part, at)
     if not inner:
@@ -189,9 +274,8 @@ def _tool_message(t: Transcript, message: Mapping[str, Any], content: object, at
 
 
 def _result(t: Transcript, body: Mapping[str, Any], at: object) -> None:
-    inner = mapping(body.get("functionResponse")) or body
-    names = ("tool_call_id", "toolCallId", "tool_use_id", "call_id")
-    key = next((found for name in names if (found := text(inner.get(name)))), None) or text(inner.get("id"))
+    inner = _held(body, _RESULTS) or body
+    key = next((found for name in _RESULT_IDS if (found := text(inner.get(name)))), None) or text(inner.get("id"))
     several = sequence(inner.get("tool_call_ids"))
     key = key if key in t.calls else (text(several[0]) if several else key)
     if key not in t.calls and t.unnamed and not text(inner.get("tool_call_id")):
@@ -209,6 +293,9 @@ def judged(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None
         body: of the result: flags and codes stand there.
         shown: what the tool returned.
     """
+    told = mapping(shown)
+    if (ended := _ENDS.get(text(told.get("type")) or "")) and ("value" in told or ended == "denied"):
+        body, shown = {**body, "status": ended}, told.get("value", told.get("reason"))
     several = [mapping(item) for item in sequence(shown)]
     if several and all(isinstance(item.get("success"), bool) for item in several):
         return _judged_each(several)
@@ -216,26 +303,25 @@ def judged(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None
     words = output if isinstance(output, str) else ""
     held = mapping(output) or (mapping(parsed(words)) if words[:1] == "{" and len(words) < 100_000 else {})
     error = text(held.get("error")) or text(mapping(held.get("error")).get("message"))
-    flags = (
-        body.get("is_error"),
-        body.get("isError"),
-        body.get("error"),
-        body.get("success") is False,
-        text(body.get("status")) == "error",
-    )
     stated = text(body.get("status"))
     if stated in ("ok", "interrupted"):
         return stated, output, None if stated == "ok" else error or words or None
-    denied = stated in ("denied", "rejected") or (len(words) < 2_000 and _DENIED.match(words))
-    if denied:
+    said = error or words
+    if stated in ("denied", "rejected") or (len(said) < _LONGEST_REFUSAL and _DENIED.match(said)):
         return "denied", output, words or error
+    flags = (body.get("is_error"), body.get("isError"), body.get("error"), body.get("success") is False, stated == "error")
     codes = (
         mapping(body.get("extra")).get("returncode"),
         *(held.get(name) for name in ("returncode", "exit_code", "exitCode")),
     )
     failed = any(flag is True for flag in flags) or any(whole(code) not in (None, 0) for code in codes)
     if failed or (held and set(held) <= {"error"} and error) or held.get("success") is False:
-        return "error", output, error or words or None
+        aborted = len(said) < _LONGEST_REFUSAL and _ABORTED.match(said)
+        return (
+            "interrupted" if aborted or _STOPPED.search(said, max(0, len(said) - 60)) else "error",
+            output,
+            error or words or None,
+        )
     return "ok", output, None
 
 

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
+from ctxmgr.importers.chat import judged
 from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text, whole
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
-_FAMILIES = (
-    "session.", "user.", "assistant.", "tool.", "hook.", "system.", "subagent.", "permission.", "skill.", "external_tool.",
-)  # fmt: skip
-_NAMES = """
-session.start session.resume session.shutdown session.error session.info session.warning session.idle
-session.model_change session.usage_record session.usage_info session.truncation session.compaction_start
-session.compaction_complete session.handoff session.snapshot_rewind session.import_legacy session.context_changed
-session.mode_changed session.title_changed session.mcp_servers_loaded session.tools_updated session.skills_loaded
-session.task_complete session.plan_changed session.workspace_file_changed session.background_tasks_changed
-user.message assistant.turn_start assistant.turn_end assistant.message assistant.message_delta assistant.reasoning
-assistant.reasoning_delta assistant.intent assistant.usage assistant.streaming_delta tool.user_requested
-tool.execution_start tool.execution_progress tool.execution_partial_result tool.execution_complete hook.start hook.end
-system.message system.notification subagent.started subagent.completed subagent.failed subagent.selected
-subagent.deselected permission.requested permission.completed skill.invoked abort
-"""
-_KNOWN = frozenset(_NAMES.split())
+_FAMILIES = frozenset(
+    (
+        "session", "user", "assistant", "tool", "hook", "system", "subagent", "permission", "skill", "external_tool",
+        "model", "command", "commands", "user_input", "elicitation", "sampling", "mcp", "exit_plan_mode",
+        "auto_mode_switch", "pending_messages", "abort", "binary_asset", "capabilities",
+    )
+)  # fmt: skip  # fmt: skip
+"""First words of the names of all events; new names of these families come with every version."""
+
+_MAIN = frozenset(
+    (
+        "session.start", "user.message", "assistant.message", "assistant.turn_start", "tool.execution_start",
+        "tool.execution_complete", "session.resume", "session.mcp_servers_loaded", "session.tools_updated",
+        "session.skills_loaded", "system.message",
+    )
+)  # fmt: skip  # fmt: skip
+_WAITING = frozenset(("permission.requested", "user_input.requested", "elicitation.requested", "exit_plan_mode.requested"))
+_DENIED = frozenset(("denied", "rejected"))
+_ABORTED = frozenset(("aborted", "cancelled"))
+_EXIT = lazy_pattern(r"<[^<>\n]*\bexit code (-?\d{1,9})>\s*\Z")
+"""Ends what a shell command showed, in versions that state its code nowhere else."""
 
 
 def _proves(value: dict[str, Any]) -> bool:
-    kind = text(value.get("type")) or ""
-    return kind in _KNOWN and isinstance(value.get("data"), dict) and text(value.get("id")) is not None and "timestamp" in value
+    return text(value.get("type")) in _MAIN and isinstance(value.get("data"), dict) and text(value.get("timestamp")) is not None
 
 
 class _Session:
@@ -47,10 +53,15 @@ class _Session:
             self._start(data, at)
             return
         main = self._log.session(self._named)
-        if main.seen(f"{value.get('id')} {at} {kind}"):
+        if text(value.get("id")) and main.seen(f"{value['id']} {at} {kind}"):
             return
-        t = self._agents.get(text(data.get("parentToolCallId")) or text(value.get("agentId")) or "", main)
-        if kind not in _KNOWN and not kind.startswith(_FAMILIES):
+        if kind.startswith("subagent."):
+            self._agent_told(main, kind, value, data, at)
+            return
+        t = self._agent(main, text(value.get("agentId")) or text(data.get("parentToolCallId")))
+        if kind == "result":
+            main.end("completed" if value.get("exitCode") == 0 else "failed", at)
+        elif kind.partition(".")[0] not in _FAMILIES:
             self._log.unknown(kind)
         elif kind.startswith("tool.") or kind == "assistant.message":
             self._work(t, kind, data, at)
@@ -60,8 +71,6 @@ class _Session:
             t.thought(text(data.get("content")) or "", at, data.get("reasoningId"))
         elif kind in ("session.usage_record", "assistant.usage"):
             self._used(t, kind, mapping(data.get("usage")) or data, at)
-        elif kind.startswith("subagent."):
-            self._agent(main, kind, data, at)
         else:
             self._told(t, kind, data, at)
 
@@ -86,13 +95,14 @@ class _Session:
     def _work(self, t: Transcript, kind: str, data: dict[str, Any], at: object) -> None:
         key = data.get("toolCallId")
         if kind == "assistant.message":
-            t.step = f"{t.part}:{text(data.get('messageId')) or t.place}"
+            response = text(data.get("apiCallId")) or text(data.get("messageId"))
+            t.step = f"{t.part}:{response or t.place}"
             t.thought(text(data.get("reasoningText")) or "", at)
             t.message(text(data.get("content")) or "", at, data.get("messageId"))
             for request in map(mapping, sequence(data.get("toolRequests"))):
                 t.call(request.get("toolCallId"), request.get("name"), request.get("arguments"), at)
             if not self._counted and "outputTokens" in data:
-                t.usage(at, data.get("messageId"), data.get("model"), outputTokens=data.get("outputTokens"))
+                t.usage(at, response, data.get("model"), outputTokens=data.get("outputTokens"))
         elif kind in ("tool.execution_start", "tool.user_requested"):
             if not t.answered(key):
                 t.call(key, data.get("toolName"), data.get("arguments"), at)
@@ -103,21 +113,16 @@ class _Session:
         """Add a result; the client itself calls a command that ended with another code than 0 a success."""
         result, error = mapping(data.get("result")), mapping(data.get("error"))
         shown = text(result.get("content")) or text(result.get("detailedContent")) or text(data.get("result"))
-        code = whole(mapping(data.get("shellExecution")).get("exitCode"))
-        reason = text(error.get("code")) or ""
-        status, kind = "ok", "toolError"
-        if data.get("success") is False:
-            status = (
-                "denied"
-                if reason in ("denied", "rejected")
-                else "interrupted"
-                if reason in ("aborted", "cancelled")
-                else "error"
-            )
-        elif code not in (None, 0):
+        failed, reason = data.get("success") is False, text(error.get("code")) or ""
+        said = text(error.get("message")) or text(data.get("error"))
+        code = _exit_code(data, result, shown)
+        status, kind = judged({"is_error": failed}, said if failed and said else shown)[0], "toolError"
+        if failed and reason in _DENIED | _ABORTED:
+            status = "denied" if reason in _DENIED else "interrupted"
+        elif status == "ok" and code:
             status, kind = "error", "exitCode"
-        told = {"sourceStatus": "success" if data.get("success") is True else "failure", "exitCode": code}
-        t.result(data.get("toolCallId"), shown, at, status=status, error=error.get("message"), kind=kind, meta=told)
+        told = {"sourceStatus": "failure" if failed else "success", "exitCode": code}
+        t.result(data.get("toolCallId"), shown, at, status=status, error=said, kind=kind, meta=told)
 
     def _used(self, t: Transcript, kind: str, used: dict[str, Any], at: object) -> None:
         if kind == "assistant.usage" and self._counted:
@@ -129,12 +134,19 @@ class _Session:
             cacheCreationTokens=used.get("cacheWriteTokens"),
         )  # fmt: skip
 
-    def _agent(self, main: Transcript, kind: str, data: dict[str, Any], at: object) -> None:
-        key = text(data.get("toolCallId")) or ""
-        call = main.calls.get(key)
-        if kind == "subagent.started" and call is not None and key not in self._agents:
-            name = f"{text(data.get('agentName')) or 'agent'}-{key[-8:]}"
-            self._agents[key] = self._log.session(self._named, agent=name, part=f"{main.session}:{key}", parent=call.entry)
+    def _agent(self, main: Transcript, named: str | None, name: str | None = None, call: str = "") -> Transcript:
+        """Return the part of a sub-agent, which the call that started it, or an id of its own, names."""
+        if not named:
+            return main
+        if named not in self._agents:
+            self._agents[named] = self._log.sub_agent(main, named, f"{name or 'agent'}-{named[-8:]}", call or named)
+        return self._agents[named]
+
+    def _agent_told(self, main: Transcript, kind: str, value: dict[str, Any], data: dict[str, Any], at: object) -> None:
+        call, own = text(data.get("toolCallId")) or "", text(value.get("agentId"))
+        if kind == "subagent.started" and (own or call in main.calls):
+            part = self._agent(main, own or call, text(data.get("agentName")), call)
+            self._agents.setdefault(call or str(own), part)
         elif kind == "subagent.failed":
             main.failure(data.get("error"), at, reason="subAgentFailed")
 
@@ -149,10 +161,35 @@ class _Session:
             t.failure(data.get("message"), at, reason=text(data.get("errorType")) or "error")
         elif kind == "abort":
             t.event("interrupt", {"text": text(data.get("reason")) or "aborted"}, at)
-        elif kind == "permission.requested":
-            t.event("waiting", {"toolUseId": data.get("toolCallId"), "reason": "permission"}, at)
+        elif kind == "session.snapshot_rewind":
+            t.event("rewind", {"from": text(data.get("upToEventId"))}, at)
+        elif kind == "session.shutdown":
+            self._ended(t, data, at)
+        elif kind in _WAITING:
+            asked = data.get("toolCallId") or mapping(data.get("permissionRequest")).get("toolCallId")
+            t.event("waiting", {"toolUseId": asked, "reason": kind.partition(".")[0]}, at)
         elif kind == "system.notification":
             t.nudge(text(data.get("content")) or "", "notification", at)
+
+    def _ended(self, t: Transcript, data: dict[str, Any], at: object) -> None:
+        """Add what the end of a program tells: why it failed, and the tokens where no response told more than its output."""
+        if data.get("shutdownType") == "error":
+            t.failure(data.get("errorReason"), at, reason="shutdown")
+        spent = mapping(data.get("modelMetrics")) or mapping(mapping(data.get("accountingSnapshot")).get("modelMetrics"))
+        for model, told in spent.items() if not self._counted else ():
+            used = mapping(mapping(told).get("usage"))
+            t.usage(
+                at, f"shutdown {t.place} {model}", model, inputTokens=used.get("inputTokens"),
+                cacheReadTokens=used.get("cacheReadTokens"), cacheCreationTokens=used.get("cacheWriteTokens"),
+            )  # fmt: skip
+
+
+def _exit_code(data: dict[str, Any], result: dict[str, Any], shown: str | None) -> int | None:
+    """Return the exit code of a shell command, which each version states elsewhere."""
+    parts = [mapping(part).get("exitCode") for part in sequence(result.get("contents"))]
+    stated = [whole(code) for code in (mapping(data.get("shellExecution")).get("exitCode"), *parts)]
+    found = _EXIT.search(shown, max(0, len(shown) - 200)) if shown else None
+    return next((code for code in stated if code is not None), int(found[1]) if found else None)
 
 
 COPILOT = JsonImporter(

@@ -82,6 +82,18 @@ class Log:
             )
         return self.transcripts[key]
 
+    def sub_agent(self, main: Transcript, own: str, name: str, call: object) -> Transcript:
+        """Return the part of an agent that another one started.
+
+        Args:
+            main: the part of the one that did.
+            own: id of the agent, or of its work.
+            name: the agent's name.
+            call: the id of the call that started it, as far as that is known.
+        """
+        made = main.calls.get(text(call) or "")
+        return self.session(main.session, agent=name, part=f"{main.part}:{own}", parent=made.entry if made else "")
+
     def add(self, transcript: Transcript) -> None:
         """Take in a transcript of the format's own kind."""
         self.transcripts[transcript.session, transcript.part] = transcript
@@ -300,7 +312,7 @@ def noting(count: FileCount) -> Report:
     return damaged
 
 
-LISTS = ("messages", "trajectory", "history", "steps", "samples", "events", "resourceSpans", "resourceLogs", "")
+LISTS = ("messages", "contents", "trajectory", "history", "steps", "samples", "events", "resourceSpans", "resourceLogs", "")
 """Members that hold the records of some format's documents, for reading the beginning of one that is not all there."""
 
 

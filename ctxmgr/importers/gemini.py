@@ -1,25 +1,31 @@
-"""Gemini CLI, and Qwen Code, which was made from it: files of lines whose messages are made of Gemini's parts."""
+"""Gemini CLI: files of lines whose messages are made of parts; and what it prints."""
 
 from __future__ import annotations
 
+import glob
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.chat import exit_code, harness_origin, judged, read_message, speak, words_of
+from ctxmgr.importers.chat import exit_code, judged, read_message, words_of
 from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import mapping, sequence, text, whole
+from ctxmgr.importers.values import mapping, sequence, text
 
 _TYPES = frozenset(("user", "gemini", "info", "warning", "error"))
 _BLOCKED = "Command injection detected: "
 """Begins the result of a command that the shell tool did not run; the client calls that a success."""
-_ENDS = {"success": "ok", "error": "error", "cancelled": "interrupted"}
+_ENDS = frozenset(("success", "error", "cancelled"))
 _SHELL = frozenset(("run_shell_command", "shell"))
-_HEAD = 1 << 16
+_SNAPSHOT = "<state_snapshot>"
+"""Stands in the message that takes the place of all that was said before a compression."""
+
+_HEAD, _SHORT = 1 << 16, 8
+_FOLDER = re.compile(r"\w[\w.-]{0,200}", re.ASCII)
 
 
 def _proves(value: dict[str, Any]) -> bool:
@@ -77,10 +83,11 @@ class _Session:
         elif own is not None and t.seen(own):
             return
         elif kind == "user":
-            if isinstance(value.get("content"), str):
-                speak(t, str(value["content"]), at, own)
-            else:
-                read_message(t, {"role": "user", "content": value.get("content")}, at, own)
+            if _SNAPSHOT in words_of(value.get("content"))[:_HEAD]:
+                t.event("compaction", {"text": words_of(value.get("content"))}, at, own)
+                return
+            said = value.get("displayContent") or value.get("content")  # without the files that the words name
+            read_message(t, {"role": "user", "content": said}, at, own)
         elif kind == "error":
             t.failure(words_of(value.get("content")), at, own)
 
@@ -101,6 +108,10 @@ class _Session:
         )  # fmt: skip
         for place, call in enumerate(map(mapping, sequence(value.get("toolCalls")))):
             self._call(t, call, text(call.get("id")) or f"{own}:call{place}", at)
+        for part in sequence(value.get("content")):
+            call = mapping(mapping(part).get("functionCall"))
+            if text(call.get("id")) and call["id"] not in t.calls:
+                t.call(call["id"], call.get("name"), call.get("args"), at)
 
     def _call(self, t: Transcript, call: dict[str, Any], key: str, at: object) -> None:
         if t.answered(key):
@@ -113,30 +124,53 @@ class _Session:
             return
         responses = [mapping(mapping(part).get("functionResponse")).get("response") for part in sequence(call.get("result"))]
         shown = responses[0] if len(responses) == 1 else responses or call.get("resultDisplay")
-        _, output, error = judged({}, shown)
-        status, kind = _ENDS[source], "toolError"
-        body = mapping(output)
-        output = body["output"] if set(body) == {"output"} else error if set(body) == {"error"} and error else output
-        code = exit_code(output) if isinstance(output, str) and text(call.get("name")) in _SHELL else None
-        if status == "ok" and code:
-            status, kind = "error", "exitCode"
-        elif status == "ok" and text(call.get("name")) in _SHELL and isinstance(output, str) and output.startswith(_BLOCKED):
-            status, error = "error", output
+        status, output, error, code = returned(source, shown, call.get("name"))
+        kind = "exitCode" if code else "toolError"
         told = {"sourceStatus": source, "exitCode": code}
         t.result(key, output, call.get("timestamp"), status=status, error=error, kind=kind, meta=told)
 
 
+def returned(
+    source: str | None, shown: object, tool: object, code: int | None = None
+) -> tuple[str, Any, str | None, int | None]:
+    """Return status, output, error and exit code of what a tool returned.
+
+    Args:
+        source: how the client said that the call ended; a command that failed is a success to some.
+        shown: what the tool returned.
+        tool: its name.
+        code: the exit code, where the client tells it apart from the text.
+    """
+    status, output, error = judged({"is_error": source in ("error", "cancelled")}, shown)
+    body = mapping(output)
+    output = body["output"] if set(body) == {"output"} else error if set(body) == {"error"} and error else output
+    if source == "cancelled" and status != "denied":
+        status = "interrupted"
+    if source == "success":
+        status = "ok"
+    if text(tool) in _SHELL and isinstance(output, str):
+        code = exit_code(output) if code is None else code
+        if status == "ok" and output.startswith(_BLOCKED):
+            status, error = "error", output
+    return "error" if status == "ok" and code else status, output, error, code
+
+
 def _family(path: Path) -> Sequence[Path]:
     """Return a session's log and those of its sub-agents, which lie in a folder of the session's name."""
-    if path.parent.name != "chats":
-        return [path]
+    if path.parent.parent.name == "chats":
+        beside = sorted(path.parent.parent.glob(f"session-*-{glob.escape(path.parent.name[:_SHORT])}.jsonl"))
+        path = next((main for main in beside if _named(main) == path.parent.name), path)
+    named = _named(path) if path.parent.name == "chats" else None
+    return [path, *sorted((path.parent / named).glob("*.jsonl"))] if named and _FOLDER.fullmatch(named) else [path]
+
+
+def _named(path: Path) -> str | None:
+    """Return the session that the first line of a log names."""
     try:
         with open_plain(path) as stream:
-            named = text(mapping(json.loads(stream.readline(_HEAD))).get("sessionId"))
+            return text(mapping(json.loads(stream.readline(_HEAD))).get("sessionId"))
     except (OSError, ValueError, RecursionError):
-        return [path]
-    own = named if named and Path(named).name == named and named not in (".", "..") else None
-    return [path, *sorted((path.parent / own).glob("*.jsonl"))] if own else [path]
+        return None
 
 
 GEMINI = JsonImporter(
@@ -148,101 +182,78 @@ GEMINI = JsonImporter(
     places=(
         Place(".gemini/tmp", "*/chats/session-*.json", variable="GEMINI_CLI_HOME", below=".gemini/tmp"),
         Place(".gemini/tmp", "*/chats/**/*.jsonl", variable="GEMINI_CLI_HOME", below=".gemini/tmp"),
+        Place(".qwen/tmp", "*/chats/session-*.json", variable="QWEN_HOME", below="tmp"),
     ),
     lists=("messages",),
     related=_family,
 )
 
 
-_QWEN_TYPES = frozenset(("user", "assistant", "tool_result", "system"))
+# --- what `gemini --output-format stream-json` prints
 
 
-def _is_qwen(value: dict[str, Any]) -> bool:
-    if not {"uuid", "parentUuid", "sessionId", "type"} <= value.keys() or "isSidechain" in value:
-        return False
-    return isinstance(mapping(value.get("message")).get("parts"), list) or (
-        value.get("type") == "system" and "systemPayload" in value
-    )
+def _is_printed(value: dict[str, Any]) -> bool:
+    kind = value.get("type")
+    if kind == "init":
+        return {"session_id", "model", "timestamp"} <= value.keys()
+    return kind in ("tool_use", "tool_result") and {"tool_id", "timestamp"} <= value.keys()
 
 
-class _QwenSession:
-    """Reads the lines of a session."""
+class _Printed:
+    """Reads the lines of one run; a message comes in pieces and is added when it is whole, the tokens at the end."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._last: str | None = None
+        self._named: str | None = None
+        self._pieces: list[str] = []
+        self._at: object = None
 
     def read(self, value: dict[str, Any]) -> None:
-        kind, own, at = text(value.get("type")), text(value.get("uuid")), value.get("timestamp")
-        if kind not in _QWEN_TYPES:
-            self._log.unknown(kind)
+        kind, at = text(value.get("type")), value.get("timestamp")
+        self._named = self._named or text(value.get("session_id"))
+        t = self._log.session(self._named)
+        if kind == "message" and value.get("role") == "assistant":
+            if not self._pieces:
+                self._at, t.step = at, f"{t.part}:{t.place}"
+            self._pieces.append(text(value.get("content")) or "")
             return
-        t = self._log.session(value.get("sessionId"))
-        t.describe(value.get("version"), at, cwd=value.get("cwd"), gitBranch=value.get("gitBranch"))
-        if own is not None and t.seen(own):
-            return
-        message = mapping(value.get("message"))
-        if kind == "assistant":
-            read_message(t, {**message, "role": "assistant"}, at, own)
-            used = mapping(value.get("usageMetadata"))
-            t.usage(
-                at, own, value.get("model"), inputTokens=used.get("promptTokenCount"),
-                outputTokens=used.get("candidatesTokenCount"), cacheReadTokens=used.get("cachedContentTokenCount"),
-                reasoningTokens=used.get("thoughtsTokenCount"),
-            )  # fmt: skip
+        self._say(t)
+        if kind == "init":
+            t.describe(started=at, model=value.get("model"))
+        elif kind == "message":
+            read_message(t, value, at)
+        elif kind == "tool_use":
+            t.call(value.get("tool_id"), value.get("tool_name"), value.get("parameters"), at)
         elif kind == "tool_result":
-            _result(t, message, mapping(value.get("toolCallResult")), at)
-        elif kind == "user":
-            self._user(t, value, message, own)
+            told = mapping(value.get("error")).get("message")
+            status, output, error, _ = returned(text(value.get("status")), told or value.get("output"), None)
+            t.result(value.get("tool_id"), value.get("output", output), at, status=status, error=told or error)
+        elif kind == "error":
+            t.failure(value.get("message"), at)
+        elif kind == "result":
+            self._end(t, value, at)
         else:
-            _told(t, text(value.get("subtype")), mapping(value.get("systemPayload")), at, own)
-        self._last = own
+            self._log.unknown(kind)
 
-    def _user(self, t: Transcript, value: dict[str, Any], message: dict[str, Any], own: str | None) -> None:
-        words, at = words_of(message.get("parts")), value.get("timestamp")
-        origin = text(value.get("provenance"))
-        if origin not in (None, "real_user") or harness_origin(words):
-            t.nudge(words, harness_origin(words) or origin or "program", at, own)
-            return
-        if self._last is not None and value.get("parentUuid") not in (None, self._last):
-            t.event("rewind", {"from": text(value.get("parentUuid"))}, at)
-        read_message(t, {**message, "role": "user"}, at, own)
+    def _say(self, t: Transcript) -> None:
+        t.message("".join(self._pieces), self._at)
+        self._pieces.clear()
 
-
-def _result(t: Transcript, message: dict[str, Any], told: dict[str, Any], at: object) -> None:
-    """Add the results of calls; what the client tells beside them holds for a single one."""
-    parts = [mapping(mapping(part).get("functionResponse")) for part in sequence(message.get("parts"))]
-    for part in filter(None, parts):
-        status, output, error = judged({}, part.get("response"))
-        body = mapping(output)
-        output = body["output"] if set(body) == {"output"} else error if set(body) == {"error"} and error else output
-        code = whole(mapping(told.get("resultDisplay")).get("exitCode"))
-        kind = "exitCode" if code else "toolError"
-        status = _ENDS.get(text(told.get("status")) or "", status)
-        if told.get("errorType") in ("execution_denied", "user_denied"):
-            status = "denied"
-        key = text(part.get("id")) or text(told.get("callId"))
-        extra = {"sourceStatus": text(told.get("status")), "exitCode": code}
-        t.result(key, output, at, status="error" if status == "ok" and code else status, error=error, kind=kind, meta=extra)
+    def _end(self, t: Transcript, value: dict[str, Any], at: object) -> None:
+        used = mapping(value.get("stats"))
+        t.usage(
+            at, "total", inputTokens=used.get("input_tokens"), outputTokens=used.get("output_tokens"),
+            cacheReadTokens=used.get("cached"),
+        )  # fmt: skip
+        if told := mapping(value.get("error")).get("message"):
+            t.failure(told, at)
+        t.end("completed" if value.get("status") == "success" else "failed", at)
 
 
-def _told(t: Transcript, kind: str | None, payload: dict[str, Any], at: object, own: str | None) -> None:
-    event = mapping(payload.get("uiEvent"))
-    name = text(event.get("event.name")) or ""
-    if kind == "chat_compression":
-        info = mapping(payload.get("info"))
-        t.event("compaction", {"preTokens": info.get("originalTokenCount"), "postTokens": info.get("newTokenCount")}, at, own)
-    elif name.endswith(".api_error"):
-        t.failure(event.get("error") or event.get("error_message"), at, own, reason="apiError")
-    elif name.endswith("loop_detected") or kind == "notification":
-        t.nudge(text(event.get("loop_type")) or words_of(payload.get("content")) or name, "loopGuard", at, own)
-
-
-QWEN = JsonImporter(
-    name="qwen",
-    title="Qwen Code",
-    proves=_is_qwen,
-    reader=_QwenSession,
+GEMINI_PRINTED = JsonImporter(
+    name="gemini-printed",
+    title="Gemini CLI (--output-format stream-json)",
+    proves=_is_printed,
+    reader=_Printed,
     coverage=Coverage(sub_agents=False),
-    places=(Place(".qwen/projects", "*/chats/*.jsonl", variable="QWEN_HOME", below="projects"),),
 )

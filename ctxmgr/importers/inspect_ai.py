@@ -76,7 +76,7 @@ class _Samples:
         """Add the events in their order; an agent's span inside another agent's is a sub-agent's."""
         above: dict[str, str] = {}
         agents: dict[str, str] = {}
-        for place, event in enumerate(events, 1):
+        for place, event in enumerate(_flat(events), 1):
             kind, span = text(event.get("event")), text(event.get("id")) or ""
             self._log.count.records += 1
             if kind == "span_begin":
@@ -100,6 +100,22 @@ class _Samples:
             return root
         name = f"{agents[inside[0]]}-{inside[0][:8]}"
         return self._log.session(root.session, agent=name, part=f"{root.session}/{inside[0]}", parent="")
+
+
+def _flat(events: Sequence[dict[str, Any]], depth: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield the events in their order; those that older versions hold within that of a tool are a span of its agent's."""
+    for event in events:
+        within = [mapping(item) for item in sequence(event.get("events"))] if depth < _DEEPEST else []
+        if not any(item.get("event") in ("model", "tool") for item in within):
+            yield event
+            continue
+        own = text(event.get("uuid")) or str(event.get("id"))
+        yield {**event, "result": None, "pending": True}
+        for span, above in ((own, event.get("span_id")), (f"{own}.agent", own)):
+            name = event.get("function") or event.get("name")
+            yield {"event": "span_begin", "type": "agent", "id": span, "parent_id": above, "name": name}
+        yield from ({"span_id": f"{own}.agent", **item} for item in _flat(within, depth + 1))
+        yield event
 
 
 def _event(t: Transcript, kind: str | None, event: dict[str, Any], kept: Mapping[str, Any]) -> None:

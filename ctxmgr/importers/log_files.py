@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"
+_XZ_MAGIC = b"\xfd7zXZ\0"
+PACKED = re.compile(rb"\x28\xb5\x2f\xfd|\x1f\x8b|\xfd7zXZ\0|BZh[1-9]1AY&SY")
+"""Begins a file that is compressed in one of the ways that `open_log` undoes."""
+
+PACKED_SUFFIXES = (".gz", ".zst", ".xz", ".bz2")
 ZSTD_REMEDY = "compressed with zstd; install ctxmgr-cli[zstd] to read it"
 
 MOST_TIMES, MOST_BYTES = 100, 1 << 30
@@ -34,6 +39,7 @@ LONGEST_DOCUMENT = 256 * 1024 * 1024
 ELEMENTS = ""
 """The member that holds the elements of a document which is a list."""
 
+_SMALL = 1 << 24
 _SNIFFED_LINES = 50
 _MOST_TRIES = 10_000
 _MOST_SCANNED = 1 << 26
@@ -43,7 +49,8 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 def plain_name(path: Path) -> str:
     """Return the file's name as it was before it was compressed, so that both forms yield the same records."""
-    return path.name.removesuffix(".zst").removesuffix(".gz")
+    name = path.name
+    return next((name.removesuffix(suffix) for suffix in PACKED_SUFFIXES if name.endswith(suffix)), name)
 
 
 def open_plain(path: Path) -> IO[bytes]:
@@ -55,9 +62,18 @@ def open_plain(path: Path) -> IO[bytes]:
     return open(open_regular(path), "rb")
 
 
+def small_object(path: Path) -> dict[str, Any]:
+    """Return the object in a small file of JSON, such as lies beside a log; an empty one where it can't be read."""
+    try:
+        with open_plain(path) as stream:
+            return mapping(json.loads(stream.read(_SMALL)))
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
 @contextmanager
 def open_log(path: Path, report: Report) -> Generator[io.BufferedReader]:
-    """Open a log, uncompressing gzip and zstd; what can't be uncompressed is told to ``report``.
+    """Open a log, uncompressing gzip, xz, bzip2 and zstd; what can't be uncompressed is told to ``report``.
 
     A log that is compressed with zstd reads as an empty one where the module ``zstandard`` is absent.
 
@@ -65,11 +81,11 @@ def open_log(path: Path, report: Report) -> Generator[io.BufferedReader]:
         OSError: when the file can't be read or is not a regular file: a pipe or a device would block or never end.
     """
     with cast("io.BufferedReader", io.BufferedReader(io.FileIO(open_regular(path)), 1 << 20)) as file:
-        magic = file.peek(4)
+        magic = file.peek(16)
         if magic.startswith(ZSTD_MAGIC):
             yield from _zstd(file, path.stat().st_size, report)
-        elif magic.startswith(GZIP_MAGIC):
-            yield from _gzip(file, path.stat().st_size, report)
+        elif PACKED.match(magic):
+            yield from _unpacked(file, magic, path.stat().st_size, report)
         else:
             yield file
 
@@ -104,13 +120,20 @@ def _zstd(file: io.BufferedReader, size: int, report: Report) -> Generator[io.Bu
         report(0, size, "zstd data ends too early")
 
 
-def _gzip(file: io.BufferedReader, size: int, report: Report) -> Generator[io.BufferedReader]:
-    reader = _Whole(cast("IO[bytes]", gzip.GzipFile(fileobj=file)), max(MOST_BYTES, size * MOST_TIMES))
+def _unpacked(file: io.BufferedReader, magic: bytes, size: int, report: Report) -> Generator[io.BufferedReader]:
+    import bz2
+    import lzma
+
+    packers = {GZIP_MAGIC: ("gzip", gzip.open), _XZ_MAGIC: ("xz", lzma.open), b"BZh": ("bzip2", bz2.open)}
+    name, unpack = next(packer for start, packer in packers.items() if magic.startswith(start))
+    source = unpack(file, "rb")
+    reader = _Whole(cast("IO[bytes]", source), max(MOST_BYTES, size * MOST_TIMES))
+    reader.faults = (*reader.faults, lzma.LZMAError)
     yield io.BufferedReader(reader, 1 << 18)
     if reader.fault:
-        report(0, size, f"damaged gzip data: {reader.fault}")
+        report(0, size, f"damaged {name} data: {reader.fault}")
     elif reader.is_cut:
-        report(0, size, f"gzip data expands to more than {reader.most:,} bytes; the rest was not read")
+        report(0, size, f"{name} data expands to more than {reader.most:,} bytes; the rest was not read")
 
 
 class _Bounded(io.RawIOBase):
@@ -142,6 +165,7 @@ class _Whole(_Bounded):
     """Keeps what was read before the data broke off; the fault is told afterwards."""
 
     fault = ""
+    faults: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error)
 
     def _take(self, most: int) -> bytes:
         return cast("gzip.GzipFile", self._source).read1(most)  # a longer reading would lose what came before the fault
@@ -149,7 +173,7 @@ class _Whole(_Bounded):
     def readinto(self, buffer: Buffer, /) -> int:
         try:
             return 0 if self.fault else super().readinto(buffer)
-        except (OSError, EOFError, zlib.error) as error:
+        except self.faults as error:
             self.fault = str(error) or "it ends too early"
             return 0
 
@@ -160,7 +184,7 @@ def uncompressed_head(path: Path, head: bytes, size: int) -> bytes:
     Raises:
         OSError: when the file can't be read.
     """
-    if not head.startswith((GZIP_MAGIC, ZSTD_MAGIC)):
+    if not PACKED.match(head):
         return head
     with open_log(path, _ignore) as stream:
         return stream.read(size) or head
@@ -173,7 +197,7 @@ def is_compressed(path: Path) -> bool:
         OSError: when it can't be read.
     """
     with open_plain(path) as stream:
-        return stream.read(4).startswith((GZIP_MAGIC, ZSTD_MAGIC))
+        return PACKED.match(stream.read(16)) is not None
 
 
 def _ignore(offset: int, length: int, reason: str) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.chat import MODELS, PEOPLE, TOOLS, is_message, read_message, role_of
+from ctxmgr.importers.chat import MODELS, PEOPLE, TOOLS, is_item, is_message, read_item, read_message, role_of, words_of
 from ctxmgr.importers.descriptions import JsonImporter, Log, named_session
 from ctxmgr.importers.interface import Coverage, Place
-from ctxmgr.importers.log_files import ELEMENTS
+from ctxmgr.importers.log_files import ELEMENTS, plain_name
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import mapping, sequence, text
+from ctxmgr.importers.values import mapping, sequence, text, whole
 
 _LISTS = (
     "messages",
+    "contents",
     "conversation",
     "conversations",
     "traj",
@@ -42,7 +44,7 @@ def _conversations(value: dict[str, Any], depth: int = 0) -> Iterator[tuple[dict
     """Yield each list of messages in a document, with the object that holds it: a run, a simulation, the document."""
     for name in _LISTS:
         listed = sequence(value.get(name))
-        if listed and all(is_message(item) for item in listed[:3]):
+        if listed and all(is_message(item) or is_item(item) for item in listed[:3]):
             yield value, listed
             return
     for held in value.values() if depth < _DEEPEST else ():
@@ -90,9 +92,12 @@ class _Messages:
         t.describe(model=holder.get("model"))
         # A run that was marked is one of a benchmark: a program plays the person.
         played = "task_id" in holder and not {"reward", "reward_info"}.isdisjoint(holder)
+        response = 0 if any(map(is_item, listed)) else None
         for number, item in enumerate(listed, 1):
             t.place = number
-            if is_message(item):
+            if response is not None:
+                response = read_item(t, mapping(item), None, response)
+            elif is_message(item):
                 self._read(t, mapping(item), played=played)
             else:
                 self._log.unknown(mapping(item).get("type"))
@@ -139,25 +144,36 @@ MESSAGE_LIST = JsonImporter(
         Place(".config/Code/User/globalStorage", "*/tasks/*/api_conversation_history.json"),
         Place("Library/Application Support/Code/User/globalStorage", "*/tasks/*/api_conversation_history.json"),
     ),
-    lists=("messages", "conversation", "traj", "simulations"),
+    lists=("messages", "contents", "conversation", "traj", "simulations"),
     further_on=_FURTHER_ON,
 )
 
 
+_COUNT = "source_message_count"
+"""Stands in what Cline keeps beside a session of its last compaction: its messages are not said anew."""
+
+
 def _is_cline(value: dict[str, Any]) -> bool:
+    if _COUNT in value:
+        return "updated_at" in value and isinstance(value.get("messages"), list)
     named = text(value.get("sessionId")) is not None and "agent" in value and "projectHash" not in value
     return named and ("origin" in value or "updated_at" in value) and isinstance(value.get("messages", []), list)
 
 
 class _ClineSession:
-    """Reads the document of a session."""
+    """Reads the document of a session, and after it those of the team that it set to work."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self._lead: Transcript | None = None
+        self._tasks: dict[str, str] = {}
 
     def read(self, value: dict[str, Any]) -> None:
-        t = self._log.session(value.get("sessionId"))
+        if _COUNT in value:
+            self._compacted(value)
+            return
         origin = mapping(value.get("origin"))
+        t = self._part(value, text(origin.get("subagent")))
         t.describe(origin.get("version"), parentSession=value.get("parentSessionId"), originator=origin.get("source"))
         for place, message in enumerate(map(mapping, sequence(value.get("messages"))), 1):
             t.place = place
@@ -168,6 +184,9 @@ class _ClineSession:
             if (own := text(message.get("id"))) and t.seen(own):
                 continue
             read_message(t, message, at)
+            for part in map(mapping, sequence(message.get("content"))):
+                if agent := text(mapping(part.get("input")).get("agentId")):
+                    self._tasks[agent] = text(part.get("id")) or ""
             used = mapping(message.get("metrics"))
             t.usage(
                 at, message.get("id"), mapping(message.get("modelInfo")).get("id"), inputTokens=used.get("inputTokens"),
@@ -175,13 +194,36 @@ class _ClineSession:
                 cacheCreationTokens=used.get("cacheWriteTokens"),
             )  # fmt: skip
 
+    def _compacted(self, value: dict[str, Any]) -> None:
+        if (t := self._lead) is not None:
+            words = words_of(mapping(next(iter(sequence(value.get("messages"))), None)).get("content"))
+            t.event("compaction", {"text": words}, value.get("updated_at"), f"compaction {whole(value.get(_COUNT))}")
+
+    def _part(self, value: dict[str, Any], agent: str | None) -> Transcript:
+        """Return the part of the agent whose document it is: the lead's, or that of one of its team."""
+        if self._lead is None:
+            self._lead = self._log.session(value.get("sessionId"))
+            return self._lead
+        agent = agent or plain_name(self._log.path).split("__")[0]
+        return self._log.sub_agent(self._lead, agent, agent, self._tasks.get(agent))
+
+
+def _team(path: Path) -> Sequence[Path]:
+    """Return the documents of a session, which lie in a folder of its name: the lead's, and one for each task of the team."""
+    lead = path.with_name(f"{path.parent.name}.messages.json")
+    if not lead.is_file():
+        return [path]
+    beside = sorted(path.parent.glob("*.messages.json")) + sorted(path.parent.glob("*.compaction.json"))
+    return [lead, *(other for other in beside if other != lead)]
+
 
 CLINE = JsonImporter(
     name="cline",
     title="Cline CLI",
     proves=_is_cline,
     reader=_ClineSession,
-    coverage=Coverage(sub_agents=False),
+    coverage=Coverage(),
     places=(Place(".cline/data/sessions", "*/*.messages.json", variable="CLINE_DIR", below="data/sessions"),),
     lists=("messages",),
+    related=_team,
 )

@@ -5,7 +5,6 @@ They are in one SQLite database; before that, in a file each for sessions, messa
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,13 @@ from typing import Any
 from ctxmgr.importers.chat import judged, speak
 from ctxmgr.importers.descriptions import JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.interface import Coverage, Place
-from ctxmgr.importers.log_files import open_plain
+from ctxmgr.importers.log_files import small_object
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, text, whole
 
 _SESSION = ("id", "parent_id", "directory", "title", "version", "agent", "time_created")
-_PASSED = frozenset(("step-start", "step-finish", "snapshot", "patch", "file", "agent", "subtask", "retry"))
+_PASSED = frozenset(("step-start", "step-finish", "snapshot", "patch", "file", "agent", "subtask"))
 _STORAGE = "storage"
-_MOST_BYTES = 1 << 24
 _MOST_ABOVE = 20
 
 
@@ -92,10 +90,16 @@ def _answered(
     at: object, started: dict[str, str],
 ) -> None:  # fmt: skip
     t.step = f"{t.part}:{key}"
+    counted = 0
     for own, part, created in parts:
         log.count.records += 1
-        _part(log, t, own, part, created, started)
-    _count_tokens(t, key, message.get("modelID"), mapping(message.get("tokens")), at)
+        if part.get("type") == "step-finish" and "tokens" in part:  # a message may be made of several responses
+            counted += 1
+            _count_tokens(t, own if counted > 1 else key, message.get("modelID"), mapping(part.get("tokens")), at)
+        else:
+            _part(log, t, own, part, created, started)
+    if not counted:
+        _count_tokens(t, key, message.get("modelID"), mapping(message.get("tokens")), at)
     error = mapping(message.get("error"))
     told = mapping(error.get("data")).get("message")
     if error.get("name") == "MessageAbortedError":
@@ -115,6 +119,9 @@ def _part(log: Log, t: Transcript, own: str, part: Mapping[str, Any], created: o
         _tool(t, part, created, started)
     elif kind == "compaction":
         t.event("compaction", {"text": words}, begun, own)
+    elif kind == "retry":
+        told = mapping(part.get("error"))
+        t.failure(mapping(told.get("data")).get("message") or told.get("name"), created, own, reason="apiError")
     elif kind not in _PASSED:
         log.unknown(f"part {kind or '?'}")
 
@@ -143,8 +150,7 @@ def _tool(t: Transcript, part: Mapping[str, Any], created: object, started: dict
     status, output, error = judged({}, state.get("output"))
     code, kind = whole(meta.get("exit")), "toolError"
     if source == "error":
-        status = judged({}, state.get("error"))[0]
-        status, error = "denied" if status == "denied" else "error", text(state.get("error"))
+        status, error = judged({"is_error": True}, state.get("error"))[0], text(state.get("error"))
     elif missing:
         status, error = "error", text(given.get("error"))
     elif code:
@@ -182,6 +188,7 @@ class _Printed:
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self._counted: set[str] = set()
 
     def read(self, value: dict[str, Any]) -> None:
         t, at, part = self._log.session(value.get("sessionID")), value.get("timestamp"), mapping(value.get("part"))
@@ -195,7 +202,9 @@ class _Printed:
         elif key is None:
             self._log.unknown(value.get("type"))
         elif part.get("type") == "step-finish":
-            _count_tokens(t, key, None, mapping(part.get("tokens")), at)
+            own = (text(part.get("id")) or key) if key in self._counted else key  # a message may be made of several responses
+            self._counted.add(key)
+            _count_tokens(t, own, None, mapping(part.get("tokens")), at)
         else:
             _part(self._log, t, text(part.get("id")) or key, part, at, {})
 
@@ -268,25 +277,17 @@ class _Files:
             yield {name: row.get(name) for name in columns}
 
 
-def _value(path: Path) -> dict[str, Any]:
-    try:
-        with open_plain(path) as stream:
-            return mapping(json.loads(stream.read(_MOST_BYTES)))
-    except (OSError, ValueError, RecursionError):
-        return {}
-
-
 def _related(path: Path) -> list[Path]:
     """Return the files of the session that a file belongs to, and of the sub-agents below it; the session's own first."""
     root = next((above for above in path.parents if above.name == _STORAGE), None)
-    value = _value(path)
+    value = small_object(path)
     own = text(value.get("sessionID")) or text(value.get("id"))
     if root is None or own is None:
         return [path]
     sessions = {
         file.stem: file for file in sorted(root.glob("session/**/ses*.json")) if file.parent.name not in ("message", "part")
     }
-    above = {name: text(_value(file).get("parentID")) for name, file in sessions.items()}
+    above = {name: text(small_object(file).get("parentID")) for name, file in sessions.items()}
     for _ in range(_MOST_ABOVE):
         own = above.get(own) or own
     family, before = [own], 0

@@ -22,7 +22,11 @@ _KINDS = frozenset(
     )
 )  # fmt: skip
 _NUMBER = re.compile(r"(\d+)")
-_QUIET = frozenset(("null", "agent_state_changed", "change_agent_state", "recall", "system", "agent_think", "think"))
+_QUIET = frozenset(
+    ("null", "agent_state_changed", "change_agent_state", "recall", "system", "agent_think", "think", "condensation_request")
+)
+_LAST = frozenset(("finish", "reject"))
+"""Actions that end a run, which nothing answers."""
 
 
 def _proves(value: dict[str, Any]) -> bool:
@@ -63,6 +67,8 @@ class _Conversation:
             self._log.unknown(kind)
         elif kind == "ActionEvent":
             self._action(t, value, own, at)
+        elif kind == "ACPToolCallEvent":
+            self._foreign(t, value, own, at)
         elif kind in ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent"):
             self._observation(t, kind, value, own, at)
         elif kind == "MessageEvent":
@@ -71,6 +77,8 @@ class _Conversation:
             self._spoken(t, text(value.get("source")), words, own, at)
         elif kind == "Condensation":
             t.event("compaction", {"text": text(value.get("summary")) or ""}, at, own)
+        elif kind == "ConversationStateUpdateEvent":
+            _count(t, mapping(value.get("value")), at)
         elif kind == "ConversationErrorEvent":
             t.failure(value.get("detail"), at, own, reason=text(value.get("code")) or "error")
         elif kind == "PauseEvent":
@@ -93,6 +101,17 @@ class _Conversation:
         key = text(value.get("tool_call_id")) or text(call.get("id")) or f"event {own}"
         t.call(key, value.get("tool_name") or call.get("name"), given, at)
         self._calls[own or ""] = key
+
+    def _foreign(self, t: Transcript, value: dict[str, Any], own: str | None, at: object) -> None:
+        """Add a call of an agent that is run over ACP: an event tells it whole, or several tell how far it is."""
+        key = text(value.get("tool_call_id")) or f"event {own}"
+        if not t.answered(key):
+            t.call(key, value.get("tool_kind") or value.get("title"), value.get("raw_input"), at)
+        state = text(value.get("status"))
+        if state in ("completed", "failed") or value.get("is_error") is True:
+            failed = state == "failed" or value.get("is_error") is True
+            status, output, error = judged({"is_error": failed}, value.get("raw_output", value.get("content")))
+            t.result(key, output, at, status=status, error=error)
 
     def _observation(self, t: Transcript, kind: str, value: dict[str, Any], own: str | None, at: object) -> None:
         key = text(value.get("tool_call_id")) or self._calls.get(text(value.get("action_id")) or "")
@@ -118,6 +137,8 @@ class _Conversation:
         if action == "message" or (action is None and seen is None):
             words = text(args.get("content")) or text(value.get("message")) or ""
             self._spoken(t, text(value.get("source")), words, own, at)
+        elif action == "condensation":
+            t.event("compaction", {"text": text(args.get("summary")) or ""}, at, own)
         elif action is not None and action not in _QUIET:
             t.message(text(args.get("thought")) or "", at)
             given = {
@@ -125,6 +146,11 @@ class _Conversation:
             }
             t.step = f"{t.part}:{own or t.place}"
             t.call(f"event {own}", text(told.get("function_name")) or action, given, at)
+            response = mapping(told.get("model_response"))
+            _used(t, mapping(response.get("usage")), response.get("id"), response.get("model"), at)
+            if action in _LAST:
+                t.message(text(args.get("final_thought")) or text(value.get("message")) or "", at)
+                t.result(f"event {own}", args.get("outputs"), at)
         elif action in ("think", "agent_think"):
             t.thought(text(args.get("thought")) or "", at, own)
         elif seen is not None and "cause" in value and f"event {value['cause']}" in t.calls:
@@ -137,6 +163,24 @@ class _Conversation:
             )  # fmt: skip
         elif seen == "error":
             t.failure(value.get("content") or value.get("message"), at, own)
+
+
+def _count(t: Transcript, state: dict[str, Any], at: object) -> None:
+    """Count the responses that a conversation's state lists; each update lists them all again."""
+    kinds = mapping(state.get("usage_to_metrics")) or mapping(mapping(state.get("stats")).get("usage_to_metrics"))
+    for kind in map(mapping, kinds.values()):
+        for used in map(mapping, sequence(kind.get("token_usages"))):
+            if response := text(used.get("response_id")):
+                _used(t, used, response, used.get("model"), at)
+
+
+def _used(t: Transcript, used: dict[str, Any], response: object, model: object, at: object) -> None:
+    if used:
+        t.usage(
+            at, response, model, inputTokens=used.get("prompt_tokens"), outputTokens=used.get("completion_tokens"),
+            cacheReadTokens=used.get("cache_read_tokens"), cacheCreationTokens=used.get("cache_write_tokens"),
+            reasoningTokens=used.get("reasoning_tokens"),
+        )  # fmt: skip
 
 
 def _thinking(t: Transcript, value: dict[str, Any], at: object) -> None:
@@ -161,7 +205,7 @@ OPENHANDS = JsonImporter(
     title="OpenHands",
     proves=_proves,
     reader=_Conversation,
-    coverage=Coverage(usage=False, sub_agents=False),
+    coverage=Coverage(sub_agents=False),
     places=(
         Place(".openhands/conversations", "*/events/*.json", variable="OPENHANDS_PERSISTENCE_DIR", below="conversations"),
         Place(".openhands/sessions", "*/events/*.json"),

@@ -20,6 +20,7 @@ from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import clean, mapping, moment, number, parsed, sequence, text
 
 _MODEL_CALLS = frozenset(("chat", "text_completion", "generate_content", "completion"))
+_AI_SDK_CALLS = (".dogenerate", ".dostream")
 _SESSIONS = ("gen_ai.conversation.id", "session.id", "conversation.id", "thread_id", "langgraph.thread_id")
 _EXPORTS = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")
 _CLAUDE = "claude_code."
@@ -53,9 +54,14 @@ def _kind(span: Span) -> str:
         return "waiting"
     said = text(span.first("gen_ai.operation.name")) or ""
     drawn = (text(span.first("openinference.span.kind", "traceloop.span.kind", "ai.operationId")) or "").lower()
-    if said == "execute_tool" or drawn == "tool":
+    if said == "execute_tool" or drawn in ("tool", "ai.toolcall"):
         return "tool"
-    if said in _MODEL_CALLS or drawn == "llm" or "llm.request.type" in span.attributes:
+    if (
+        said in _MODEL_CALLS
+        or drawn == "llm"
+        or drawn.endswith((".dogenerate", ".dostream"))
+        or "llm.request.type" in span.attributes
+    ):
         return "model"
     return "other"
 
@@ -214,7 +220,8 @@ class SpanReader:
 
     def _answered(self, t: Transcript, span: Span, at: object) -> None:
         """Add what a model was newly told, and what it answered; each request repeats the conversation so far."""
-        told = messages_of(span, "gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt") or span.told
+        told = messages_of(span, "gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt", "ai.prompt.messages")
+        told = told or span.told
         marks = [hash(repr((role_of(message), message.get("content"), message.get("parts")))) for message in told]
         known = self._known.get(t.part, [])
         same = next((place for place, mark in enumerate(marks) if place >= len(known) or known[place] != mark), len(marks))
@@ -226,7 +233,8 @@ class SpanReader:
             if goes_on or (t.session, hash(words)) not in self._said:
                 self._said[t.session, hash(words)] = "model"
                 speak(t, words, span.start if span.start > _FIRST_TIME else at, None)
-        answered = messages_of(span, "gen_ai.output.messages", "llm.output_messages", "gen_ai.completion") or span.answered
+        answered = messages_of(span, "gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
+        answered = answered or span.answered or [_responded(span)]
         self._known[t.part] = marks
         for message in answered[:1]:
             asked = {"role": "assistant", **message, "id": None}
@@ -305,7 +313,7 @@ class SpanReader:
         return max(fitting, key=lambda key: (earlier[key], alike[key], t.waiting[key].at or ""), default=None)
 
     def _returned(self, t: Transcript, span: Span, at: object) -> None:
-        shown = parsed(span.first("gen_ai.tool.call.result", "output.value", "traceloop.entity.output"))
+        shown = parsed(span.first("gen_ai.tool.call.result", "output.value", "traceloop.entity.output", "ai.toolCall.result"))
         if shown is None and (held := mapping(span.first("tool.output"))):
             shown = held.get("output", held.get("content", held))
         body = mapping(mapping(shown).get("kwargs")) or mapping(mapping(shown).get("output")) or mapping(shown)
@@ -323,6 +331,12 @@ class SpanReader:
         t.result(span.key, output, at, status=status, error=error, duration_ms=spent)
 
 
+def _responded(span: Span) -> dict[str, Any]:
+    """Return what a model answered, as the AI SDK tells it: its words and its calls apart."""
+    calls = parsed(span.first("ai.response.toolCalls"))
+    return {"content": text(span.first("ai.response.text")), "tool_calls": [mapping(call) for call in sequence(calls)]}
+
+
 def _agent_of(span: Span) -> str:
     """Return the name of the agent that a span states: Claude Code's main agent has none."""
     if span.name.startswith(_CLAUDE):
@@ -332,7 +346,7 @@ def _agent_of(span: Span) -> str:
 
 def key_of(span: Span) -> str:
     """Return the id of the call that a span or a log record tells of, else its own."""
-    return text(span.first("gen_ai.tool.call.id", "tool_call.id", "call_id", "tool_use_id")) or span.own
+    return text(span.first("gen_ai.tool.call.id", "tool_call.id", "call_id", "tool_use_id", "ai.toolCall.id")) or span.own
 
 
 def _squeezed(given: object) -> str:
@@ -346,12 +360,12 @@ def _may_be(one: str, other: str) -> bool:
 
 
 def _tool_of(span: Span) -> object:
-    return span.first("gen_ai.tool.name", "tool.name", "traceloop.entity.name", "tool_name")
+    return span.first("gen_ai.tool.name", "tool.name", "traceloop.entity.name", "tool_name", "ai.toolCall.name")
 
 
 def _given(span: Span) -> Any:
     names = ("gen_ai.tool.call.arguments", "input.value", "tool.parameters", "traceloop.entity.input", "full_command")
-    return parsed(span.first(*names, "file_path", "skill_name"))
+    return parsed(span.first(*names, "ai.toolCall.args", "file_path", "skill_name"))
 
 
 def _logged(t: Transcript, span: Span, at: object, *, heard: Callable[[str], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Sessions of pi: one file of JSON lines each, a tree of messages by ``parentId``."""
+"""Sessions of pi: one file of JSON lines each, a tree of messages by ``parentId``; or what ``pi --mode json`` prints."""
 
 from __future__ import annotations
 
@@ -7,15 +7,24 @@ from typing import Any
 from ctxmgr.importers.chat import read_message, words_of
 from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, text
 
 _STATE = frozenset(("model_change", "thinking_level_change", "label", "session_info", "custom", "leaf"))
 _KINDS = _STATE | {"message", "compaction", "branch_summary", "custom_message"}
+_PRINTED = ("agent_", "turn_", "message_", "tool_execution_", "auto_", "compaction_", "queue_", "extension_", "session_")
+_ROLES = {
+    "custom": "custom_message",
+    "hookMessage": "custom_message",
+    "compactionSummary": "compaction",
+    "branchSummary": "branch_summary",
+}
+"""Roles of messages that say what a line of their own says elsewhere."""
 
 
 def _proves(value: dict[str, Any]) -> bool:
     if value.get("type") == "session":
-        return {"version", "id", "timestamp", "cwd"} <= value.keys()
+        return {"id", "timestamp", "cwd"} <= value.keys() and ("version" in value or "thinkingLevel" in value)
     shaped = "parentId" in value and "uuid" not in value and "data" not in value and text(value.get("id")) is not None
     return shaped and text(value.get("type")) in _KINDS - {"custom"}
 
@@ -29,11 +38,10 @@ class _Session:
         self._last: str | None = None
 
     def read(self, value: dict[str, Any]) -> None:
-        kind, at = text(value.get("type")), value.get("timestamp")
+        kind, at = text(value.get("type")) or "", value.get("timestamp")
         if kind == "session":
             self._started = text(value.get("id"))
-            t = self._log.session(self._started)
-            t.describe(
+            self._log.session(self._started).describe(
                 started=at, cwd=value.get("cwd"), forkedFrom=value.get("parentSession"), formatVersion=value.get("version")
             )
             return
@@ -41,28 +49,31 @@ class _Session:
         if t.seen(value.get("id")):
             return
         own = f"{t.part}:{value['id']}" if text(value.get("id")) else None
-        if kind not in _KINDS:
-            self._log.unknown(kind)
+        message = mapping(value.get("message")) if kind in ("message", "message_end") else {}
+        if role := _ROLES.get(text(message.get("role")) or ""):
+            kind, value = role, {**value, **message}
+        at = at or message.get("timestamp")
+        if message and not role:
+            self._message(t, value, message, at, own)
         elif kind == "compaction":
             t.event("compaction", {"text": text(value.get("summary")) or "", "preTokens": value.get("tokensBefore")}, at, own)
         elif kind == "branch_summary":
             t.event("rewind", {"text": text(value.get("summary")) or "", "from": text(value.get("fromId"))}, at, own)
         elif kind == "custom_message":
             t.nudge(words_of(value.get("content")), text(value.get("customType")) or "extension", at, own)
-        elif kind == "message":
-            self._message(value, mapping(value.get("message")), at, own)
+        elif kind not in _KINDS and not kind.startswith(_PRINTED):
+            self._log.unknown(kind)
         self._last = text(value.get("id")) or self._last
 
-    def _message(self, value: dict[str, Any], message: dict[str, Any], at: object, own: str | None) -> None:
-        t = self._log.session(self._started)
-        if message.get("role") == "user" and self._last is not None and value.get("parentId") not in (self._last, None):
+    def _message(self, t: Transcript, value: dict[str, Any], message: dict[str, Any], at: object, own: str | None) -> None:
+        if message.get("role") == "user" and value.get("parentId", self._last) != self._last:
             t.event("rewind", {"from": text(value.get("parentId"))}, at)
         if message.get("role") == "bashExecution":
             entry = t.call(own, "bash", {"command": text(message.get("command")) or ""}, at)
             code = message.get("exitCode")
             status = "interrupted" if message.get("cancelled") is True else "error" if code not in (0, None) else "ok"
-            t.result(own, text(message.get("output")), at, status=status, kind="exitCode", meta={"byUser": True})
-            del entry
+            output = text(message.get("output"))
+            t.result(own or entry, output, at, status=status, kind="exitCode", meta={"byUser": True})
             return
         read_message(t, message, at, own)
         if message.get("role") == "assistant":

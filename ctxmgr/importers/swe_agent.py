@@ -12,6 +12,8 @@ from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, number, parsed, sequence, text, whole
 
 _NOTHING: dict[str, Any] = {}
+_EXIT = re.compile(r"\s*exit_[a-z_]+\s*")
+"""Stands for a command in the step with which the program gave up."""
 
 
 def _proves(value: dict[str, Any]) -> bool:
@@ -53,9 +55,9 @@ def _step(t: Transcript, step: dict[str, Any]) -> None:
     command, words = text(step.get("action")), text(step.get("thought")) or text(step.get("response")) or ""
     t.step = f"{t.part}:{t.place}"
     t.message(words)
-    if command is None or not command.strip():
+    if command is None or not command.strip() or _EXIT.fullmatch(command):
         if shown := text(step.get("observation")):
-            t.failure(shown, reason="noCommand")
+            t.failure(shown, reason="exitStatus" if command and command.strip() else "noCommand")
         return
     entry = t.call(None, command.split(maxsplit=1)[0], {"command": command})
     if step.get("observation") is None:
@@ -108,6 +110,7 @@ _COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTAL
 _SUBMITTED = "action was not executed"
 """How the last command is answered, which hands in the work."""
 
+_TIMED_OUT = re.compile(r"\s*The (?:last )?command <command>.{0,2000}?</command> timed out", re.DOTALL)
 _CODE = re.compile(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
 
 
@@ -180,10 +183,11 @@ def _observed(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at:
     found = _CODE.search(words)
     code = whole(extra.get("returncode")) if "returncode" in extra else int(found[1]) if found else None
     fault = text(extra.get("exception_info"))
-    ended = fault == _SUBMITTED
+    ended, late = fault == _SUBMITTED, _TIMED_OUT.match(words) is not None
     shown = str(extra["raw_output"]) if isinstance(extra.get("raw_output"), str) else words
+    failed = (code or late) and not ended
     t.result(
-        key or t.unnamed.pop(0), shown, at, status="error" if code and not ended else "ok", kind="exitCode",
+        key or t.unnamed.pop(0), shown, at, status="error" if failed else "ok", kind="timeout" if late else "exitCode",
         error=None if ended else fault or shown, meta={"exitCode": code},
     )  # fmt: skip
 

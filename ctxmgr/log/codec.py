@@ -311,17 +311,18 @@ def digest(data: bytes) -> str:
     return str(_sha256(data).hexdigest())
 
 
-_FEW, _SHORT = 64, 4096
+_LITTLE = 500_000  # bytes, for which the interpreter's own hash takes about as much longer as the library takes to load
 _hashed = 0
+_built: Any = None
 
 
-def _hash_of_few(data: bytes) -> Any:
-    """Return the hash that the interpreter itself has; whoever needs many loads the one of a library, which is faster."""
-    global _sha256, _hashed
-    _hashed += 1
+def _hash_of_little(data: bytes) -> Any:
+    """Return the hash that the interpreter itself has; whoever hashes much loads the one of a library, which is faster."""
+    global _sha256, _hashed, _built
+    _hashed += len(data)
     own: Any = None
-    if _hashed <= _FEW and len(data) <= _SHORT and "hashlib" not in sys.modules:
-        own = _built_in()
+    if _hashed <= _LITTLE and "hashlib" not in sys.modules:
+        own = _built = _built or _built_in()
     if own is None:
         from hashlib import sha256
 
@@ -338,7 +339,7 @@ def _built_in() -> Any:
     return None
 
 
-_sha256: Callable[[bytes], Any] = _hash_of_few
+_sha256: Callable[[bytes], Any] = _hash_of_little
 
 
 def seal(body: bytes, total: str, end: bytes = b"") -> bytes:

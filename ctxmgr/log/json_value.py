@@ -6,7 +6,6 @@ Standard library only; pydantic models and dataclasses are recognised by what th
 from __future__ import annotations
 
 import enum
-import hashlib
 import math
 import os
 import re
@@ -15,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, time
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
+
+from ctxmgr.log import codec
 
 MAX_REPR = 10_000
 """Characters kept of the ``repr`` of a value that has no JSON form."""
@@ -88,7 +89,7 @@ def type_name(value: object) -> str:
 def shorten(value: object) -> dict[str, Any]:
     """Return what stands for a value too large to record: its size in characters, its hash and its beginning."""
     text = value if isinstance(value, str) else _represent(value, None)
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = codec.digest(text.encode("utf-8", "surrogatepass"))
     return {"tooLarge": len(text), "sha256": digest, "head": text[:MAX_REPR]}
 
 

@@ -25,7 +25,9 @@ _NAMES = (
 _BEHIND = b"_-0123456789\\\"'` \t:=>"
 _ALWAYS = (
     b"curl ", b"mysql", b"sshpass", b"pgpass", b":*:", b"slack.com/", b"/webhooks/", b":aa", b"rzp_", b"dapi", b"-us",
-    b".eyj", b"\\x", b"\\u00ad", b"\\u034f", b"\\u061c", b"\\u180e", b"\\u200", b"\\u202", b"\\u206", b"\\ufeff", b"\\u001b",
+    b".eyj", b"\\x", b"\\u00ad", b"\\u034f", b"\\u061c", b"\\u180e", b"\\u200", b"\\u202", b"\\u206", b"\\ufeff",
+    b"\\u001b", b"\\u009b",
+    b"\\u002", b"\\u003", b"\\u004", b"\\u005", b"\\u006", b"\\u007",
 )  # fmt: skip
 """What is left to the patterns wherever it stands: programs that are given passwords, and what secrets hide behind."""
 

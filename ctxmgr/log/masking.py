@@ -199,10 +199,11 @@ def _name_sieve() -> re.Pattern[bytes]:
     key = rf"y(?:(?<=-key)[ ]|(?:{key})(?:{sign}|(?: klekk)?-----))"
     option = r"(?<=-[s_]ekeet) "
     cookie = r"""kie(?<=keekie)["'`]?[ ]{0,2}[:= ]"""
+    login = " legin [^|;]{0,200}-u"  # of docker
     hooks = r"m/(?<=slakk_kem/)|kheek[s_]/"  # of Slack and Discord; at the anchors of tokens a branch more would cost much
     return re.compile(
         (
-            rf"ke(?:n(?<=teken)(?:{sign}|(?<=-teken) )|e(?:{cookie}|t(?:(?<=[s_]ekeet){sign}|{option})"
+            rf"ke(?:n(?<=teken)(?:{sign}|(?<=-teken) )|e(?:{cookie}|{login}|t(?:(?<=[s_]ekeet){sign}|{option})"
             rf"|e(?<=[s_]{{2}}keee){sign})|{short}|{key}|[a_]eee |{hooks})"
         ).encode()
     )
@@ -220,7 +221,7 @@ def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
     )
     auth = r"""h(?<=[a_]uth)(?:eeiz[a_]tien)?["'`]?[ ]{0,4}[:=]"""
     curl = r"l (?<=kuel )(?:[^|;]{0,300} )?-[a-z_\-]{0,4}u"  # with an option that gives a user
-    escapes = r"|0(0(?:1k|ae)|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
+    escapes = r"|0(0(?:1k|ae|9k|[2-7][0-9aefk])|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
     return re.compile(
         (
             rf"u(?:[a_](?:{passwords}|t[a-z0-9_]{{14}}_{_HEXLIKE}{{16}})|e(?:e=(?<=n[a_]tuee=)|{curl})|t{auth}"
@@ -373,9 +374,9 @@ def _replace(line: bytes, spans: list[Span]) -> bytes:
     return b"".join(parts)
 
 
-_ESCAPE = rb"\\{0,7}u001b\[[0-9;:?]{0,24}[A-Za-z]"
+_ESCAPE = rb"\\{0,7}u00(?:(?:1b\[|9b)[0-9;:?]{0,24}[A-Za-z]|1b[()][0-9A-Z])"
 _INVISIBLE = rb"\\{0,7}u(?:00ad|034f|061c|180e|200[b-f]|202[a-e]|206[0-9a-f]|feff|001b)"
-_CODED = rb"(?<=%)[2-7][0-9A-Fa-f]|\\{0,7}(?<=\\)x[2-7][0-9a-fA-F]"
+_CODED = rb"(?<=%)[2-7][0-9A-Fa-f]|\\{0,7}(?<=\\)(?:x|u00)[2-7][0-9a-fA-F]"
 _BREAK = rb"(?<=[A-Za-z0-9_\-]{3}\\)\\{0,7}(?:n|r\\{1,8}n)(?=[A-Za-z0-9_\-]{4})"
 _HIDDEN = re.compile(rb"[\\%](?:(?P<escape>" + _ESCAPE + b")|" + _INVISIBLE + b"|(?P<coded>" + _CODED + b"))")
 _COLOURED = re.compile(rb"\\" + _ESCAPE)
@@ -387,6 +388,7 @@ RUN = 40
 RUNS = bytes(97 if (chr(code).isalnum() and code < 128) or code in b"+/" else 32 for code in range(256))
 RUN_OF = b"a" * RUN
 _HEX = b"0123456789abcdef", b"0123456789ABCDEF"
+_HEX_BEGIN = b"0x", b"0X"
 _HEAD = 48
 
 
@@ -455,6 +457,7 @@ def decoded(line: bytes, runs: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 def _said(piece: bytes) -> bytes | None:
     """Return what a piece says, or None when it is no text: an id, a hash, a picture. Its beginning tells most of them."""
+    piece = piece[2:] if piece.startswith(_HEX_BEGIN) else piece
     whole = len(piece) % 2 == 0 and any(not piece.translate(None, digits) for digits in _HEX)
     for size in (_HEAD, len(piece) - (len(piece) % 4 == 1)):
         part = piece[:size]

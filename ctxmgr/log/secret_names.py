@@ -19,7 +19,7 @@ OWNERS = "api|access|secret|private|account|auth|encryption|signing|master|share
 
 _ASSIGN = (
     rb"""(?:[_\-](?:key|token))?[0-9]{0,2}(?P<close>(?:\\{0,7}["'`])?)[ \t]{0,4}"""
-    rb"""(?::[ ]?&?(?:str|string|bytes)(?:[ ]?\|[ ]?none)?[ ]{1,2}(?==))?(?P<sign>:=|=>|[:=])[ ]{0,4}"""
+    rb"""(?::[ ]?&?(?:str|string|bytes)(?:[ ]?\|[ ]?none)?[ ]{1,2}(?==))?(?P<sign>:=|=>|[:=])(?:[ ]|\\{1,7}t){0,4}"""
     rb"""(?:[bfru](?=\\{0,7}["'`]))?(?P<open>(?:\\{0,7}["'`])?)"""
     # Only what could be a secret is worth leaving the matcher for: a member of the record, or a digit or sign nearby, or
     # a variable of a shell.
@@ -57,9 +57,12 @@ _STAND_IN = re.compile(
 STAND_IN = b"EXAMPLE"
 """What documentation writes into the keys that it shows, of AWS above all."""
 _NO_SECRET = re.compile(
-    rb"(?:next|page|pagination|continuation|idempotency)[_-]?(?:to)?\Z|aws::[a-z0-9]{2,40}::[a-z]{0,16}\Z|arn:[a-z0-9:\-]{2,80}:se\Z"
+    rb"(?:next|page|pagination|continuation|idempotency)[_-]?(?:to)?\Z|aws::[a-z0-9]{2,40}::[a-z]{0,32}\Z|arn:[a-z0-9:\-]{2,80}:se\Z"
 )
 """What stands before a name that names no secret: of a page, of a request, of a type in a template, of a resource."""
+_OF_A_REQUEST = re.compile(rb"(?:client|request|change|lock|update)[_-]?to\Z")
+_UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+"""What names a request, so that it is done once, and the form in which it is made up; together they are no secret."""
 _BEFORE = 96
 
 _AUTHORIZATION = re.compile(
@@ -67,6 +70,8 @@ _AUTHORIZATION = re.compile(
     rb"(?P<scheme>(?:bearer|basic|token|digest|apikey|negotiate)[ ]{1,2})?([a-z0-9._~+/=\-:]{8,}+)"
 )
 _BEARER = re.compile(rb"bearer[ ]{1,2}([a-z0-9._~+/=\-]{16,}+)")
+_WORDS = frozenset({b"pass", b"passwd", b"password", b"pwd", b"secret", b"token"})
+"""What documentation writes in the place of a password: the word for it."""
 USERINFO = re.compile(rb"://[^\s/@:\"'\\<>\[]{0,64}:((?:[^\s/@\"'\\<>${}%*]|%[0-9A-Fa-f]{2}){2,128})@")
 URL_TOKEN = re.compile(rb"://([A-Za-z0-9_\-]{20,128})(?::x-oauth-basic)?@")
 
@@ -98,6 +103,8 @@ _SQL = re.compile(rb"mysql[a-z\-]{0,12}[ ](?:[^\n|;&\\]{0,200}?[ ])?-p" + _Q + _
 _CURL = re.compile(
     rb"curl[ ](?:[^\n|;\\]{0,300}?[ ])?(?:-[a-z]{0,4}u|--(?:proxy-)?user)[ =]{0,2}" + _Q + rb"[^\s:\"'\\]{0,64}:" + _VALUE
 )
+_DOCKER = re.compile(rb"docker login[ ](?:[^\n|;&\\]{0,200}?[ ])?-p[ =]{1,2}" + _Q + _VALUE)
+_OPENSSL = re.compile(rb"openssl[ ][^\n|;&\\]{0,300}?[ ]" + _Q + rb"pass:" + _VALUE)
 _COOKIES = re.compile(rb"cookie" + _Q + rb"(?:[ ]{0,2}[:=]|(?<=--cookie))[ ]{0,2}" + _Q + rb"([^\"'\\]{8,4096})")
 _COOKIE = re.compile(rb"[a-z0-9_.\-]{1,64}=([^=;\s,]{8,}={0,2})")
 _SIGNATURE = re.compile(rb"=(?:(?<=[Ss]ignature=)|(?<=[&;]sig=))([A-Za-z0-9%+/=_~\-]{20,})")
@@ -142,7 +149,10 @@ def _assignments(line: bytes, lowered: bytes, kind: str, pattern: re.Pattern[byt
         if opened is None:  # the header of a private key block
             continue
         told = "password" if kind == "passphrase" else kind
-        if told in {"key", "secret"} and _NO_SECRET.search(lowered, max(0, match.start() - _BEFORE), match.start()):
+        before = max(0, match.start() - _BEFORE), match.start()
+        if told in {"key", "secret"} and _NO_SECRET.search(lowered, *before):
+            continue
+        if told == "key" and _OF_A_REQUEST.search(lowered, *before) and _UUID.match(line, start):
             continue
         if match["close"] == b'"' and opened == b'"':  # a member of the record itself: its value is one JSON string
             member = _MEMBER.match(line, start)
@@ -181,6 +191,11 @@ def _is_placeholder(value: bytes) -> bool:
     return value[:1] in b"$%{<*[" or b"masked:" in value or STAND_IN in value
 
 
+def _is_reference(value: bytes, strong: bool) -> bool:
+    """Whether a value is a path, a URL, the name of a resource, or a key that documentation made up."""
+    return value.startswith((b"/", b"http", b".", b"arn:")) or (not strong and value[-len(STAND_IN) :].upper() == STAND_IN)
+
+
 def _is_secret_member(value: bytes, strong: bool) -> bool:
     if _is_placeholder(value):
         return False
@@ -191,7 +206,7 @@ def _is_secret_literal(value: bytes, strong: bool) -> bool:
     """Whether a quoted value looks like a secret rather than a label, a path or a format."""
     if _is_aws_secret(value):
         return True
-    if _is_placeholder(value) or value.startswith((b"/", b"http", b".")):
+    if _is_placeholder(value) or _is_reference(value, strong):
         return False
     digits, letters = _count(value)
     if strong:
@@ -203,10 +218,10 @@ def _is_secret_word(value: bytes, strong: bool) -> bool:
     """Whether an unquoted value looks like a secret rather than an expression of a program."""
     if _is_aws_secret(value):
         return True
-    if _is_placeholder(value) or value.startswith((b"/", b"http", b".", b"~", b"0x")):
+    if _is_placeholder(value) or _is_reference(value, strong) or value.startswith((b"~", b"0x")):
         return False
     digits, letters = _count(value)
-    if _DOTTED.fullmatch(value) and (len(value) < 24 or digits < 6):
+    if _DOTTED.fullmatch(value) and (len(value) < 24 or digits < 6 or value.lower().endswith((b"key", b"token", b"secret"))):
         return False
     if strong:
         return len(value) >= 8 and digits >= 1 and letters >= 1
@@ -230,7 +245,8 @@ def _count(value: bytes) -> tuple[int, int]:
 def _in_urls(line: bytes) -> Iterator[Span]:
     if b"@" in line:
         for match in USERINFO.finditer(line):
-            yield *match.span(1), "url-password"
+            if match[1].lower() not in _WORDS:
+                yield *match.span(1), "url-password"
         for match in URL_TOKEN.finditer(line):
             digits, letters = _count(match[1])
             if digits >= 2 and letters >= 4:
@@ -243,7 +259,11 @@ def _in_urls(line: bytes) -> Iterator[Span]:
 def _credentials(lowered: bytes) -> Iterator[Span]:
     for match in _AUTHORIZATION.finditer(lowered):
         digits, _ = _count(match[2])
-        if digits and (match["scheme"] or len(match[2]) >= 16):
+        if (
+            digits
+            and (match["scheme"] or len(match[2]) >= 16)
+            and not _NO_SECRET.search(lowered, max(0, match.start() - _BEFORE), match.start())
+        ):
             yield *match.span(2), "authorization"
     for match in _BEARER.finditer(lowered):
         if _count(match[1])[0]:
@@ -273,6 +293,10 @@ def _options(line: bytes, lowered: bytes) -> Iterator[Span]:
         # The sign of the password is a small p, a large one is that of the port.
         yield from ((*match.span(1), "password") for match in _SQL.finditer(lowered)
                     if line[match.start() : match.start(1)].rstrip(b"\\\"'").endswith(b"-p"))  # fmt: skip
+    if b"docker login" in lowered:
+        yield from ((*match.span(1), "password") for match in _DOCKER.finditer(lowered))
+    if b"openssl" in lowered:
+        yield from ((*match.span(1), "password") for match in _OPENSSL.finditer(lowered))
     if b"curl" in lowered:
         yield from ((*match.span(1), "password") for match in _CURL.finditer(lowered) if not match[1].isdigit())
 

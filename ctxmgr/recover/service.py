@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ctxmgr.config import Config
-from ctxmgr.errors import Busy, InvalidInput, StorageFailed
+from ctxmgr.errors import Busy, InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history import detection
 from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.evidence.history_reader import HistoryReader
@@ -98,6 +98,8 @@ class Service:
         finding = worst(verdict.findings, request.finding, warned=True)
         if finding is not None and request.finding is None:
             finding = decisive(HistoryReader(self._store, verdict.session), verdict.findings, finding)
+        if detection.NOTHING_KNOWN in verdict.notes:
+            raise NoHistory(f"session {verdict.session!r} holds {detection.NOTHING_KNOWN}: nothing of it was judged")
         amiss = verdict.notes if self._store.sessions.entry_count(key) else ()
         asked = request_for(verdict.session, finding, force=request.force, amiss=amiss)
         side = beside(verdict.findings, finding)

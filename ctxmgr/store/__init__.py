@@ -7,7 +7,7 @@ import os
 import stat
 
 from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound
-from ctxmgr.paths import require_no_link
+from ctxmgr.paths import is_url, require_no_link
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.sqlite import SqliteEngine
@@ -70,7 +70,7 @@ def open_store(
     """
     if not location or "\0" in location:
         raise InvalidInput(f"{location!r} can't name a store", "give a path, e.g. --store .ctxmgr/history.db")
-    if "://" in location:
+    if "://" in location or is_url(location):
         return _open_server(location, create=create, readonly=readonly, masked=masked)
     path = _tidied(location)
     is_log = is_log or _suffix(path) in LOG_SUFFIXES
@@ -114,7 +114,7 @@ def administer(location: str) -> Administration:
         InvalidInput: the location names no store on a server.
         NotFound, Denied, StorageFailed, Busy: its database can't be opened.
     """
-    if "://" not in location:
+    if "://" not in location and not is_url(location):
         raise InvalidInput(f"{location} is no store on a server", "name its URL: --store postgresql://OWNER@HOST/DATABASE")
     administration: Administration = _server_module(location).Administration(location)
     return administration
@@ -123,7 +123,12 @@ def administer(location: str) -> Administration:
 def _server_module(location: str) -> Any:
     from importlib import import_module
 
-    scheme = location.partition("://")[0]
+    scheme, found, _ = location.partition("://")
+    if not found:  # what it says is not repeated: it may hold a password
+        raise InvalidInput(
+            "a store on a server is named by its URL",
+            "e.g. --store postgresql://USER@HOST/DATABASE; its password belongs into ~/.pgpass (PGPASSFILE)",
+        )
     for schemes, module, needed in SERVERS:
         if scheme in schemes:
             try:

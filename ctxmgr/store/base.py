@@ -150,6 +150,15 @@ class Store:
         """Return the damaged ranges of the log; a database checks itself instead and has none."""
         return []
 
+    def unread(self) -> int:
+        """Return the bytes of the log in which nobody can read what stood there; a line still being written is none."""
+        damage = self.damage()
+        if not damage:
+            return 0
+        from ctxmgr.log.reader import TORN_TAIL
+
+        return sum(item.length for item in damage if item.reason != TORN_TAIL)
+
     def verify(self) -> tuple[int, list[DamagedRange]]:
         """Check every record against its sum; return the number of records and what is damaged.
 

@@ -46,7 +46,7 @@ class ServerStore(Store):
 
     def _require_writable(self) -> None:
         super()._require_writable()
-        if self._version < postgresql_schema.LATEST:
+        if self._version < postgresql_schema.WRITABLE:
             raise StorageFailed(f"{self.engine.path} has tables of an older ctxmgr, and can only be read", _MIGRATE)
 
     def migrate(self) -> tuple[int, int]:
@@ -116,7 +116,7 @@ def open_server(location: str, *, create: bool, readonly: bool, masked: bool) ->
             raise NotFound(
                 f"no store at {engine.path} yet", "a command that records makes it, e.g. 'ctxmgr store init --store URL'"
             )
-        if version < postgresql_schema.LATEST - 1:
+        if version < postgresql_schema.READABLE:
             raise Damaged(f"{engine.path} has tables of version {version}, which can't be read any more", _MIGRATE)
         if version >= TEAMS:
             _require_team(engine)
@@ -315,7 +315,7 @@ class Administration:
         version = postgresql_schema.prepare(self._engine, create=False)
         if not version:
             raise NotFound(f"no store at {self._engine.path} yet", "make it: ctxmgr store init")
-        if version < postgresql_schema.LATEST:
+        if version < postgresql_schema.WRITABLE:
             raise StorageFailed(f"{self._engine.path} has tables of an older ctxmgr", "run 'ctxmgr store migrate' first")
         with self._engine.transaction():
             postgresql_schema.become_owner(self._engine)

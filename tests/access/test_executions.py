@@ -69,6 +69,8 @@ def test_a_run_that_started_can_be_ended_once(store: Store, operator: AccessGuar
     with pytest.raises(Conflict):
         _record(store, operator, "parser", "completed", execution_id=begun.id)
     assert len(_list(store, operator)) == 1
+    assert failed.completed_at is None  # nobody said when it ended, and it may be long ago
+    assert _record(store, operator, "parser", "failed", error="killed").completed_at is None
 
 
 @pytest.mark.requirement("003-E2")

@@ -272,7 +272,7 @@ def test_a_pipe_never_loads_rich() -> None:
     """Drawing into a pipe, wide characters included, imports nothing that is only for terminals."""
     code = (
         "import sys; from ctxmgr.cli.terminal import Column, printer\n"
-        "import ctxmgr.cli.views.entries, ctxmgr.cli.views.findings, ctxmgr.cli.commands.sessions\n"
+        "import ctxmgr.cli.views.entries, ctxmgr.cli.views.findings, ctxmgr.cli.views.sessions\n"
         "out = printer(); out.table((Column('A'), Column('B')), [['日本', 'x']]); out.line('漢字'); out.rule('é')\n"
         "print(sorted({'rich', 'pydantic'} & set(sys.modules)))"
     )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import lzma
 import os
+import tarfile
 from contextlib import closing
 from pathlib import Path
 
@@ -67,6 +70,46 @@ def test_tables_that_do_not_follow_from_the_records_are_told(change: str, home: 
 
     with closing(open_store(place, readonly=True)) as store:
         assert {item.kind for item in store.examine().damaged} == {"altered"}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ("CREATE TRIGGER quiet AFTER INSERT ON record BEGIN DELETE FROM entry WHERE idx = 0; END", "inserted"),
+        ("CREATE VIEW artifacts AS SELECT 'fine' AS name", "altered"),
+    ],
+)
+def test_programs_in_a_database_are_told(change: str, kind: str, home: Path) -> None:
+    """A trigger changes what is written from now on, a view of ours what is read, and no sum tells (S4)."""
+    place = str(home / "history.db")
+    with closing(open_store(place, create=True)) as store:
+        store.append(b.steps("s", ["Bash:ls -> same"] * 6))
+        with store.engine.transaction():
+            store.engine.execute("CREATE VIEW my_own AS SELECT count(*) AS n FROM entry")
+        assert store.examine().damaged == []
+        with store.engine.transaction():
+            if kind == "altered":
+                store.engine.execute("DROP VIEW artifacts")
+            store.engine.execute(change)
+
+    with closing(open_store(place, readonly=True)) as store:
+        assert [item.kind for item in store.examine().damaged] == [kind]
+    assert run("verify", place).code == 5
+
+
+def test_a_link_to_a_log_makes_no_folder_where_it_leads(home: Path) -> None:
+    """A checkout that holds a link, or a folder that is one, would choose where its reader writes an index (S7)."""
+    outside = home.parent / "outside"
+    (outside / "logs").mkdir(parents=True)
+    _log(outside / "logs" / "run.jsonl")
+    (home / "run.jsonl").symlink_to(outside / "logs" / "run.jsonl")
+    (home / "logs").symlink_to(outside / "logs")
+    before = sorted(outside.rglob("*"))
+
+    for named in ("run.jsonl", "logs/run.jsonl", str(home / "run.jsonl")):
+        assert run("list", named, "--status", "ok").out.count("Bash") == 6
+    assert run("check", ".").code == 10
+    assert sorted(outside.rglob("*")) == before
 
 
 def test_a_relative_home_is_no_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +210,8 @@ def test_a_session_of_unknown_kinds_is_not_judged(home: Path) -> None:
     assert run("check", "logs/later.jsonl").code == 2
     alone = run("detect", "logs/later.jsonl")
     assert (alone.code, "no record of a known kind" in alone.out) == (8, True)
+    told = run("recover", "logs/later.jsonl")
+    assert (told.code, "no record of a known kind" in told.err) == (3, True)  # 21 would say that nothing is wrong
     assert run("detect", "logs/").code == 2
     good = b.steps("s", ["Bash:ls -> same"])
     (home / "logs" / "good.jsonl").write_text("".join(json.dumps(record) + "\n" for record in good))
@@ -186,6 +231,76 @@ def test_a_log_of_ours_is_read_whatever_it_is_called(name: str, home: Path) -> N
     _log(home / "logs" / name)
 
     assert run("check", "logs").code == 10
+
+
+@pytest.mark.parametrize("name", ["run.jsonl.gz", "run.gz", "run.jsonl.1.gz", "run.jsonl.xz", "logs.tar.gz"])
+def test_a_packed_log_in_a_folder_is_counted_as_not_read(name: str, home: Path) -> None:
+    """A rotated log that loops, packed beside one that is sound: the folder does not end well (G2)."""
+    (home / "logs").mkdir()
+    _log(home / "logs" / "good.jsonl", b"".join(json.dumps(each).encode() + b"\n" for each in b.steps("z", ["Read:a -> 1"])))
+    own = _log(home / "run.jsonl").read_bytes()
+    packed = lzma.compress(own) if name.endswith("xz") else gzip.compress(_archived(own) if "tar" in name else own)
+    (home / "logs" / name).write_bytes(packed)
+
+    for command in (["check", "logs"], ["detect", "logs/"], ["import", "logs"]):
+        told = run(*command)
+        assert (told.code, name in told.out + told.err) == (8, True), command
+
+
+def _archived(content: bytes) -> bytes:
+    with io.BytesIO() as stream:
+        with tarfile.open(fileobj=stream, mode="w") as archive:
+            member = tarfile.TarInfo("run.jsonl")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+        return stream.getvalue()
+
+
+def test_an_empty_file_that_is_named_is_no_empty_history(home: Path) -> None:
+    """Whoever names a log wants it read; a store that holds nothing yet still answers as empty (G1)."""
+    (home / "run.jsonl").touch()
+
+    for command in (
+        ["list"],
+        ["sessions"],
+        ["stats"],
+        ["export"],
+        ["detect"],
+        ["recover"],
+        ["verify"],
+        ["report", "-o", "r.html"],
+    ):
+        assert run(*command, "run.jsonl").code == 3, command
+    assert run("import", "run.jsonl").code == 2
+    assert run("list", "--store", "run.jsonl", "--json").envelope["status"] == "empty"
+
+
+def test_an_import_that_brings_nothing_does_not_end_well(home: Path) -> None:
+    """The first line of another program's log, and nothing else: read, and yet there is no session (G2)."""
+    line = b'{"type":"file-history-snapshot","messageId":"a","snapshot":{},"isSnapshotUpdate":false}\n'
+    (home / "run.jsonl").write_bytes(line)
+
+    told = run("import", "run.jsonl", "--from", "claude-code")
+    assert (told.code, "nothing in what was named could be read" in told.err) == (8, True)
+
+
+def test_a_damaged_part_is_not_called_judged(home: Path) -> None:
+    """A loop may have stood where nobody can read any more; a line that is still being written hides nothing (G1, G3)."""
+    rows = [json.dumps(record).encode() + b"\n" for record in b.steps("s", [f"Read:{n} -> {n}" for n in range(40)])]
+    done = [json.dumps(b.build("sessionEnd", "s", b.at(99), outcome="completed")).encode() + b"\n"]
+    (home / "logs").mkdir()
+    log = _log(home / "logs" / "run.jsonl", b"".join(rows[:20]) + b"#" * 60_000 + b"\n" + b"".join(rows[60:] + done))
+    name = os.path.relpath(log)
+
+    for _ in range(2):  # the second answer is from what was kept
+        told = run("detect", name, "--json").envelope
+        assert (told["status"], [row["verdict"] for row in told["data"]]) == ("partial", ["healthy"])
+        assert run("detect", name).code == 8
+    assert run("detect", name, "--exit-zero").code == 0
+    assert (run("check", name).code, run("check", "logs").code, run("detect", "logs/").code) == (8, 8, 8)
+    assert run("import", name).code == 8  # some sixty records are gone, though it is one range
+    log.write_bytes(b"".join(rows[:-1]) + b"".join(done) + rows[-1][:30])
+    assert (run("detect", name).code, run("check", name).code, run("detect", "logs/").code) == (0, 0, 0)
 
 
 def test_a_lock_or_log_with_a_second_name_is_not_written(home: Path) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.goals import Goals, loop_guard, state_files
+from ctxmgr.detect import monitor as engine
+from ctxmgr.goals import Goals, state_files
 from ctxmgr.goals.reducer import fold
 from ctxmgr.goals.state import WINDOW, State
 from ctxmgr.types.goal import StartRequest
@@ -99,13 +100,13 @@ def test_the_state_does_not_grow_with_the_actions() -> None:
 def test_a_new_action_costs_no_judgement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine is asked only about an action that came before in the same order."""
     asked: list[int] = []
-    monitor = loop_guard.Monitor
+    monitor = engine.Monitor
 
     def counted(*given: Any, **named: Any) -> Any:
         asked.append(1)
         return monitor(*given, **named)
 
-    monkeypatch.setattr(loop_guard, "Monitor", counted)
+    monkeypatch.setattr(engine, "Monitor", counted)
     goals = begun(tmp_path)
     for number in range(50):
         act(goals, "look", {"n": number})

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 import shutil
+import tarfile
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -107,7 +111,7 @@ def test_a_format_can_be_forced_on_what_nothing_proves(tmp_path: Path) -> None:
         import_logs(store, [other], home=tmp_path, environment={})
     forced = import_logs(store, [other], home=tmp_path, environment={}, only="pi")
     assert [file.format for file in forced.files] == ["pi"]
-    with pytest.raises(InvalidInput, match="not a log of a known format"):
+    with pytest.raises(InvalidInput, match="a log of messages, not of pi"):
         import_logs(store, [odd], home=tmp_path, environment={}, only="pi")
 
 
@@ -143,3 +147,23 @@ def test_the_list_of_formats_is_that_of_the_importers() -> None:
     """A row each, derived from the registry, and one for the own format."""
     assert [view.name for view in format_views()] == ["ctxmgr", *(importer.name for importer in IMPORTERS)]
     assert {view.name for view in format_views() if not view.errors} == {"swe-agent", "atif"}
+
+
+@pytest.mark.parametrize("packer", [bytes, gzip.compress, lzma.compress])
+def test_an_archive_is_not_taken_for_one_log(packer: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """The logs in a tar archive would run into one another; it is said that it must be unpacked."""
+    plain, archive = tmp_path / "plain.tar", tmp_path / "logs.log"
+    with closing(tarfile.open(plain, "w:")) as packed:
+        for name in KEPT:
+            packed.add(FORMATS / name, name)
+    archive.write_bytes(packer(plain.read_bytes()))
+    with pytest.raises(InvalidInput, match="tar archive, which must be unpacked first"):
+        import_logs(fresh(tmp_path), [archive], home=tmp_path, environment={})
+
+
+def test_a_packed_database_is_told_to_be_unpacked(tmp_path: Path) -> None:
+    """SQLite reads no compressed file, and nothing is written beside a log."""
+    packed = tmp_path / "opencode.db.gz"
+    packed.write_bytes(gzip.compress((FORMATS / "opencode/looping.db").read_bytes()))
+    with pytest.raises(InvalidInput, match="SQLite database that is compressed and must be unpacked first"):
+        import_logs(fresh(tmp_path), [packed], home=tmp_path, environment={})

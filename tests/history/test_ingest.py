@@ -151,7 +151,7 @@ def test_one_format_can_be_chosen(tmp_path: Path) -> None:
     assert {file.format for file in bring_in(store, LOGS, only="codex").files if file.skipped is None} == {"codex"}
     with pytest.raises(InvalidInput, match="there is no log in it"):
         bring_in(store, CLAUDE, only="codex")
-    with pytest.raises(InvalidInput, match="not a log of a known format"):
+    with pytest.raises(InvalidInput, match="a log of codex, not of claude-code"):
         bring_in(store, ROLLOUT, only="claude-code")
     with pytest.raises(InvalidInput, match="unknown log format 'word'"):
         bring_in(store, ROLLOUT, only="word")

@@ -142,6 +142,32 @@ def test_what_cant_be_stored_holds_nothing_up(tmp_path: Path, target: str) -> No
     assert (progress.refused, progress.lag) == (1, 0)
 
 
+def test_a_name_too_long_for_a_server_holds_nothing_up(tmp_path: Path, server_url: str) -> None:
+    """A record that a local log takes and a server can't is counted and passed over; what stands around it arrives."""
+    log, long = tmp_path / "run.jsonl", "".join(f"{number * number:x}" for number in range(9_999))
+    records = [entry("s", 0), entry("s", 1, long), entry("s", 2), entry(long, 3), entry("s", 4)]
+    with closing(open_store(str(log), create=True)) as store:
+        store.append(records)
+    progress = shipped(log, server_url).progress
+    assert held(server_url) == [records[0], records[2], records[4]]
+    assert (progress.refused, progress.lag, progress.error) == (2, 0, None)
+
+
+def test_indexing_for_search_holds_up_no_shipping(tmp_path: Path, server_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who follows a log indexes for a while only, looks for what is new, and indexes the rest the next times."""
+    monkeypatch.setattr("ctxmgr.store.search.find_on_server._SLICE", 10)
+    log = tmp_path / "run.jsonl"
+    recorded(log, 40)
+    left: list[int] = []
+    with closing(Service([Shipper(str(log), server_url, server_url)], server_url)) as service:
+        while not left or left[-1]:
+            service.once(indexing=0.0)
+            with closing(open_store(server_url, readonly=True)) as store:
+                left.append(store.unindexed())
+    assert left[0] > 10
+    assert left == sorted(left, reverse=True)
+
+
 def test_a_known_id_with_other_content_keeps_the_first(tmp_path: Path, target: str) -> None:
     """Two machines that use one id for two things: the first stays, the other is counted, and the rest goes on."""
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"

@@ -123,11 +123,13 @@ def hard_links(folder: Path, outside: Path) -> None:
 
 
 def folder_links(folder: Path, outside: Path) -> None:
-    """Make every folder of ours a link to a folder outside, and so is the one that the command lines name."""
+    """Make every folder of ours a link to a folder outside, and the log and the folder that the command lines name."""
     _files(folder)
     for name in (".agent_context", ".ctxmgr", ".ctxmgr-index", "run.jsonl.live", "logs"):
         (folder / name).symlink_to(outside)
-    (folder / "run.jsonl").write_text(json.dumps(b.entry("s", 0)) + "\n", "utf-8")
+    (outside / "other").mkdir()
+    (outside / "other" / "run.jsonl").write_text(json.dumps(b.entry("s", 0)) + "\n", "utf-8")
+    (folder / "run.jsonl").symlink_to(outside / "other" / "run.jsonl")
 
 
 def linked_beside_a_store(folder: Path, outside: Path) -> None:

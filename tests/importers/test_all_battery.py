@@ -5,9 +5,12 @@ A new format needs a folder ``fixtures/formats/<name>`` with samples and ``TRUTH
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import random
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +27,7 @@ from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record_check import check
 
 LOGS = Path(__file__).parents[2] / "fixtures"
+PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 BINARY = {".db", ".sqlite", ".eval"}
 ODD: list[Any] = [None, True, -1, 10**400, 1e308, "", "x" * 300, "\ud800\0\u202e", [], [[]], [None, 5, {}], {}, {"type": []}]
 ROUNDS = 40
@@ -97,6 +101,10 @@ def test_a_sample_holds_what_it_truly_holds(importer: Importer, path: Path, trut
     results = [record for record in records if record["kind"] == "result"]
     assert (len(entries), len(entries) - len(results)) == (sum(names.values()), found["open"])
     assert sorted({str(record["agent"]) for record in entries}) == truth.get("agents", ["main"] if entries else [])
+    ended = Counter(str(record["status"]) for record in results)
+    told = Counter(str(record["type"]) for record in records if record["kind"] == "event")
+    assert ended == truth.get("statuses", ended)
+    assert {name: told[name] for name in truth.get("events", {})} == truth.get("events", {})
 
 
 @each_sample
@@ -190,7 +198,7 @@ def test_no_odd_value_in_any_field_raises(importer: Importer, path: Path, truth:
     try:
         values, lined = [json.loads(text)], False
     except ValueError:
-        values, lined = [json.loads(line) for line in text.splitlines()], True
+        values, lined = [json.loads(line) for line in text.rstrip("\n").split("\n")], True
     for _ in range(ROUNDS):
         spoiled = [_spoiled(value, chance) if not lined or chance.random() < 0.4 else value for value in values]
         odd.write_text("\n".join(json.dumps(value) for value in spoiled) + "\n")
@@ -216,15 +224,17 @@ def _spoiled(value: Any, chance: random.Random, depth: int = 0) -> Any:
 def test_a_compressed_log_reads_as_the_plain_one(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """The records do not change by a byte, so nothing is imported twice."""
     del truth
-    packed, plain = (
-        tmp_path / path.relative_to(LOGS).parent / f"{path.name}.gz",
-        tmp_path / path.relative_to(LOGS).parent / path.name,
-    )
-    packed.parent.mkdir(parents=True)
-    packed.write_bytes(gzip.compress(path.read_bytes()))
+    plain = tmp_path / path.relative_to(LOGS).parent / path.name
+    plain.parent.mkdir(parents=True)
     plain.write_bytes(path.read_bytes())
-    assert recognised(packed, read_head(packed)) == importer.name
-    assert lines_of(read(importer, packed)[0]) == lines_of(read(importer, plain)[0])
+    whole = lines_of(read(importer, plain)[0])
+    plain.unlink()
+    for suffix, packer in PACKERS.items():
+        packed = plain.with_name(f"{path.name}{suffix}")
+        packed.write_bytes(packer(path.read_bytes()))
+        assert recognised(packed, read_head(packed)) == importer.name
+        assert lines_of(read(importer, packed)[0]) == whole
+        packed.unlink()
 
 
 def test_every_format_has_its_samples() -> None:

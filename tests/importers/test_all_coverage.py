@@ -27,12 +27,9 @@ ENDED = frozenset(("ok", "completed", "success", "error", "cancelled"))
 
 NO_SAMPLE = {
     "codex": {"sub_agents"},  # see test_codex_files
-    "copilot": {"sub_agents"},
-    "gemini": {"sub_agents"},
     "opencode-files": {"sub_agents", "open_calls"},  # read as the tables of opencode are
     "langgraph": {"usage", "sub_agents", "open_calls"},  # read as its rows are
-    "langgraph-rows": {"usage", "sub_agents"},
-    "inspect": {"sub_agents"},
+    "langgraph-rows": {"sub_agents"},
 }
 """What a format tells though no sample of it does."""
 

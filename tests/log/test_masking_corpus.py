@@ -45,7 +45,7 @@ def test_every_line_of_the_corpus_is_masked_alike(half: str) -> None:
             assert set(json.loads(masked)) == {"v", "input"}, (SEED, line)
 
 
-@pytest.mark.parametrize("before", ["\x1b[32m", "\x1b[0m", "\x1b[1;31m", r"\u001b[32m", "\x1b[38;5;12m"])
+@pytest.mark.parametrize("before", ["\x1b[32m", "\x1b[0m", "\x1b[1;31m", r"\u001b[32m", "\x1b[38;5;12m", "\x1b(B", "\x9b32m"])
 @pytest.mark.parametrize(
     "secret", ["ghp_" + "a1B2" * 9, "AKIA" + "A1B2" * 4, "sk-ant-" + "a1B2" * 12, "DB_PASSWORD=a1B2c3D4e5"]
 )
@@ -78,6 +78,12 @@ def test_what_stands_around_a_hidden_secret_stays() -> None:
         '"NextToken": "AAMA7d2kZWQ1N2I4LTRkZTEtNDY2Mi1hYT"', '"IdempotencyToken": "527c5358-2a1a-4b9e-b1b9-7293b0ddff42"',
         "arn:aws:secretsmanager:us-west-2:123456789012:secret:MyTestSecret-Ca8JGt",
         '"AWS::ApiGateway::ApiKey": "48205d4ffd7feba3"',
+        '"AWS::Config::AggregationAuthorization": "48205d4ffd7feba3"', '"token": "so0eNA2uSHUNlHI0S2cJ305GuIX1CezaRdGtexample"',
+        '"clientRequestToken": "1d2129a1-3d38-460a-9756-e5b91fddb951"', '"LockToken":"1eb5ec48-0000-4000-8000-ee9b906c541e"',
+        '"encryptionKey": "arn:aws:kms:us-west-2:417498243647:key/c9fe2447-0795-4fda-afbe-8464574"', "https://user:pass@host:port/path",
+        "MLKEM768X25519PrivateKey = _openssl.MLKEM768X25519PrivateKey", "caf\\u00e9 \\u003cb\\u003e bold",
+        "openssl req -x509 -key a.pem",
+        "docker login ghcr.io", "password:\tthe word",
     ],
 )  # fmt: skip
 def test_ordinary_text_near_the_shapes_is_kept(text: str) -> None:
@@ -142,3 +148,41 @@ def test_a_token_of_dots_is_found_by_the_sieve_where_it_is_by_the_finder(middle:
 
     assert mask(line) == mask_unsieved(line)
     assert (mask(line) != line) == bool(middle.strip("AS-_"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"env":"DB_PASSWORD\u003dhunter2abc"}',
+        "password:\thunter2abc", "docker login -u me -p hunter2abc ghcr.io", "openssl enc -aes256 -pass pass:hunter2abc -in a",
+    ],
+)  # fmt: skip
+def test_a_password_behind_what_programs_write_is_masked(text: str) -> None:
+    """JSON of other programs, terminals, tabs, and programs that are given a password, with the sieves and without them."""
+    line = encode({"v": 1, "input": text})
+
+    assert "hunter2abc" not in _masked(text)
+    assert mask(line) == mask_unsieved(line)
+    assert not is_free(line)
+
+
+def test_a_token_in_hex_as_databases_print_it_is_masked() -> None:
+    """The ``0x`` before the digits is no part of them."""
+    told = ("export KEY=ghp_" + "a1B2" * 9).encode().hex()
+
+    assert told[24:] not in _masked(f"INSERT INTO t VALUES (0x{told})")
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ('"client_token": "a1b2c3d4e5f6a1b2c3d4e5f6"', "a1b2c3d4e5f6a1b2c3d4e5f6"),
+        ('"authToken": "1eb5ec48-1234-4bcd-8a9b-ee9b906c541e"', "1eb5ec48-1234-4bcd-8a9b-ee9b906c541e"),
+        ("https://user:password1@example.org/", "password1"),
+        ('"password": "my-Example-7-password"', "my-Example-7-password"),
+        ("Authorization: Bearer a1b2c3d4e5f6a1b2", "a1b2c3d4e5f6a1b2"),
+    ],
+)
+def test_what_looks_like_the_exceptions_is_still_masked(text: str, secret: str) -> None:
+    """A request's id is one by its name and its form, a stand-in by the whole word."""
+    assert secret not in _masked(text)

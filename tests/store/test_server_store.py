@@ -10,8 +10,9 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from ctxmgr.errors import Damaged, StorageFailed
+from ctxmgr.errors import Damaged, InvalidInput, StorageFailed
 from ctxmgr.store import Store, administer, open_store
+from ctxmgr.store.engine import postgresql as engines
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
 from ctxmgr.store.server_store import signs_of_life
@@ -19,6 +20,8 @@ from ctxmgr.store.write.append import Appender
 from ctxmgr.store.write.append_on_server import ServerAppender
 from ctxmgr.types.query import Filters
 from tests.builders import entry, event, steps, write
+
+_WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
 @pytest.fixture
@@ -225,7 +228,7 @@ def test_a_store_of_the_version_before_is_read_and_not_changed(previous: str, ad
     assert store.queries.entries(2, Filters(), 0, None)[1] == 3
     store.tell()
     store.wait(0.01)
-    assert store.engine.schema_version() == postgresql_schema.LATEST - 1
+    assert store.engine.schema_version() == 2
     store.close()
 
 
@@ -233,7 +236,7 @@ def test_a_migrated_store_goes_on_with_its_sums(previous: str, admin: psycopg.Co
     """No record is rewritten; what was recorded before and behind the migration is verified, and the seam between them."""
     before = admin.execute("SELECT seq, body, sum FROM ctxmgr.record ORDER BY seq").fetchall()
     reader, store = open_store(previous, readonly=True), open_store(previous)
-    assert store.migrate() == (postgresql_schema.LATEST - 1, postgresql_schema.LATEST)
+    assert store.migrate() == (2, postgresql_schema.LATEST)
     assert store.migrate() == (postgresql_schema.LATEST, postgresql_schema.LATEST)
     assert admin.execute("SELECT seq, body, sum FROM ctxmgr.record ORDER BY seq").fetchall() == before
     store.append([entry("a", 50, "Bash", {"command": "x"}), entry("a", 51, "Bash", {"command": "x"})])
@@ -261,7 +264,7 @@ def test_a_migration_keeps_readers_out_for_moments_only(previous: str, admin: ps
     held = "SELECT count(*) FROM pg_locks WHERE pid = %s AND mode = 'AccessExclusiveLock' AND relation = ANY (%s::regclass[])"
     built = 0
     with psycopg.connect(previous) as connection, closing(open_store(previous, readonly=True)) as reader:
-        for statement in postgresql_schema.MIGRATIONS[postgresql_schema.LATEST]:
+        for statement in postgresql_schema.MIGRATIONS[3]:
             ((locked,),) = admin.execute(held, (connection.info.backend_pid, tables)).fetchall()
             large = any(f"{table} " in statement for table in tables)
             if large and ("CREATE INDEX" in statement or "CREATE UNIQUE INDEX" in statement):
@@ -274,6 +277,92 @@ def test_a_migration_keeps_readers_out_for_moments_only(previous: str, admin: ps
             connection.execute(statement.encode())
         connection.rollback()
     assert built == 9
+
+
+def test_writers_go_on_while_a_store_is_migrated(former: str) -> None:
+    """A store of the third version is written as it is; while it becomes the latest nothing is lost, doubled or reordered."""
+    engine = PostgresqlEngine(former)
+    with engine.transaction():
+        postgresql_schema.advance(engine, 1, 3)
+    engine.close()
+    ended, failed, written = threading.Event(), list[BaseException](), dict[str, int]()
+
+    def record(session: str, batch: int) -> None:
+        try:
+            with closing(open_store(former)) as own:
+                while not ended.is_set():
+                    first = written.get(session, 0)
+                    own.append([entry(session, first + each, "Bash", {"command": "x"}) for each in range(batch)])
+                    written[session] = first + batch
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=record, args=(f"w{batch}", batch)) for batch in (1, 7)]
+    for thread in threads:
+        thread.start()
+    while len(written) < 2 and not failed:
+        ended.wait(0.01)
+    with closing(open_store(former)) as store:
+        assert store.migrate() == (3, postgresql_schema.LATEST)
+        then = dict(written)
+        while any(written[session] < count + 10 for session, count in then.items()) and not failed:
+            ended.wait(0.01)
+        ended.set()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        for session, count in written.items():
+            key = store.sessions.key(session)
+            assert key is not None
+            found = [each["id"] for each in store.sessions.records(key, ("entry",))]
+            assert found == [entry(session, number, "Bash", {})["id"] for number in range(count)]
+        assert store.examine().damaged == []
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_who_waited_for_a_session_gives_it_back_before_the_disk_is_waited_for(
+    store: Store, server_url: str, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    """Behind a writer that held the session for long an append commits at once, and waits for the disk after that."""
+    waited: list[bytes] = []
+    execute = psycopg.Connection.execute
+
+    def heard(self: psycopg.Connection[Any], query: Any, *rest: Any, **options: Any) -> Any:
+        waited.extend([query] if query == engines._ON_DISK else [])  # pyright: ignore[reportPrivateUsage]
+        return execute(self, query, *rest, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", heard)
+    write(store, "s", ["Bash:a"])
+    records = [entry("s", 10 + each, "Bash", {"command": "x"}) for each in range(together)]
+    with closing(open_store(server_url)) as other:
+        write(other, "other", ["Bash:a"])  # what is slow the first time is done
+        waited.clear()
+        thread = threading.Thread(target=lambda: other.append(records))
+        with _engine(store).appending():
+            store.append([entry("s", 9, "Bash", {"command": "x"})])
+            thread.start()
+            while not store.engine.query(_WAITING):
+                thread.join(0.01)
+            thread.join(0.01)
+        thread.join()
+    assert len(waited) == 1
+    assert store.sessions.entry_count(1) == 2 + together
+    assert store.examine().damaged == []
+
+
+@pytest.mark.parametrize("together", [1, 2])
+@pytest.mark.parametrize("field", ["session", "id", "agent", "action", "process", "tag"])
+def test_a_name_that_no_index_can_hold_is_refused(store: Store, field: str, together: int) -> None:
+    """A server finds by names of up to 2.7 KB: a longer one is the caller's, not damage, and nothing is written."""
+    name = "".join(f"{number * number:x}" for number in range(9_999))  # can't be pressed into the room
+    records = [entry("s", number, "Bash", {"command": "x"}) for number in range(together)]
+    if field == "tag":
+        records.append({"v": 1, "kind": "note", "session": "s", "id": "n", "entries": ["x"], "content": "c", "tags": [name]})
+    else:
+        records[-1][field] = name
+    with pytest.raises(InvalidInput, match="so long a name"):
+        store.append(records)
+    assert store.engine.query("SELECT count(*) FROM record") == [(0,)]
 
 
 def test_indexing_stops_before_what_is_not_committed(store: Store, server_url: str) -> None:

@@ -59,8 +59,8 @@ def check(
     Any log that ctxmgr can read is judged in place; nothing is recorded and no model is asked. With --format github the
     summary is also added to the file that GITHUB_STEP_SUMMARY names.
 
-    Exit codes: 0 none stuck, 2 nothing could be read, 8 none stuck but a file could not be read, 10 loop, 11 hung, 12
-    both.
+    Exit codes: 0 none stuck, 2 nothing could be read, 8 none stuck but a file or a part of one could not be read, 10 loop,
+    11 hung, 12 both.
 
     Examples:
       ctxmgr check logs/

@@ -49,7 +49,7 @@ def detect(
     In a folder, every log is judged by itself.
 
     Exit codes: 0 no loop and no stall, 2 nothing in the folder could be read, 3 nothing to judge, 8 no loop and no stall
-    but a file of the folder or a session could not be read, 10 loop, 11 hung, 12 both.
+    but a file of the folder, a session or a part of the log could not be read, 10 loop, 11 hung, 12 both.
 
     Examples:
       ctxmgr detect
@@ -76,13 +76,11 @@ def detect(
         return
 
     def work(workspace: Workspace) -> Answer:
-        found, verdicts, following, code = detected(
-            workspace, session, now, set_, all_sessions=all_sessions, ever=ever, exit_zero=exit_zero, store=store
-        )
+        done = detected(workspace, session, now, set_, all_sessions=all_sessions, ever=ever, exit_zero=exit_zero, store=store)
         return Answer(
-            [verdict.to_json() for verdict in verdicts],
-            lambda out: findings_view.show_findings(out, verdicts, found.entries, store), found.status,
-            warnings=list(found.notes), next=following, code=code,
+            [verdict.to_json() for verdict in done.verdicts],
+            lambda out: findings_view.show_findings(out, done.verdicts, done.found.entries, store), done.status,
+            warnings=list(done.found.notes), next=done.next, code=done.code,
         )  # fmt: skip
 
     answer("detect", how, work, store=store)

@@ -57,9 +57,11 @@ def may_run(flag: bool, named: str | None) -> bool | frozenset[str]:
     said = os.environ.get(COMMANDS_VARIABLE, "")
     if flag or said:
         return flag or said != "0"
+    from pathlib import Path
+
     from ctxmgr.config import load_config
 
-    config = load_config(project_folder(named))
+    config = load_config(Path(project_folder(named)))
     for line in config.told("goal.allow_commands"):
         say(f"ctxmgr: {line}")
     if config.allow_commands and config.trusted_commands is not None:

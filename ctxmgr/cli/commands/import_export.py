@@ -62,7 +62,7 @@ def import_(
     With the URL of a database, the checkpoints that LangGraph's PostgresSaver keeps there are read. The password belongs in
     ~/.pgpass.
 
-    Exit codes: 2 no log at the paths, 8 a file was passed over, or more than 2 % was not understood.
+    Exit codes: 2 no log at the paths, 8 a file was passed over or brought nothing, or more than 2 % was not understood.
 
     Examples:
       ctxmgr import
@@ -81,13 +81,15 @@ def import_(
             progress=ProgressMeter("importing", "MB", 1_000_000),
             indexing=ProgressMeter("indexing for search", "records", 1),
         )
-        partial = report.not_understood > NOT_UNDERSTOOD or report.skipped > 0
+        # A named log that brings no session was read for nothing, whatever its format.
+        nothing = bool(paths) and not report.sessions and not report.unchanged
+        partial = report.not_understood > NOT_UNDERSTOOD or report.skipped > 0 or nothing
         empty = not report.files and not report.unchanged
         return Answer(
             report.to_json(),
             lambda out: show_import(out, report),
             "partial" if partial else "empty" if empty else "ok",
-            warnings=_warnings(report),
+            warnings=[*_told(report), *(["nothing in what was named could be read"] if nothing else [])],
             next=["ctxmgr sessions", "ctxmgr detect --all-sessions"] if report.sessions else [],
             code=Exit.PARTIAL if partial else Exit.OK,
         )
@@ -249,7 +251,8 @@ def verify(
     answer("verify", how, work, store=store, damaged=True)
 
 
-_MAX_FILES_IN_FULL = 12
+_FEW = 12
+_SUMMED = ("records", "tool_calls", "failed_calls", "open_calls")
 _COLUMNS = (
     Column("SESSION", give=2, least=8),
     Column("FORMAT", give=5, least=6, optional=True),
@@ -268,7 +271,8 @@ def show_import(printer: Printer, report: ImportReport) -> None:
         printer.hint("No logs found. Name a file or folder: ctxmgr import PATH")
         return
     read = [file for file in report.files if file.skipped is None or file.records]
-    shown = read if len(read) <= _MAX_FILES_IN_FULL or not printer.terminal else [file for file in read if _wrong(file)]
+    rows = _by_session(read)
+    shown = rows if len(rows) <= _FEW or not printer.terminal else [file for file in rows if _wrong(file)]
     if shown:
         names = short_ids(file.session for file in shown) if printer.terminal else {}
         printer.table(_COLUMNS, (_file(printer, file, names.get(file.session, file.session)) for file in shown))
@@ -288,6 +292,21 @@ def show_import(printer: Printer, report: ImportReport) -> None:
     _trouble(printer, report)
     if report.entries or report.sessions:
         printer.hint("See them: ctxmgr sessions", "Find what is stuck: ctxmgr detect --all-sessions")
+
+
+def _by_session(files: list[FileReport]) -> list[FileReport]:
+    """Return one report for each session whose events lie in a file each: such files after the first name no session."""
+    rows: list[FileReport] = []
+    more = 0
+    for file in files:
+        more = 0 if file.session or not rows or not rows[-1].session else more + 1
+        if not more:
+            rows.append(file)
+            continue
+        first, last = f"{rows[-1].path.removesuffix(f' and {more - 1:,} more')} and {more:,} more", rows[-1]
+        sums = {name: getattr(last, name) + getattr(file, name) for name in _SUMMED}
+        rows[-1] = last.model_copy(update={**sums, "path": first, "usage": dict(Counter(last.usage) + Counter(file.usage))})
+    return rows
 
 
 def _wrong(file: FileReport) -> bool:

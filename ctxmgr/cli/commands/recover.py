@@ -17,7 +17,8 @@ from ctxmgr.cli.views.formatting import amount, plural, short_ids
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.cli.views.one_line import brief, command
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
+from ctxmgr.paths import MOST_SETTINGS, read_regular
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.operations import AgentRequest, ModelRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace
 
@@ -229,7 +230,9 @@ def _drafts(given: list[str]) -> dict[str, Any]:
 _CITED = 6
 """Entries named after a statement on a terminal."""
 
-_QUOTE_LINES = 2
+_QUOTE_LINES, _BLOCK_LINES = 2, 6
+_LITERAL = lazy_pattern(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-f]{4}))*"')
+"""A text as JSON spells it."""
 """Lines of a quote on a terminal."""
 
 _SOURCES = {"agentRequest": "an agent asked", "stuckHandler": "the run is stuck", "reviewMerge": "a review completed"}
@@ -406,7 +409,23 @@ def _facts(printer: Printer, continuation: Continuation, cite: _Citations) -> No
         label = Span(fact.label.ljust(wide) + "  ", fact.label)
         printer.line(label, fact.text, Span(cite(fact.entries), "dim"), indent=2, hang=wide + 2)
         if fact.quote is not None:
-            printer.line(Span(fact.quote, "dim"), indent=wide + 4, most=_QUOTE_LINES)
+            _quote(printer, fact.quote, wide + 4)
+
+
+def _quote(printer: Printer, quote: str, indent: int) -> None:
+    """Show a quote; where it holds a text of several lines, these as they were, below what is said of it."""
+    shown = max(_LITERAL.findall(quote), key=len, default="")
+    text = json.loads(shown) if shown else ""
+    if "\n" not in text:
+        printer.line(Span(quote, "dim"), indent=indent, hang=2, most=_QUOTE_LINES)
+        return
+    head, _, tail = quote.partition(shown)
+    printer.line(
+        Span(head.rstrip(f" {printer.symbols.ellipsis}…").rstrip("->: ") + ":", "dim"), indent=indent, hang=2, most=_QUOTE_LINES
+    )
+    left = printer.block(text.strip("\n"), indent=indent + 2, style="dim", most=_BLOCK_LINES)
+    if left or tail.strip():
+        printer.line(Span(printer.symbols.ellipsis, "dim"), indent=indent + 2)
 
 
 def _repeats(printer: Printer, continuation: Continuation, cite: _Citations) -> None:
@@ -421,4 +440,4 @@ def _repeats(printer: Printer, continuation: Continuation, cite: _Citations) -> 
             Span(cite(each.entries), "dim"), indent=2, hang=2,
         )  # fmt: skip
         if each.outcome:
-            printer.line(f"{printer.symbols.arrow} {each.outcome}", indent=4, hang=2, most=_QUOTE_LINES)
+            _quote(printer, f"{printer.symbols.arrow} {each.outcome}", 4)

@@ -109,8 +109,7 @@ def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
 def _show_sessions(out: Printer, rows: list[dict[str, Any]]) -> None:
     import time
 
-    from ctxmgr.cli.commands.sessions import show_sessions
-    from ctxmgr.types.view import SessionView
+    from ctxmgr.cli.views.sessions import show_sessions
 
     show_sessions(out, [SessionView.model_validate(row) for row in rows], None, time.time())
 
@@ -121,7 +120,7 @@ def _detect(store: Store, values: dict[str, Any]) -> Answer | None:
         return answer
     from ctxmgr.cli.detection import detected
 
-    found, verdicts, following, code = detected(
+    done = detected(
         _workspace(store),
         values["session"],
         values["now"],
@@ -131,10 +130,10 @@ def _detect(store: Store, values: dict[str, Any]) -> Answer | None:
         exit_zero=values["exit_zero"],
         store=values["store"],
     )
-    answer = Answer([verdict.to_json() for verdict in verdicts], found.status)
-    answer.warnings += found.notes
-    answer.next += following
-    answer.code = int(code)
+    answer = Answer([verdict.to_json() for verdict in done.verdicts], done.status)
+    answer.warnings += done.found.notes
+    answer.next += done.next
+    answer.code = int(done.code)
     return answer
 
 
@@ -174,10 +173,11 @@ def _cached_verdicts(store: Store, values: dict[str, Any]) -> Answer | None:
         for (key, _), verdict in zip(chosen, verdicts, strict=True):
             named_entries(store, key, verdict, entries)
         answer.draw = lambda out: show_findings(out, verdicts, entries, values["store"])
-    if worst in STUCK and not values["exit_zero"]:
-        from ctxmgr.cli.exits import VERDICTS
+    if not values["exit_zero"] and (worst in STUCK or store.unread()):
+        from ctxmgr.cli.exits import VERDICTS, Exit
 
-        answer.code = int(VERDICTS[worst])
+        answer.code = int(VERDICTS[worst] or Exit.PARTIAL)
+        answer.status = "partial" if answer.code == Exit.PARTIAL else answer.status
     return answer
 
 

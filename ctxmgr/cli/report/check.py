@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from ctxmgr.cli.detection import NOTHING_READ
+from ctxmgr.cli.detection import NOTHING_READ, damaged_part
 from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
@@ -177,6 +177,8 @@ def _judge(result: CheckResult, log: str | None, heard: Heard | None) -> None:
             if heard is not None:
                 heard(session, workspace, found, verdict)
             sessions.append(session)
+        if unread := workspace.store.unread():
+            result.passed_over.append((place, damaged_part(unread)))
     result.sessions += sessions
     result.notes += [(place, note) for note in workspace.warnings]
     for note in found.notes:

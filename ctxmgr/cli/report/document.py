@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import AttemptsUsedUp, Conflict, CtxmgrError, NoHistory, NotStuck, StorageFailed
 from ctxmgr.log.ids import parse_time
 from ctxmgr.log.masking import mask_value
-from ctxmgr.paths import open_regular, replace_file
+from ctxmgr.paths import open_regular, packaged_text, replace_file
 from ctxmgr.types.finding import Finding, SessionVerdict
 from ctxmgr.types.operations import DetectRequest, DetectResponse, RecoverRequest
 from ctxmgr.types.query import ListRequest
@@ -340,7 +339,7 @@ def _visible(value: Any) -> Any:
 @cache
 def _style() -> tuple[str, str]:
     """Return the style sheet, and its hash as a content security policy names it."""
-    text = files("ctxmgr.cli.report").joinpath("report.css").read_text(encoding="utf-8")
+    text = packaged_text(__file__, "report.css")
     digest = hashlib.sha256(text.encode()).digest()
     return text, f"sha256-{base64.b64encode(digest).decode()}"
 

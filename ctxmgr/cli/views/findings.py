@@ -217,7 +217,7 @@ def _cause(finding: Finding) -> list[tuple[str, Cell]]:
     found = finding.diagnosis
     if found is None:
         return []
-    sure = "cause" if found.confidence == "high" else "likely cause"
+    sure = "likely cause" if found.confidence != "high" and found.kind != "unknown" else "cause"
     return [(sure, found.cause), ("next step", found.next_step), *([("check", found.check)] if found.check else [])]
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ctxmgr.cli.views.layout import Span, Symbols
 from ctxmgr.cli.views.safe_text import safe
-from ctxmgr.log.ids import parse_time
+from ctxmgr.log.ids import format_time, parse_time
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
@@ -58,13 +57,13 @@ def duration(seconds: float | None) -> str:
 def clock(ts: str | None) -> str:
     """Return the time of day in UTC ("14:03:22"), or the text itself when it is no time."""
     moment = parse_time(ts)
-    return safe(ts) if moment is None else f"{datetime.fromtimestamp(moment, UTC):%H:%M:%S}"
+    return safe(ts) if moment is None else format_time(moment)[11:19]
 
 
 def day(ts: str | None) -> str:
     """Return the date in UTC ("2026-01-22"), or "" when it is no time."""
     moment = parse_time(ts)
-    return "" if moment is None else datetime.fromtimestamp(moment, UTC).date().isoformat()
+    return "" if moment is None else format_time(moment)[:10]
 
 
 def when(ts: str | None, terminal: bool) -> Span:

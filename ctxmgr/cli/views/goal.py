@@ -9,18 +9,19 @@ from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import UNICODE, Column, Span, wrapped
 from ctxmgr.cli.views.one_line import brief, end_to_keep
 from ctxmgr.light_dataclass import dataclass
+from ctxmgr.types.goal import SubtaskView
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.goal import ActionView, BlockedAction, GoalState, GoalView, SubtaskView, TaskView
+    from ctxmgr.types.goal import ActionView, BlockedAction, GoalState, GoalView, TaskView
 
 _BAR, _WIDEST = 10, 100
 _NARROW = 50
 _STYLES = {"done": "ok", "in_progress": "open", "blocked": "hung", "failed": "error"}
 _NEAR, _AFTER, _SMALL = 2, 4, 30
 _OVER = ("split", "dropped")
-_WITH_REASON = ("failed", *_OVER)
-_Node = TypeVar("_Node", bound="SubtaskView")
+_TELLING = ("failed", *_OVER)
+_Node = TypeVar("_Node", bound=SubtaskView)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from ctxmgr.cli.views.safe_text import Keep, cells, take
 from ctxmgr.light_dataclass import dataclass
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 GAP = "  "
 """What stands between two columns."""
@@ -14,7 +14,7 @@ GAP = "  "
 TIME_STEPS = (16, 10)
 """Widths of a time of day with its date ("2026-01-22 14:03:22") without its seconds, and of the date alone."""
 
-_WORDS = re.compile(r" +|[^ ]+")
+_WORDS = lazy_pattern(r" +|[^ ]+")
 
 
 @dataclass(frozen=True, slots=True)

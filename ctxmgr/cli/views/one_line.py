@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.cli.views.safe_text import Keep
@@ -50,7 +48,7 @@ def _input_text(value: Any) -> str:
         if not words or len(words) != len(cast("list[Any]", value)):
             return ""
         shell = len(words) == 3 and words[0].rpartition("/")[2] in _SHELLS and words[1] in ("-c", "-lc", "-ic")
-        return words[2] if shell else shlex.join(words)
+        return words[2] if shell else _joined(words)
     return value if isinstance(value, str) and value.strip() else ""
 
 
@@ -60,6 +58,8 @@ def _place(fields: Mapping[str, Any]) -> str:
 
 def compact(value: Any, *, indent: int | None = None) -> str:
     """Return a value as JSON for people: in one line, or indented. Never raises."""
+    import json
+
     separators = (", ", ": ") if indent is None else (",", ": ")
     try:
         return json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, default=_odd)
@@ -127,7 +127,13 @@ def error_text(error: Any) -> str:
 
 def command(*words: str) -> str:
     """Return a command line that can be pasted, its words quoted where needed."""
-    return shlex.join(["ctxmgr", *words])
+    return _joined(["ctxmgr", *words])
+
+
+def _joined(words: Iterable[str]) -> str:
+    import shlex  # what loads the regular expressions, which few views need
+
+    return shlex.join(words)
 
 
 def session_command(name: str, session: str, store: str | None) -> str:

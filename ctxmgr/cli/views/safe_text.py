@@ -28,6 +28,8 @@ _EVERYDAY = (
 )
 _ODD = lazy_pattern(f"[^{_EVERYDAY}]+")
 _ODD_IN_LINES = lazy_pattern(f"[^{_EVERYDAY}\\t\\n]+")
+_SHORT = 200
+"""Characters up to which looking at each takes less time than to compile the patterns."""
 _KEYCAPS = "#*0123456789"
 # Letters and marks that draw nothing, so that text could hide in them; their categories do not tell.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
@@ -44,7 +46,7 @@ def safe(text: object, *, limit: int | None = None, keep_lines: bool = False) ->
         shown = text if isinstance(text, str) else "" if text is None else str(text)
     except (ValueError, RecursionError):  # an integer of too many digits, a nest of lists
         shown = f"<{type(text).__name__}>"
-    if not (shown.isascii() and shown.isprintable()):
+    if not _is_plain(shown):
         whole = shown.replace("\r\n", "\n")
         if not keep_lines:
             whole = whole.replace("\n", "⏎").replace("\t", " ")
@@ -53,6 +55,15 @@ def safe(text: object, *, limit: int | None = None, keep_lines: bool = False) ->
             lambda run: _visible(run.group(), whole[max(run.start() - 1, 0) : run.start()].strip("\n\t")), whole
         )
     return shown if limit is None else cut(shown, limit)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether every character is visible and unmarked; of a long text that is not ASCII the patterns tell sooner."""
+    if not text.isprintable():
+        return False
+    if text.isascii():
+        return True
+    return len(text) <= _SHORT and not any(char in _BLANK or unicodedata.category(char)[0] == "M" for char in text)
 
 
 def _visible(run: str, before: str) -> str:

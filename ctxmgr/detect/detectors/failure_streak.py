@@ -30,7 +30,7 @@ class FailureStreakDetector(StepDetector):
     "Plan P7 not found" after "Plan P6 not found" is one cause, and an error that names nothing at all ("not found") is one
     too when it comes back time after time. How much that proves depends on the call:
 
-    * a refused login is a cause by itself, whatever was asked for;
+    * a refused login is a cause by itself, whatever was asked for, and so is a time limit that call after call runs into;
     * changes of one target: nothing that was tried was right;
     * changes of, and questions about, different things by name: more of them are wanted;
     * searches, commands, and reads of one path after another explore, and a miss is an answer: a suspicion, and late.
@@ -49,7 +49,7 @@ class FailureStreakDetector(StepDetector):
             if self.state and self._ends(step):
                 self.state = {}
             return None
-        if step.transient or len(step.calls) > 1 or _is_refused(step):
+        if len(step.calls) > 1 or _is_refused(step) or (step.transient and not vocabulary.is_own_limit(step.first.error())):
             return None
         streaks: dict[str, _Streak] = self.state
         old = streaks.get(step.action)
@@ -139,6 +139,8 @@ def _needed(streak: _Streak, settings: DetectSettings) -> tuple[int, int | None]
     last = streak.steps[-1]
     if vocabulary.is_login_error(streak.cause or ""):
         return settings.error_varied_rounds, settings.error_varied_loop_rounds
+    if vocabulary.is_own_limit(last.first.error()):
+        return settings.error_varied_rounds, settings.failing_rounds
     if _explores(streak.steps, settings) or not fingerprints.says_anything(streak.cause or ""):
         return settings.failing_loop_rounds, None
     about = {target_of(step.first.start) for step in streak.steps[-settings.failing_rounds :]}

@@ -66,6 +66,8 @@ class MonologueDetector:
         for period in range(2, _ROUND + 1):
             if _goes_round(run.said, period, rounds):
                 return self._sighting(stream, run, period * rounds, 0.8)
+        if _alternates(run.said, self._settings.paraphrase_rounds):
+            return self._sighting(stream, run, 2 * self._settings.paraphrase_rounds, 0.7)
         if near >= self._settings.paraphrase_rounds:
             return self._sighting(stream, run, self._settings.paraphrase_rounds, 0.7)
         return None
@@ -86,7 +88,15 @@ class MonologueDetector:
         self.state = {}
 
 
-def _goes_round(said: Sequence[MessageText], period: int, rounds: int) -> bool:
-    """Whether the newest messages are a round of ``period`` messages, said ``rounds`` times."""
+def _alternates(said: Sequence[Saying], rounds: int) -> bool:
+    """Whether two things were said in turn so many times, each in nearly the same words."""
+    last = said[-2 * rounds :]
+    if len(last) < 2 * rounds or not alike(last[-1].gist, last[-3].gist):
+        return False
+    return all(alike(one.gist, two.gist) for one, two in zip(last, last[2:], strict=False))
+
+
+def _goes_round(said: Sequence[Saying], period: int, rounds: int) -> bool:
+    """Whether the last of what was said is so many messages in turn, so many times."""
     length = period * rounds
     return len(said) >= length and all(said[-place] == said[-place - period] for place in range(1, length - period + 1))

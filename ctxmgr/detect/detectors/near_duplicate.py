@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ctxmgr.detect import polling
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.step import Step, excerpt
-from ctxmgr.detect.text.similarity import Span, drift_key, near_key, span_of, target_of
+from ctxmgr.detect.text.similarity import Span, counts_up, drift_key, near_key, span_of, target_of
 from ctxmgr.types.finding import FindingKind
 
 _MAX_FILES = 8
@@ -16,7 +16,10 @@ _MAX_PIECES = 64
 _NEW_SHARE = 0.1
 """A read of which less than this share is new brings nothing."""
 _GAP = 3
-_ACTING = ("mutation", "sleep", "gesture")
+_CHANGING = ("mutation", "sleep")
+_ACTING = (*_CHANGING, "gesture")
+_A_VIEW = 40
+"""Characters that are more than an acknowledgement."""
 
 
 class _Run(NamedTuple):
@@ -77,10 +80,10 @@ class NearDuplicateDetector(StepDetector):
             last is None
             or step.action != last.action
             or (not step.echoes(last) and step.query != last.query)
-            or step.results() != last.results()
             or None in step.results()
             or step.failed
-            or step.meaning(settings.pollers) in _ACTING
+            or not _is_answered_alike(step, last)
+            or step.meaning(settings.pollers) in (_ACTING if len(step.answer()) < _A_VIEW else _CHANGING)
             or polling.waits(step, settings)
             or polling.is_patient(last, step, settings)
         ):
@@ -107,6 +110,8 @@ class NearDuplicateDetector(StepDetector):
             (run.nearly, settings.near_rounds, run.near),
             (len(steps), settings.drift_rounds, run.drift),
         ):
+            if key is not None and key == run.drift and counts_up([each.first.start for each in steps[-needed:]]):
+                return None
             if count >= needed and len(steps) >= needed and len({each.query for each in steps[-needed:]}) > 1:
                 return Sighting(
                     self.kind, ("near", run.drift or run.near), 1, steps[-needed:], needed, 0.85, facts=(("about", about),)
@@ -154,6 +159,13 @@ class NearDuplicateDetector(StepDetector):
         return Opinion(
             self.kind, excerpt(step), 0, settings.near_rounds, "no neighbour asked nearly the same with the same result"
         )
+
+
+def _is_answered_alike(step: Step, other: Step) -> bool:
+    """Whether both were answered the same, or by one page with another time or id on it."""
+    if step.results() == other.results():
+        return True
+    return len(step.answer()) >= _A_VIEW and not other.failed and step.view() == other.view()
 
 
 def _fresh(span: Span, pieces: tuple[tuple[int, int], ...]) -> int:

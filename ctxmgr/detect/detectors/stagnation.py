@@ -11,6 +11,7 @@ from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.detect.text.similarity import COMMAND_KEYS, target_of
+from ctxmgr.detect.text.vocabulary import is_wall
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -18,7 +19,7 @@ _BARREN = lazy_pattern(
     r"^\W*(?:(?:no|0|zero|nothing|none|null|empty|not found|ok|done|success\w*|true|false)\b.{0,60})?\W*$",
     re.IGNORECASE | re.DOTALL,
 )
-
+_NONE_IN_JSON = lazy_pattern(r"\s*\{(?:\s*\"[^\"]{1,60}\"\s*:\s*(?:0|\[\s*\]|\{\s*\}|null|false|true|\"\")\s*,?)+\s*\}\s*$")
 
 _A_VIEW = 40
 """Characters that are more than an acknowledgement."""
@@ -51,6 +52,9 @@ class StagnationDetector(StepDetector):
         if len(run.steps) < rounds or len({each.query for each in run.steps[-rounds:]}) < rounds // 2:
             return None
         needed = _needed(run.steps, self._settings.of(step.action))
+        proved = len(run.steps) >= needed
+        if not proved and _share_word(run.steps[-rounds:]):
+            needed = rounds + rounds // 3  # other words for one question: a suspicion
         if len({each.query for each in run.steps[-needed:]}) < max(3, needed // 2):
             return None
         if len(run.steps) < needed:
@@ -60,7 +64,10 @@ class StagnationDetector(StepDetector):
             ("about", about),
             ("distinctInputs", len({each.query for each in run.steps})),
         )
-        return Sighting(self.kind, (step.action, run.answer), 1, run.steps[-needed:], needed, 0.75, facts=facts)
+        return Sighting(
+            self.kind, (step.action, run.answer), 1, run.steps[-needed:], needed, 0.75 if proved else 0.5, facts=facts,
+            severity="loop" if proved else "warn",
+        )  # fmt: skip
 
     def _run(self, step: Step, past: Sequence[Step]) -> _Run | None:
         last = past[-1] if past else None
@@ -70,8 +77,13 @@ class StagnationDetector(StepDetector):
         if not _asks(step, settings) or step.waiting or polling.is_patient(last, step, settings):
             return None
         answer = step.results()
-        if None in answer or answer != last.results():
+        if None in answer:
             return None
+        if answer != last.results():
+            # One page that is shown for different questions, with another time or id on it, answers none of them.
+            answer = (step.view(),)
+            if len(step.answer()) < _A_VIEW or answer != (last.view(),):
+                return None
         old: _Run | None = self.state
         before = old.steps if old is not None and old.answer == answer else (last,)
         return _Run((*before, step)[-settings.window :], answer)
@@ -95,9 +107,12 @@ def _asks(step: Step, settings: DetectSettings) -> bool:
 
 
 def _needed(steps: tuple[Step, ...], settings: DetectSettings) -> int:
-    if _BARREN.match(steps[-1].answer()[:200]):
+    answer = steps[-1].answer()[:200]
+    if _BARREN.match(answer) or _NONE_IN_JSON.match(answer):
         return settings.barren_rounds
     rounds = settings.stagnation_rounds
+    if is_wall(steps[-1].answer()):
+        return rounds
     recent = steps[-rounds:]
     about = {target_of(step.first.start) for step in recent}
     if len(about) > 1 or not _share_something([step.first.start for step in recent]):
@@ -117,7 +132,18 @@ def _share_something(starts: Sequence[Observation]) -> bool:
     return bool(shared)
 
 
-def _long_words(value: str) -> set[str]:
+def _share_word(steps: Sequence[Step]) -> bool:
+    """Whether all questions are in words, and have a telling one in common."""
+    shared: set[str] | None = None
+    for step in steps:
+        given = step.first.start.input
+        values = cast("dict[Any, Any]", given).values() if isinstance(given, dict) else (given,)
+        words = {word for value in values if isinstance(value, str) for word in _telling(value)}
+        shared = words if shared is None else shared & words
+    return bool(shared)
+
+
+def _telling(value: str) -> set[str]:
     """Return the longer words of a question in words; a name or a pattern has none."""
     words = value[:2000].lower().split()
     return {word for each in words for word in _TELLING_WORD.findall(each)} if len(words) > 1 else set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -9,11 +10,17 @@ from ctxmgr.detect import polling
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
-from ctxmgr.detect.text.fingerprints import blur, blur_numbers, blur_receipts, blur_times
+from ctxmgr.detect.text.fingerprints import blur, blur_numbers, blur_receipts, blur_ticks, blur_times
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind
 
 _NUMBER = lazy_pattern(r"[0-9]+")
+_PROGRESS = lazy_pattern(
+    r"\b(?:percent|progress|done|completed|remaining|left|frame|step|epoch|rows|bytes)\W{1,4}[0-9.]+|[0-9.]+ ?%"
+    r"|\b[0-9]+ ?(?:/|of) ?[0-9]+\b",
+    re.IGNORECASE,
+)
+_MOST = 400
 
 
 class _Run(NamedTuple):
@@ -28,11 +35,13 @@ class _Run(NamedTuple):
 class TrivialChangeDetector(StepDetector):
     """Counts identical calls in a row whose results are equal once trifles are taken out: many warn, more are a loop.
 
-    What a trifle is depends on the call. For a question, the clock: dates, times, seconds since 1970, and every number
-    where the clock is what was asked for; its ids and other numbers may be the news. For a call that does something, ids
+    What a trifle is depends on the call. For a question, the clock: dates, times, seconds since 1970, counters that run by
+    themselves (an uptime, the number of the request), and every number where the clock is what was asked for; its ids and
+    other numbers may be the news. For a call that does something, ids
     too, by their shape or by what they are called: asking for the same again brings nothing but another receipt. A number
     that is no id stays, for it may count what was done. For a failure, every number: "try 7 failed" after "try 6 failed"
-    is no progress. Polls are exempt, and so is whatever says that it is still under way.
+    is no progress. Polls that wait between are exempt; so is what says that it is still under way, but where it tells how far
+    it has come and that figure stands still.
     """
 
     kind: FindingKind = "trivialChange"
@@ -63,7 +72,9 @@ class TrivialChangeDetector(StepDetector):
         settings = self._settings.of(step.action)
         if last is None or last.query != step.query or step.failed != last.failed or len(step.calls) > 1:
             return None
-        if polling.waits(step, settings) or polling.is_patient(last, step, settings):
+        if polling.is_patient(last, step, settings):
+            return None
+        if polling.waits(step, settings) and (step.started is None or not _PROGRESS.search(step.answer()[:_MOST])):
             return None
         old: _Run | None = self.state
         same = step.same(last)
@@ -101,4 +112,7 @@ def _core(step: Step) -> str | None:
         return None
     if clock:
         return blur_numbers(blur_times(text))
-    return blur_times(blur(text)) if asks else blur_receipts(blur(text, ids=True))
+    figures = _PROGRESS.findall(text[:_MOST]) if asks and len(text) < _MOST else []
+    if figures:  # what it tells of how far it has come is the news; gauges beside that are not
+        return f"{figures} {blur_numbers(blur_times(text))}"
+    return blur_ticks(blur_times(blur(text))) if asks else blur_receipts(blur(text, ids=True))

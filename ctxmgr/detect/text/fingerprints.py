@@ -25,7 +25,8 @@ def word_set(text: str) -> frozenset[str]:
 
 NOISE_KEYS = word_set(
     "duration durationMs duration_ms durationSeconds elapsed elapsedMs elapsed_ms wallTime wall_time took tookMs pid "
-    "processId process_id startedAt started_at finishedAt finished_at sessionId chunkId chunk_id cwd"
+    "processId process_id startedAt started_at finishedAt finished_at sessionId chunkId chunk_id cwd ms tmp "
+    "took_ms took_seconds latencyMs latency_ms elapsed_s elapsedSeconds elapsed_seconds responseTime response_time"
 )
 RECEIPT_KEYS = word_set(
     "id messageId message_id runId run_id requestId request_id receipt ts timestamp createdAt created_at updatedAt "
@@ -34,9 +35,14 @@ RECEIPT_KEYS = word_set(
 CLOCK_KEYS = word_set(
     "now serverTime server_time currentTime current_time generatedAt generated_at fetchedAt fetched_at servedAt served_at "
     "asOf as_of checkedAt checked_at requestId request_id traceId trace_id correlationId correlation_id queryId query_id "
-    "responseId response_id executionId execution_id nonce"
+    "responseId response_id executionId execution_id nonce servedBy served_by"
 )
 """What a server stamps on every answer, whatever it says."""
+CURSOR_KEYS = word_set(
+    "cursor nextCursor next_cursor pageToken page_token nextPageToken next_page_token nextToken next_token continuation "
+    "continuationToken continuation_token"
+)
+"""Where the next page begins: to ask there is no new question where the page that comes is the old one."""
 COSMETIC_KEYS = frozenset({"task_progress", "thought", "toolSummary", "toolAction"})
 _COMMAND_KEYS = ("command", "cmd", "script")
 _COMMAND_SET = frozenset(_COMMAND_KEYS)
@@ -44,7 +50,9 @@ _COMMAND_COSMETICS = COSMETIC_KEYS | {"description", "explanation", "justificati
 
 _ENDS = 4_096
 _RULED = lazy_pattern(r"([=_*#~-])\1{7,}")
-_ERROR_LINE = lazy_pattern(r"^\W*(?:[\w.]+(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I)
+_ERROR_LINE = lazy_pattern(
+    r"^\W*(?:(?:[A-Z]\w{1,30} )?[\w.]*(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I
+)
 _LONG_WORD = lazy_pattern(r"[a-z]{3,}", re.IGNORECASE)
 _GENERIC = word_set(
     "error errors failed failure fail exit code command status exited returned non zero with the was has been not and "
@@ -276,6 +284,12 @@ _LABELLED = lazy_pattern(
     r"message|commit|build|token|session|handle|number|no\.?)[\"']?\s*(?:[:=#]\s*|\bid\b\s*)?[\"'#]?)[0-9]+\b",
     re.IGNORECASE,
 )
+_TICK = lazy_pattern(
+    r"(\b(?:up ?time|age|requests?(?:[ _-]?(?:served|count|number))?|(?:x-)?(?:request|trace|correlation|amzn)"
+    r"[ _-]?(?:trace-)?id|checked|pid|batt(?:ery)?|clock)[\"']?\s{0,3}[:=#]?\s{0,3}#?[\"']?)"
+    r"(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]+(?::[0-9]{2})?)",
+    re.IGNORECASE,
+)
 _PREFIXED = lazy_pattern(r"\b(?:req|request|trace|run|msg)_[A-Za-z0-9]+\b")
 _PREFIXES = ("req_", "request_", "trace_", "run_", "msg_")
 
@@ -315,6 +329,11 @@ def _may_name(lower: str) -> bool:
 def blur_times(text: str) -> str:
     """Return the text without dates, clock times and seconds since 1970."""
     return _EPOCH_WORD.sub("#", _CLOCK.sub("#", _DATE.sub("#", text)))
+
+
+def blur_ticks(text: str) -> str:
+    """Return the text without counters that run by themselves: uptimes, ages, numbers and ids of the request."""
+    return _TICK.sub(r"\1#", text)
 
 
 def blur_numbers(text: str) -> str:

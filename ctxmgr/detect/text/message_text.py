@@ -21,6 +21,7 @@ _MAX_LABEL = max(map(len, _LABELS))
 
 _TEXT_KEYS = ("text", "content", "message", "delta", "chunk", "thought", "output")
 _MAX_TEXT = 64 * 1024
+_UNSPACED = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
 _WORD = lazy_pattern(r"[^\W\d_]{2,}|\d+(?:\.\d+)?")
 _STUB = lazy_pattern(r"^\s*[<\[(]\s*([0-9]{1,9}) (?:characters|chars)\b[^<>]{0,80}[>\])]\s*$")
 _STUB_HINT = " char"
@@ -83,6 +84,10 @@ def plain(text: str) -> str:
 def gist(text: str) -> frozenset[str]:
     """Return the stems of the words that carry a text's meaning, and its numbers."""
     words = set(_WORD.findall(text[:4000].lower()))
+    unspaced = [word for word in words if len(word) > 1 and _UNSPACED.search(word)]
+    if unspaced:  # such a script sets no blanks between words: pairs of signs stand for them
+        words -= set(unspaced)
+        words |= {word[place : place + 2] for word in unspaced for place in range(len(word) - 1)}
     return frozenset(map(_stem, words - _EMPTY_WORDS))
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.detect.text.fingerprints import canonical, word_set
+from ctxmgr.detect.text.fingerprints import CURSOR_KEYS, canonical, word_set
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Observation
 
-VOLATILE_KEYS = word_set(
-    "attempt attempts attemptNumber attempt_number retry retries retryCount retry_count try tries counter iteration seq "
-    "sequence nonce salt requestId request_id traceId trace_id callId call_id correlationId correlation_id "
-    "idempotencyKey idempotency_key timestamp ts now cacheBuster cache_buster cb random rand "
-    "explanation justification rationale reasoning thought intent"
+VOLATILE_KEYS = (
+    word_set(
+        "attempt attempts attemptNumber attempt_number retry retries retryCount retry_count try tries counter iteration seq "
+        "sequence nonce salt requestId request_id traceId trace_id callId call_id correlationId correlation_id "
+        "idempotencyKey idempotency_key timestamp ts now cacheBuster cache_buster cb random rand "
+        "explanation justification rationale reasoning thought intent"
+    )
+    | CURSOR_KEYS
 )
 COMMAND_KEYS = ("command", "cmd", "script")
 PATH_KEYS = word_set(
@@ -22,7 +26,10 @@ PATH_KEYS = word_set(
 )
 _TARGET_KEYS = PATH_KEYS | word_set("url uri target to id name key table repo resource")
 _NO_EFFECT = lazy_pattern(r"(?:\s*(?:&&|\|\||;)\s*(?:true|:)|\s*2>\s*&1|\s*2>\s*/dev/null|\s*;)+\s*$")
+_REMARK = lazy_pattern(r"\s#\s[^\n'\"]*$")
+_QUOTED = lazy_pattern(r"^(['\"])([\w./:@%+=,-]+)\1$")
 _NUMBER = lazy_pattern(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?![\w.])")
+_WHOLE = lazy_pattern(r"(?<![\w.])[0-9]{1,12}(?![\w.])")
 _SED = lazy_pattern(r"\bsed -n ['\"]?([0-9]+),([0-9]+)p['\"]? ([^\s|;&]+)")
 _MAX_LINES = 10_000_000
 
@@ -36,9 +43,9 @@ class Span(NamedTuple):
 
 
 def plain_command(command: str) -> str:
-    """Return a shell command without what changes nothing: blanks, ``&& true``, ``./`` and trailing slashes."""
-    words = _NO_EFFECT.sub("", command[:4000]).split()
-    return " ".join(_plain_path(word) for word in words)
+    """Return a shell command without what changes nothing: blanks, remarks, ``&& true``, ``./``, trailing slashes, quotes."""
+    words = _NO_EFFECT.sub("", _REMARK.sub("", command[:4000])).split()
+    return " ".join(_plain_path(_QUOTED.sub(r"\2", word)) for word in words)
 
 
 def _plain_path(word: str) -> str:
@@ -59,6 +66,16 @@ def drift_key(start: Observation) -> Hashable:
     blurred = _without_numbers(near, 0)
     text = canonical(blurred)
     return None if text is None or text == canonical(near) else (start.action, text)
+
+
+def counts_up(starts: Sequence[Observation]) -> bool:
+    """Whether calls that differ in numbers alone go through them one by one: seed 1, seed 2, seed 3."""
+    numbers = [[int(each) for each in _WHOLE.findall(canonical(start.input) or "")] for start in starts]
+    if len({len(each) for each in numbers}) != 1:
+        return False
+    places = [list(place) for place in zip(*numbers, strict=True)]
+    moving = [place for place in places if len(set(place)) > 1]
+    return bool(moving) and all(later - earlier == 1 for place in moving for earlier, later in pairwise(place))
 
 
 def _near(value: object, depth: int) -> object:

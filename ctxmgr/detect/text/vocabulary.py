@@ -21,9 +21,10 @@ MUTATIONS = word_set(
 )
 QUERIES = word_set(
     "read view open list ls glob grep search find fetch get show cat head tail status diff log query describe inspect "
-    "lookup browse recall explore outline check lint test tests think stat count preview screenshot snapshot"
+    "lookup browse recall explore outline check lint test tests think stat count preview screenshot snapshot navigate goto "
+    "visit buscar consultar obtener leer listar ver suchen lesen anzeigen abfragen chercher lire obtenir afficher"
 )
-SEARCHES = word_set("search grep glob find query browse explore rg ls list recall")
+SEARCHES = word_set("search grep glob find query browse explore rg ls list recall buscar suchen chercher")
 POLLS = word_set("poll wait await stdin bashoutput taskoutput monitor watch")
 GESTURES = word_set("scroll swipe press key keypress hotkey pagedown pageup next tap wheel")
 ASKS_HUMAN = word_set(
@@ -31,12 +32,16 @@ ASKS_HUMAN = word_set(
     "waitforapproval waitforhuman getuserinput userinput approval confirm elicit exitplanmode requestpermission "
     "confirmwithuser askquestion askforhelp humanapproval"
 )
+_PERSONS = word_set("human user person people operator approver customer manager supervisor")
+_REQUESTS = word_set("ask request wait await prompt confirm consult")
+_PAUSES = word_set("wait sleep pause delay")
 FINISHES = word_set(
     "finish finished done complete completed submit exit attemptcompletion taskcomplete completetask finalanswer "
     "taskdone finishtask endtask terminate"
 )
 WRITES = word_set("edit editor write patch insert replace create multiedit append strreplace")
 HAND_OVERS = word_set("handoff handover transfer say tell ask reply message")
+_PASSES_ON = word_set("transfer handoff handover reassign assign escalate route forward return")
 LOOKOUTS = word_set(
     "task tasks todo todos board inbox mail mails status queue job jobs message messages notification notifications "
     "progress health heartbeat ps"
@@ -68,13 +73,24 @@ _SHELL_QUERY_PAIRS = frozenset(
 _SHELL_MUTATIONS = word_set(
     "rm mv cp mkdir touch tee sed chmod chown ln patch dd tar unzip curl wget apply_patch truncate rmdir"
 )
-_MAY_BE_QUERY = _SHELL_QUERIES | {"cd"} | {pair.partition(" ")[0] for pair in _SHELL_QUERY_PAIRS}
+_VERB_TOOLS = word_set(
+    "aws gcloud az oc kubectl docker podman helm terraform gh glab heroku flyctl fly vercel doctl consul vault nomad etcdctl "
+    "systemctl virsh npm pip cargo apt brew snap dnf lxc vagrant nmcli ip zfs redis-cli rabbitmqctl kafka-topics"
+)
+"""Programs whose first verb says what they do: ``aws rds describe-db-instances``."""
+_ASKING_VERBS = word_set("describe get list ls show status logs log info inspect top head view events history ps search stats")
+_ACTING_VERBS = word_set("exec run scale start stop restart rollout up down build pull login cp rm port-forward invoke wait")
+_MOST_WORDS = 6
+_RUNNERS = word_set("make just task rake invoke npm yarn pnpm bun gradle ./gradlew mvn ansible-playbook cap fab")
+_CHANGING = word_set("deploy publish release install upload migrate upgrade rollback destroy provision seed ship push commit")
+_MAY_BE_QUERY = _SHELL_QUERIES | {"cd"} | _VERB_TOOLS | {pair.partition(" ")[0] for pair in _SHELL_QUERY_PAIRS}
 """First words of a command that may ask for something and change nothing."""
 _SEPARATORS = ("&&", ";", "|")
 _SLEEP = lazy_pattern(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re.IGNORECASE)
 _SLEEP_STARTS = "sStT\u017f"
 _SLEEP_HINTS = ("leep", "meout")
 """What every pause holds, in small letters."""
+_REMOTE = lazy_pattern(r"https?://(?!localhost|127\.|0\.0\.0\.0|\[::1\]|10\.|192\.168\.|[\w-]+[:/])", re.IGNORECASE)
 _TIME = lazy_pattern(r"\s*(?:echo\s+[\"']?\$\()?\s*(?:date|uptime|time|Get-Date)\b[^;&|<>]*", re.IGNORECASE)
 _CLOCKS = word_set("time date datetime clock now timestamp")
 _WORD = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -85,12 +101,27 @@ _MAX_WORD = 80
 
 _WAITING = lazy_pattern(
     r"\b(?:still (?:running|working|building|waiting|in progress|processing)|in[ _-]?progress|running|pending|queued"
-    r"|waiting|not (?:yet )?(?:ready|finished|done|complete)|no new (?:output|messages?)|processing|building)\b"
+    r"|waiting|not (?:yet )?(?:ready|finished|done|complete)|no new (?:output|messages?)|processing|building"
+    r"|creating|provisioning|starting|deploying|initiali[sz]ing|installing|syncing|propagating)\b"
+    r"|\b[0-9]{1,2}(?:\.[0-9]+)? ?% (?:complete|done|finished|restored|copied|uploaded|downloaded|processed)"
 )
-_WAITING_HINTS = ("ing", "progress", "queued", "not ", "no new")
+_WAITING_HINTS = ("ing", "progress", "queued", "not ", "no new", "%")
+_MEASURES = lazy_pattern(
+    r"(?:^|[;&|]\s*|\s)(?:perf|hyperfine|wrk2?|fio|iperf3?|ping|sysbench|stress-ng|k6|locust|siege|\S*bench\S*)\s|^\s*time\s|timeit"
+)
+_MEASURING = word_set("benchmark bench measure profile timeit latency")
 _FAILURE = lazy_pattern(
     r"\b(?:can ?not|can't|could not|couldn't|unable to|failed|failure|failing|fails|error|no connection|not working"
     r"|does not work|doesn't work|unavailable|unreachable|not responding|denied|refused)\b",
+    re.IGNORECASE,
+)
+_TROUBLE = lazy_pattern(
+    r"\b(?:fatal|panic|crash\w*|\w*back-?off|exception|traceback|is not set|DOWN|unhealthy|degraded)\b", re.IGNORECASE
+)
+_WALL = lazy_pattern(
+    r"\b(?:(?:sign|log) ?in (?:to (?:continue|read|view|see|access)|or (?:start|register|create|sign up))|to continue\b.{0,40}"
+    r"\b(?:sign|log) ?in|captcha|(?:verify|prove) (?:that )?you(?:'re| are) (?:a )?human|enable javascript"
+    r"|checking your browser|subscribe to (?:continue|read))\b",
     re.IGNORECASE,
 )
 _LOGIN = lazy_pattern(
@@ -98,6 +129,11 @@ _LOGIN = lazy_pattern(
     r"|invalid (?:x-)?(?:api[ _-]?key|access token|token|credentials?)"
     r"|(?:token|session|credentials?|api key) (?:has |is )?expired"
     r"|login required)\b",
+    re.IGNORECASE,
+)
+_OWN_LIMIT = lazy_pattern(
+    r"timed out after|command timed out|timeout after|execution timed out|(?:took|taking|ran for) (?:more|longer) than \d"
+    r"|exceeded (?:the|its) (?:time limit|timeout)|time limit exceeded",
     re.IGNORECASE,
 )
 _TRANSIENT = (
@@ -122,7 +158,9 @@ def _plain(name: str) -> str:
 @lru_cache(maxsize=1024)
 def asks_human(action: str) -> bool:
     """Whether the action's answer comes from a person, however long that takes."""
-    return _plain(action) in ASKS_HUMAN
+    words = frozenset(_words(action))
+    asks = not words.isdisjoint(_REQUESTS)
+    return _plain(action) in ASKS_HUMAN or (asks and ("approval" in words or not words.isdisjoint(_PERSONS)))
 
 
 def writes(start: Observation) -> bool:
@@ -133,6 +171,18 @@ def writes(start: Observation) -> bool:
             if isinstance(command, str):
                 return _classify_command(command) == "mutation" or ">" in command
     return not WRITES.isdisjoint(_words(start.action))
+
+
+def pauses(start: Observation) -> bool:
+    """Whether the call waits for a span of time and for nothing else: ``wait {"seconds": 20}``."""
+    given = cast("dict[object, object]", start.input) if isinstance(start.input, dict) else {}
+    numbers = bool(given) and all(type(value) in (int, float) for value in given.values())
+    return numbers and not _PAUSES.isdisjoint(_words(start.action))
+
+
+def measures(command: str, action: str) -> bool:
+    """Whether the call measures how long something takes: then the spans in its answer are the news."""
+    return _MEASURES.search(command[:300]) is not None or not _MEASURING.isdisjoint(_words(action))
 
 
 def is_lookout(start: Observation) -> bool:
@@ -151,6 +201,15 @@ def searches(start: Observation) -> bool:
     if isinstance(start.input, dict) and not _COMMAND_KEYS.isdisjoint(cast("dict[object, object]", start.input)):
         return True
     return is_shell(start.action) or not SEARCHES.isdisjoint(_words(start.action))
+
+
+def fetches(start: Observation) -> bool:
+    """Whether the call reads a page of another machine, which no file that is written here changes."""
+    if not isinstance(start.input, dict):
+        return False
+    fields = cast("dict[str, object]", start.input)
+    address = fields.get("url", fields.get("uri"))
+    return isinstance(address, str) and _REMOTE.match(address[:300]) is not None and not is_shell(start.action)
 
 
 def asks_the_time(start: Observation) -> bool:
@@ -177,6 +236,11 @@ def finishes(action: str) -> bool:
 def delegates(action: str) -> bool:
     """Whether the action hands work to another agent."""
     return _plain(action) in DELEGATES or not DELEGATES.isdisjoint(_words(action))
+
+
+def passes_on(action: str) -> bool:
+    """Whether the action gives a thing to another one to deal with: a ticket, a case, a task."""
+    return not _PASSES_ON.isdisjoint(_words(action))
 
 
 def hands_over(action: str) -> bool:
@@ -217,7 +281,11 @@ def _classify(action: str, verb: str, command: str) -> ActionClass:
         return _classify_command(command)
     for name in (verb, action):
         words = _words(name)
-        if words in (("sleep",), ("delay",), ("pause",)):
+        if (
+            words in (("sleep",), ("delay",), ("pause",), ("snooze",))
+            or words[-1:] == ("wakeup",)
+            or words[-2:] == ("wake", "up")
+        ):
             return "sleep"
         if words[:1] and words[0] in _ASKING and POLLS.isdisjoint(words):
             return "query"
@@ -251,11 +319,29 @@ def _classify_command(command: str) -> ActionClass:
         words = part.split(None, 2)
         if words[0] == "git":
             words = _plain_git(part.split())
-        if words[0] in _SHELL_MUTATIONS:
+        if words[0] in _SHELL_MUTATIONS or (words[0] in _RUNNERS and _runs_change(part)):
             return "mutation"
-        if words[0] not in _SHELL_QUERIES and words[0] != "cd" and " ".join(words[:2]) not in _SHELL_QUERY_PAIRS:
+        known = words[0] in _SHELL_QUERIES or words[0] == "cd" or " ".join(words[:2]) in _SHELL_QUERY_PAIRS
+        if not known and not (words[0] in _VERB_TOOLS and _verb_asks(part.split(None, _MOST_WORDS)[1:_MOST_WORDS])):
             meaning = "other"
     return meaning
+
+
+def _runs_change(part: str) -> bool:
+    """Whether the target that a task runner is given is named for a change: ``make deploy``, ``npm run publish``."""
+    targets = [word for word in part.split(None, _MOST_WORDS)[1:_MOST_WORDS] if word[0] != "-" and "=" not in word]
+    return any(not _CHANGING.isdisjoint(_words(word)) for word in targets if word != "run")
+
+
+def _verb_asks(words: Iterable[str]) -> bool:
+    """Whether the first verb among the words of a command asks for something: ``describe-db-instances``, ``get``."""
+    for word in words:
+        verb = word.partition("-")[0]
+        if verb in _ASKING_VERBS:
+            return True
+        if verb in _ACTING_VERBS or verb in MUTATIONS:
+            return False
+    return False
 
 
 def _plain_git(words: list[str]) -> list[str]:
@@ -281,14 +367,29 @@ def is_transient(error: str) -> bool:
     return any(not head[: match.start()][-1:].isalnum() for match in _TRANSIENT_CODE.finditer(head))
 
 
+def is_own_limit(error: str) -> bool:
+    """Whether a call ran into its own time limit, which waiting for a better moment does not cure."""
+    return _OWN_LIMIT.search(error[:400]) is not None
+
+
 def is_login_error(error: str) -> bool:
     """Whether an error says that whoever asks is not known: the same for everything that could be asked."""
     return _LOGIN.search(error[:2000]) is not None
 
 
+def is_wall(text: str) -> bool:
+    """Whether a page is the one that stands before all others: sign in, subscribe, prove that you are human."""
+    return _WALL.search(text[:2000]) is not None
+
+
 def says_failure(text: str) -> bool:
     """Whether a short answer says that something does not work; a long one holds such words by chance."""
     return len(text) <= 300 and _FAILURE.search(text) is not None
+
+
+def tells_trouble(text: str) -> bool:
+    """Whether an answer of any length says that something is wrong."""
+    return _FAILURE.search(text[:4_000]) is not None or _TROUBLE.search(text[:4_000]) is not None
 
 
 def is_shell(action: str) -> bool:

@@ -141,6 +141,8 @@ def _is_ours(line: bytes) -> bool | None:
         named = (record.get(key) for key in ("sessionId", "leafUuid", "messageId"))
         return None if any(isinstance(name, str) and _UUID.fullmatch(name) for name in named) else False
     if kind in ("user", "assistant", "system", "attachment", "progress") and isinstance(record.get("isSidechain"), bool):
+        if "systemPayload" in record or "parts" in mapping(record.get("message")):  # Qwen Code writes sub-agents' logs so
+            return False
         return "parentUuid" in record and ident(record.get("uuid")) is not None and "sessionId" in record
     if kind in ("started", "result") and "session_id" not in record:
         return None if ident(record.get("agentId")) and "key" in record else False

@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 
 from ctxmgr.importers.claude_code.events import is_summary, record_origin, text_origin
 from ctxmgr.importers.descriptions import noting
-from ctxmgr.importers.log_files import open_log, open_plain
+from ctxmgr.importers.log_files import open_log, small_object
 from ctxmgr.importers.values import decoder, ident, mapping, moment, text, texts, title
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, read_objects
@@ -21,7 +21,6 @@ from ctxmgr.log.ids import parse_time
 from ctxmgr.types.importing import FileCount
 
 _PROLOGUE = 2_000
-_META_LIMIT = 1 << 18
 
 STATE_TYPES = frozenset(
     {
@@ -352,11 +351,7 @@ def _origin(value: dict[str, Any]) -> str | None:
 
 def agent_meta(path: Path) -> dict[str, Any]:
     """Return what the file beside a sub-agent's log says about it (agentType, toolUseId), or an empty object."""
-    try:
-        with open_plain(path.with_name(f"{path.stem}.meta.json")) as stream:
-            return mapping(json.loads(stream.read(_META_LIMIT)))
-    except (OSError, ValueError, RecursionError):
-        return {}
+    return small_object(path.with_name(f"{path.stem}.meta.json"))
 
 
 def _folder_session(path: Path) -> str | None:

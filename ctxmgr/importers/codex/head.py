@@ -94,7 +94,8 @@ EXEC_ITEMS = listed(
 )
 
 ROLLOUT_NAME = re.compile(
-    r"rollout-.*?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.json(?:l(?:\.zst|\.gz)?)?\Z", re.IGNORECASE
+    r"rollout-.*?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.json(?:l(?:\.(?:zst|gz|xz|bz2))?)?\Z",
+    re.IGNORECASE,
 )
 
 

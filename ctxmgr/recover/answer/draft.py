@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence, messages_of
-from ctxmgr.history.evidence import RelatedEntries
+from ctxmgr.history.evidence import RelatedEntries, folder_of
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
@@ -207,7 +207,8 @@ def cause_of(reader: HistoryReader, finding: Finding | None, related: RelatedRea
     """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said."""
     recent = list(reversed(reader.newest(_LOOKED_AT)))
     elsewhere: Sequence[EntryView] = () if related is None else RelatedEntries(lambda: related.entries)
-    evidence = Evidence(entries=recent, finding=finding, messages=messages_of(reader.heard()), related=elsewhere)
+    home = folder_of(reader.store, reader.session)
+    evidence = Evidence(recent, finding, messages_of(reader.heard()), elsewhere, home)
     found = diagnose(evidence)
     found = contrast(evidence) if found is None and (finding is not None or evidence.failing) else found
     return _bounded(found if found is None or related is None else _placed(found, recent, related))

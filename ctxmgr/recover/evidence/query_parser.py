@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.resources import files
 
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.light_dataclass import dataclass, replace
+from ctxmgr.paths import packaged_text
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import stem
 
@@ -128,5 +128,5 @@ def alike(word: str) -> Iterable[str]:
 @cache
 def _groups() -> Sequence[dict[str, str]]:
     """Return the groups of words that mean the same to people and programs, one a line, each word with its stem."""
-    text = files("ctxmgr.recover.evidence").joinpath("synonyms.txt").read_text("utf-8")
+    text = packaged_text(__file__, "synonyms.txt")
     return [{word: stem(word) for word in line.split()} for line in text.splitlines()]

@@ -10,16 +10,14 @@ from __future__ import annotations
 import base64
 import binascii
 import codecs
-import html
 import re
 import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
+from ctxmgr.paths import packaged_text
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _LEADS = lazy_pattern(
@@ -60,7 +58,7 @@ class Patterns(NamedTuple):
 @cache
 def patterns() -> Patterns:
     """Return the patterns, read once."""
-    data = tomllib.loads(files("ctxmgr.recover.injection").joinpath("patterns.toml").read_text("utf-8"))
+    data = tomllib.loads(packaged_text(__file__, "patterns.toml"))
     reasons: dict[str, str] = data["reasons"]
 
     def made(rows: list[dict[str, Any]], *, exact: bool = False) -> tuple[Pattern, ...]:
@@ -304,8 +302,12 @@ def unescaped(text: str) -> str | None:
     if "\\" in clear:
         clear = _ESCAPED.sub(_sign, clear)
     if "&" in clear and ";" in clear:
-        clear = html.unescape(clear)
+        from html import unescape
+
+        clear = unescape(clear)
     if "%2" in clear or "%3" in clear:
+        from urllib.parse import unquote
+
         clear = unquote(clear, errors="replace")
     return None if clear == text else clear
 

@@ -51,6 +51,8 @@ _OTHER_DIALECT = ("anthropic", "google", "google-cloud", "bedrock", "cohere", "m
 _KNOWN = ("name", "base_url", "key_variable", "mode", "timeout", "max_tokens", "max_tool_calls")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
+_HOST = re.compile(r"[\w.-]{1,253}|[0-9a-f:.]{2,45}(?:%\w{1,16})?")
+"""Names and addresses; of any other sign two programs may think differently where the name of a server ends."""
 _PROVIDER = re.compile(r"[a-z0-9][a-z0-9/-]{0,40}")
 _EXAMPLE = "e.g. --model anthropic:NAME, or --model NAME --base-url http://127.0.0.1:11434/v1"
 
@@ -250,7 +252,8 @@ def _address(text: str) -> str:
         host, _ = parts.hostname, parts.port
     except ValueError:
         raise InvalidInput(f"{shown} is no address of a server", hint) from None
-    if parts.scheme not in ("http", "https") or not host or not text.isprintable() or " " in text.strip():
+    plain = text.isprintable() and " " not in text.strip()
+    if parts.scheme not in ("http", "https") or not host or not plain or not _HOST.fullmatch(host):
         raise InvalidInput(f"{shown} is no address of a server", hint)
     if parts.username is not None or parts.password is not None:
         raise InvalidInput("the address of a server must not hold credentials", f"put the key into {KEY_VARIABLE}")

@@ -10,7 +10,7 @@ import stat
 
 from ctxmgr.errors import CtxmgrError, Damaged
 from ctxmgr.log.codec import digest
-from ctxmgr.paths import user_folder
+from ctxmgr.paths import is_inside, user_folder
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.sqlite import MEMORY, SIDE_FILES, SqliteEngine, remove_database
 
@@ -41,7 +41,8 @@ def cache_name(identity: bytes) -> str:
 def open_beside(path: str) -> SqliteEngine:
     """Open or make the index of a log: beside it, in a folder of its own, else in the cache folder.
 
-    Beside it only where both folders are the user's: nobody is left with files that they can't delete. The name of the
+    Beside it only where both folders are the user's: nobody is left with files that they can't delete. Not where a link leads
+    to the log, for who made the link would choose where the folder is made. The name of the
     index tells in which folder it was made, so that one that was unpacked or copied along with a log is never believed.
 
     Args:
@@ -51,13 +52,20 @@ def open_beside(path: str) -> SqliteEngine:
     above, name = os.path.split(whole)
     folder = os.path.join(above, BESIDE)
     try:
-        if _is_own_beside(above, folder):
+        if not _is_led_to(path) and _is_own_beside(above, folder):
             status = os.lstat(folder)
             this = cache_name(b"%d %d" % (status.st_dev, status.st_ino))[:16]
             return _open_in(folder, cache_name(os.fsencode(name))[:16], this)
     except (OSError, CtxmgrError):
         pass
     return open_cache(cache_name(os.fsencode(whole)))
+
+
+def _is_led_to(path: str) -> bool:
+    """Whether a log is a link, or lies behind one that leads out of the current folder."""
+    inner = os.path.normpath(path)
+    within = not os.path.isabs(inner) and inner.partition(os.sep)[0] != os.pardir
+    return os.path.islink(inner) or (within and not is_inside(os.getcwd(), inner))
 
 
 def _is_own_beside(above: str, folder: str) -> bool:

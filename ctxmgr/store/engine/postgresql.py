@@ -7,6 +7,7 @@ store for itself.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from contextlib import contextmanager
@@ -14,11 +15,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from psycopg import pq, sql
+from psycopg import generators, pq, sql
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 
-from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, NotFound, StorageFailed
+from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, REFUSED, WRITERS
 from ctxmgr.store.engine.postgresql_teams import TEAMS
 from ctxmgr.store.engine.postgresql_url import connection_options, shown
@@ -36,13 +37,15 @@ _BEGIN = (
     # Who is stopped in the middle, with a lock, does not hold up the others for good.
     f"SET LOCAL idle_in_transaction_session_timeout = '{_STATEMENT_SECONDS}s'; SET LOCAL synchronous_commit = off; "
 )
-_GATHER = 0.05
+_GATHER, _LONGEST_GATHER = 0.05, 1.0
+_REST = 4  # times as long as it looked does a watcher rest: where many watch, a server has time left for writers
 _ALONE, _BESIDE = f"SELECT pg_advisory_xact_lock({WRITERS})", f"SELECT pg_advisory_xact_lock_shared({WRITERS})"
-# The lock is given back before the disk is waited for, else all writers would wait for it one after the other. The wait is
-# that of a message of no meaning, behind the commit in the server's log: when it is on the disk, so is all before it.
-_COMMIT = b"COMMIT; SELECT pg_logical_emit_message(true, 'ctxmgr', '')"
+# A lock that others wait for is given back before the disk is waited for, else all would wait for it one after the other. The
+# wait is that of a message of no meaning, behind the commit in the server's log: when it is on the disk, so is all before it.
+_ON_DISK = b"SELECT pg_logical_emit_message(true, 'ctxmgr', '')"
+_COMMIT = b"COMMIT; " + _ON_DISK
 _APPEND = f"SELECT {SCHEMA}.append({', '.join(f'%b::{kind}' for kind in APPEND.values())})".encode()  # empty lists have no type
-_APPEND_ONE = f"SELECT {SCHEMA}.append_one({', '.join(['%s'] * len(APPEND_ONE))})".encode()
+_APPEND_ONE = f"SELECT {SCHEMA}.append_one({', '.join(f'${number}' for number in range(1, len(APPEND_ONE) + 1))})".encode()
 _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _VALUES = re.compile(r"^(INSERT INTO .* VALUES )(\([?, ]*\))((?: ON CONFLICT DO NOTHING)?)$")
 _TOGETHER = 500  # rows of one statement: the number of its values is limited
@@ -70,6 +73,7 @@ class PostgresqlEngine:
         self._options = connection_options(url)
         self._depth = self._reading = 0
         self._names = count()
+        self._woken = math.inf  # when it was last told of something new
         self._made: list[psycopg.Connection[Any]] = []
         self._idle: list[psycopg.Connection[Any]] = []
         self._listener: psycopg.Connection[Any] | None = None
@@ -181,8 +185,14 @@ class PostgresqlEngine:
         Raises:
             Busy, StorageFailed, Denied: it was not done, or, where the connection was lost, it may have been.
         """
+        connection = self._live()
         try:
-            self._live().execute(_APPEND_ONE if len(values) == len(APPEND_ONE) else _APPEND, values)
+            if len(values) == len(APPEND_ONE):
+                place = _appended_one(connection, values)
+            else:
+                ((place,),) = connection.execute(_APPEND, values).fetchall()
+            if place < 0:  # others wait for the session: it was given back at once
+                connection.execute(_ON_DISK)
         except psycopg.errors.UniqueViolation:
             return False
         except psycopg.Error as error:
@@ -277,16 +287,21 @@ class PostgresqlEngine:
             raise _ours(self.path, error) from None
 
     def wait(self, seconds: float) -> None:
-        """Wait for a notification on the team's channel, so long at most; it is only a hint, and may never come."""
+        """Wait for a notification on the team's channel, so long at most; it is only a hint, and may never come.
+
+        What is said shortly after it is looked at together: the longer looking took last time, the more of it.
+        """
+        gather = min(_LONGEST_GATHER, max(_GATHER, _REST * (time.monotonic() - self._woken)))
         try:
             if self._listener is None or self._listener.closed:
                 self._listener = self._connect()
                 (channel,) = self._listener.execute(self._channel()).fetchall()[0]
                 self._listener.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             for _ in self._listener.notifies(timeout=seconds, stop_after=1):
-                time.sleep(_GATHER)  # what others say meanwhile is looked at together
+                time.sleep(gather)
         except (psycopg.Error, CtxmgrError):  # the server is away: whoever asks it next hears of it
             time.sleep(seconds)
+        self._woken = time.monotonic()
 
     def tell(self) -> None:
         """Notify whoever waits on the team's channel."""
@@ -309,6 +324,20 @@ class PostgresqlEngine:
     def __del__(self) -> None:
         if getattr(self, "_made", None):  # whoever forgets a store is told of it no more than with a file
             self.close()
+
+
+def _appended_one(connection: psycopg.Connection[Any], values: Sequence[Any]) -> int:
+    """Return what ``append_one`` answers; asked without a cursor, which would take the client as long as all else it does."""
+    with connection.lock:
+        connection.pgconn.send_query_params(_APPEND_ONE, [None if each is None else _literal(each) for each in values])
+        result = connection.wait(generators.execute(connection.pgconn))[-1]
+    if result.status != pq.ExecStatus.TUPLES_OK:
+        raise psycopg.errors.error_from_result(result)
+    return int(result.get_value(0, 0) or 0)
+
+
+def _literal(value: str | float) -> bytes:
+    return _escaped(value).encode() if type(value) is str else str(value).encode()
 
 
 # PostgreSQL's text has no NUL: it is spelled with a noncharacter, and that one with itself and another, so that each text
@@ -388,6 +417,11 @@ def _ours(place: str, error: psycopg.Error) -> CtxmgrError:
         )
     if state == "23505":
         return Conflict(f"{place}: {said}")
+    if state == "54000":
+        return InvalidInput(
+            f"{place} can't find by so long a name again: {said}",
+            "give sessions, ids, agents, actions and tags less than 2,700 bytes",
+        )
     if state.startswith(_FULL):
         return StorageFailed(f"{place} has no room or can't use its disk: {said}", "tell whoever runs the server")
     if state.startswith("XX0"):

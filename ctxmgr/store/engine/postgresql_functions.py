@@ -74,6 +74,13 @@ APPEND = {
 ``entry_at`` and what follows are columns of rows of entries, events, usage, results of earlier entries and new processes.
 """
 
+# Whoever waited for the session gives it back before the disk is waited for: others stand behind it. The answer is negative
+# then, and the client waits by itself.
+_CROWDED = """crowded := clock_timestamp() > asked + INTERVAL '500 microseconds';
+  IF crowded THEN
+    PERFORM set_config('synchronous_commit', 'off', TRUE);
+  END IF;"""
+
 # Sums are chained here, where the session's row is locked and its last sum is known. Bodies are ASCII.
 _APPEND = f"""CREATE FUNCTION {SCHEMA}.append(
   {", ".join(f"{name} {kind}" for name, kind in APPEND.items())}
@@ -86,6 +93,8 @@ DECLARE
   size INTEGER := cardinality(bodies);
   acted INTEGER := cardinality(entry_at);
   told INTEGER := cardinality(event_at);
+  asked TIMESTAMPTZ := clock_timestamp();
+  crowded BOOLEAN;
 BEGIN
   PERFORM set_config('lock_timeout', '10s', TRUE), pg_advisory_xact_lock_shared({WRITERS});
   LOOP
@@ -94,6 +103,7 @@ BEGIN
     {_NOT_ARCHIVED}
     INSERT INTO {SCHEMA}.session (id) VALUES (session_id) ON CONFLICT DO NOTHING;
   END LOOP;
+  {_CROWDED}
   IF cardinality(unfinished) > 0 AND EXISTS (SELECT 1 FROM {SCHEMA}.record
       WHERE record.id = ANY (unfinished) AND record.kind = 'result' AND record.session = own.key) THEN
     RAISE EXCEPTION 'a result was there before its entry' USING ERRCODE = '{REFUSED}';
@@ -139,7 +149,7 @@ BEGIN
     {SCHEMA}.milestones(own.key, 'message', own.messages, step, places, said_at);
   UPDATE {SCHEMA}.session SET entries = entries + acted, events = events + told, messages = messages + cardinality(said_at),
     seq = places[size], sum = total, first = least(first, earliest), last = greatest(last, latest) WHERE key = own.key;
-  RETURN places[size];
+  RETURN CASE WHEN crowded THEN -places[size] ELSE places[size] END;
 END $$"""
 
 APPEND_ONE = {
@@ -155,15 +165,17 @@ APPEND_ONE = {
 # The place is drawn anew where the row turns out to be changed by another: it always lies behind that one's.
 _APPEND_ONE = f"""CREATE FUNCTION {SCHEMA}.append_one(
   {", ".join(f"{name} {kind}" for name, kind in APPEND_ONE.items())}
-) RETURNS BIGINT LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+) RETURNS BIGINT LANGUAGE plpgsql AS $$
 DECLARE
   own {SCHEMA}.session%ROWTYPE;
   acts BIGINT := (new_kind = 'entry')::integer;
   tells BIGINT := (new_kind = 'event')::integer;
   says BIGINT := is_said::integer;
+  asked TIMESTAMPTZ := clock_timestamp();
+  crowded BOOLEAN;
 BEGIN
-  PERFORM set_config('lock_timeout', '10s', TRUE), pg_advisory_xact_lock_shared({WRITERS});
-  PERFORM pg_advisory_xact_lock_shared({_PLACES}, last_value::bit(32)::integer) FROM {SCHEMA}.place;
+  PERFORM set_config('lock_timeout', '10s', TRUE), pg_advisory_xact_lock_shared({WRITERS}),
+    pg_advisory_xact_lock_shared({_PLACES}, last_value::bit(32)::integer) FROM {SCHEMA}.place;
   LOOP
     UPDATE {SCHEMA}.session SET entries = entries + acts, events = events + tells, messages = messages + says,
       seq = nextval('{SCHEMA}.place'), first = least(first, moment), last = greatest(last, moment),
@@ -173,12 +185,15 @@ BEGIN
     {_NOT_ARCHIVED}
     INSERT INTO {SCHEMA}.session (id) VALUES (session_id) ON CONFLICT DO NOTHING;
   END LOOP;
+  {_CROWDED}
   INSERT INTO {SCHEMA}.record (seq, session, kind, id, ts, body, sum)
     VALUES (own.seq, own.key, new_kind, new_id, moment, new_body, own.sum);
   IF new_kind = 'entry' THEN
-    IF new_status IS NULL AND EXISTS (SELECT 1 FROM {SCHEMA}.record
-        WHERE record.id = new_id AND record.kind = 'result' AND record.session = own.key) THEN
-      RAISE EXCEPTION 'a result was there before its entry' USING ERRCODE = '{REFUSED}';
+    IF new_status IS NULL THEN  -- asked by itself: the database is not, where the entry is complete
+      IF EXISTS (SELECT 1 FROM {SCHEMA}.record
+          WHERE record.id = new_id AND record.kind = 'result' AND record.session = own.key) THEN
+        RAISE EXCEPTION 'a result was there before its entry' USING ERRCODE = '{REFUSED}';
+      END IF;
     END IF;
     INSERT INTO {SCHEMA}.entry (seq, session, idx, agent, action, input_type, process, ts, status, result)
       VALUES (own.seq, own.key, own.entries - 1, new_agent, new_type, new_input_type, new_process, moment,
@@ -206,7 +221,7 @@ BEGIN
   IF says > 0 AND (own.messages - 1) % step = 0 THEN
     INSERT INTO {SCHEMA}.milestone VALUES (own.key, 'message', own.messages - 1, own.seq);
   END IF;
-  RETURN own.seq;
+  RETURN CASE WHEN crowded THEN -own.seq ELSE own.seq END;
 END $$"""
 
 # Of the rows of a series, the first of which has ``number`` before it.
@@ -224,3 +239,6 @@ END $$"""
 
 PLACED = (_DRAW, _SETTLED, _MILESTONES, _APPEND, _APPEND_ONE)
 """Those that came with the second version of the tables."""
+
+RENEWED = tuple(each.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1) for each in PLACED)
+"""The same in place of those of a former version: of the third, and of the fourth, which gives a crowded session back early."""

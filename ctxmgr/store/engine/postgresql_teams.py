@@ -11,7 +11,7 @@ named sees nothing, and only the owner stays in the default team.
 
 from __future__ import annotations
 
-from ctxmgr.store.engine.postgresql_functions import PLACED
+from ctxmgr.store.engine.postgresql_functions import RENEWED
 from ctxmgr.store.engine.spelling import SCHEMA, TEAM_TABLES
 
 TEAMS = 3
@@ -137,9 +137,7 @@ _FENCES = (
     f"CREATE POLICY owner ON {SCHEMA}.search_text FOR SELECT TO CURRENT_USER USING (TRUE)",
 )
 
-_RENEWED = tuple(each.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1) for each in PLACED)
-
-DIVIDED = (*_INDEXES, *_RENEWED, *_TABLES, *_FUNCTIONS, *_KEYS, *_SESSION, *_TEAM_COLUMNS, *_FENCES)
+DIVIDED = (*_INDEXES, *RENEWED, *_TABLES, *_FUNCTIONS, *_KEYS, *_SESSION, *_TEAM_COLUMNS, *_FENCES)
 """What makes the third version of the second."""
 
 _CHANGED = (

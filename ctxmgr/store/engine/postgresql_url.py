@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from ctxmgr.errors import InvalidInput
+from ctxmgr.paths import is_url
 
 SCHEMES = ("postgresql://", "postgres://")
 """How the URL of a PostgreSQL store begins."""
@@ -27,12 +28,15 @@ def is_server(location: str) -> bool:
 
 def shown(location: str) -> str:
     """Return a location as it may be printed: without passwords, and without what else a URL can hide."""
-    if "://" not in location:
-        return location
+    scheme, found, rest = location.partition("://")
+    if not found:
+        return "***" if is_url(location) else location
     from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
     try:
         parts = urlsplit(location)
+        if parts.netloc and "@" in rest[len(parts.netloc) :]:
+            raise ValueError("what looks like the host may be the beginning of a password")
         user, at, host = parts.netloc.rpartition("@")
         query = [(name, "***" if name.lower() in _SECRET else value) for name, value in parse_qsl(parts.query, True)]
         return (
@@ -41,7 +45,7 @@ def shown(location: str) -> str:
             else f"{parts.scheme}://{parts.path}" + (f"?{urlencode(query, safe='/*,:')}" if query else "")
         )
     except ValueError:
-        return f"{location.partition('://')[0]}://***"
+        return f"{scheme}://***"
 
 
 def connection_options(location: str) -> dict[str, str]:
@@ -53,6 +57,8 @@ def connection_options(location: str) -> dict[str, str]:
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
+    if shown(location).endswith("://***"):
+        raise InvalidInput(f"{shown(location)} has an @ behind the host", "take a password out of it; else write %40")
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(location).items() if value is not None}
     except ProgrammingError:

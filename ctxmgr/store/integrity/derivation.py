@@ -23,6 +23,7 @@ from ctxmgr.store.write.append import Appender
 _MAX_IN_MEMORY = 20_000
 """Records up to which the tables are made in memory."""
 _AT_ONCE = 4_096
+_PROGRAMS = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name"
 
 _TABLES: dict[str, tuple[str, str]] = {
     "session": ("entries, seq, workflow, source, meta", "id"),
@@ -54,7 +55,18 @@ def contradictions(engine: Engine) -> list[DamagedRange]:
             with made.transaction():
                 schema.make(made.execute)
             _fill(engine, made)
-            return [found for table in _TABLES if (found := _difference(engine, made, table)) is not None]
+            found = [found for table in _TABLES if (found := _difference(engine, made, table)) is not None]
+            return found + (_programs(engine, made) if isinstance(engine, SqliteEngine) else [])
+
+
+def _programs(engine: Engine, made: Engine) -> list[DamagedRange]:
+    """Return the triggers of a database, which no store has, and views of ours that say otherwise; views may be added."""
+    own = {name: text for _, name, text in made.query(_PROGRAMS)}
+    return [
+        DamagedRange(0, 0, f"the {kind} {str(name)!r} is none of a store", "inserted" if kind == "trigger" else "altered")
+        for kind, name, text in engine.query(_PROGRAMS)
+        if kind == "trigger" or text != own.get(name, text)
+    ]
 
 
 def _fill(engine: Engine, made: Engine) -> None:

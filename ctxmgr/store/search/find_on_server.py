@@ -13,7 +13,7 @@ from __future__ import annotations
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.postgresql_functions import INDEXERS
 from ctxmgr.store.engine.postgresql_teams import TEAMS
-from ctxmgr.store.engine.spelling import KEEP_STATE, SCHEMA
+from ctxmgr.store.engine.spelling import KEEP_STATE, NO_LIMIT, SCHEMA
 from ctxmgr.store.normalise import folded_text
 from ctxmgr.store.row_mapper import BY_PLACE, batches, load
 from ctxmgr.store.search.find import LONG_ROW, MOST_KEPT, SHORTEST, Search
@@ -40,9 +40,12 @@ _INDEXED = (
     "OR text LIKE :long) ORDER BY seq LIMIT :limit"
 )
 _PROPOSED_TO_TEAM = f"SELECT proposed FROM {SCHEMA}.proposed(:pattern, :long, :low, :high, :session, :limit) AS proposed"
+# Asked from the few results behind the mark, one by one, whatever the server's statistics say of a table that just grew.
 _LATE = (
-    "SELECT own.seq FROM record AS done JOIN record AS own ON own.session = done.session AND own.kind = 'entry' "
-    "AND own.id = done.id WHERE done.seq > :mark AND done.kind = 'result' AND own.seq > :low AND own.seq <= :mark"
+    "SELECT own.seq FROM "
+    "(SELECT session, id FROM record WHERE seq > :mark AND kind = 'result' ORDER BY seq LIMIT :all) AS done, "
+    "LATERAL (SELECT own.seq FROM record AS own WHERE own.session = done.session AND own.id = done.id "
+    "AND own.kind = 'entry' AND own.seq > :low AND own.seq <= :mark LIMIT 1) AS own"
 )
 _PROPOSED = 512
 """Places that are asked for together."""
@@ -73,14 +76,16 @@ class SearchOnServer(Search):
 
     def _proposed(self, place: int, limit: int) -> Iterator[tuple[int, list[Hit]]]:
         values: dict[str, Any] = {
-            "high": limit, "pattern": like(self._needle), "long": f"%{TOO_LONG}%", "limit": _PROPOSED, "mark": limit,
+            "high": limit, "pattern": like(self._needle), "long": f"%{TOO_LONG[2:7]}%", "limit": _PROPOSED, "mark": limit,
         }  # fmt: skip
         session = next((bound["session"] for _, _, bound in self._scopes if "session" in bound), None)
         sql = _INDEXED.format(session="TRUE" if session is None else "session = :session")
         if cast("Any", self._engine).version >= TEAMS:
             sql = _PROPOSED_TO_TEAM
         values["session"] = session
-        late = sorted({int(row[0]) for row in self._engine.query(_LATE, {"low": place, "mark": mark(self._engine)})})
+        late = sorted(
+            {int(row[0]) for row in self._engine.query(_LATE, {"low": place, "mark": mark(self._engine), "all": NO_LIMIT})}
+        )
         while place < limit:
             rows = [int(row[0]) for row in self._engine.query(sql, {**values, "low": place})]
             place = rows[-1] if len(rows) == _PROPOSED else limit
@@ -128,7 +133,7 @@ _MAX_INDEXED_CHARS = 1_000_000
 """Characters of a text that are indexed; of a longer one the place is proposed whatever is asked for."""
 
 TOO_LONG = "ctxmgrtoolongtobeindexed"
-"""What stands for a text that is too long to be indexed; trigrams find it as they find any text."""
+"""What stands for a text that is too long to be indexed; trigrams find it as they find any text, by three of its own."""
 
 _NEXT = (
     "SELECT count(*), max(seq) FROM "

@@ -35,7 +35,7 @@ class ServerAppender(Appender):
         super().__init__(engine, masked=masked)
         self._server = cast("PostgresqlEngine", engine)
         self._sums_of: dict[int, str | None] = {}
-        self._begun: set[tuple[str, str]] = set()
+        self._begun: dict[str, set[str]] = {}
 
     def _append(
         self,
@@ -62,14 +62,15 @@ class ServerAppender(Appender):
         if session == PROJECT or not all(_is_plain(item, session) for item in items):
             return False
         name = storable(str(session))
-        rows = _RelativeRows(self._engine, {process for known, process in self._begun if known == name})
+        begun = self._begun.get(name, set())
+        rows = _RelativeRows(self._engine, begun)
         for number, item in enumerate(items, 1):
             item.seq = number
         rows.add_of_one(items)
         if not self._server.append(rows.arguments(name, items) if len(items) > 1 else rows.arguments_of_one(name, items[0])):
             return False
-        if len(self._begun) < _MAX_KNOWN:
-            self._begun.update((name, process) for _, process in rows.begun)
+        if rows.begun and len(self._begun) < _MOST_KNOWN:
+            self._begun[name] = begun | {process for _, process in rows.begun}
         return True
 
     def _look_up_last(self) -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import now
 from ctxmgr.store import open_store
 from ctxmgr.store.engine.postgresql_schema import LATEST
-from tests.builders import entry, steps
+from tests import postgresql_server
+from tests.builders import at, entry, entry_id, event, result, steps, write
 from tests.doors import invoke
 from tests.store.divided import Divided
 
@@ -85,6 +90,62 @@ def test_every_command_answers_as_on_a_database(tmp_path: Path, server_url: str)
         assert there == here, command
 
 
+texts = st.text(st.sampled_from("aB1 %_\\\"'\n\t\0é\u0130ß\u0301\ufdd0\U0010ffff\ud800"), min_size=1, max_size=6)
+"""Texts of what a store, a server, JSON or a search could take for something else."""
+
+drawn = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "ä\0"]), st.sampled_from(["open", "ok", "error", "late", "said", "noted"]), texts),
+    min_size=1, max_size=40,
+)  # fmt: skip
+
+
+def history(steps_: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
+    """Return the records of sessions that go on side by side."""
+    records: list[dict[str, Any]] = []
+    for number, (session, kind, text) in enumerate(steps_):
+        if kind == "said":
+            records.append(event(session, number, "message", {"text": text}, agent=text))
+        elif kind == "noted":
+            records.append({"v": 1, "kind": "note", "session": session, "ts": at(number), "id": f"{session}-n{number}",
+                            "entries": [entry_id(session, max(0, number - 1))], "content": text, "tags": [text]})  # fmt: skip
+        else:
+            done = {"status": kind, "output": text} if kind in ("ok", "error") else {}
+            records.append(entry(session, number, f"Act{number % 3}", {"text": text}, **done))
+            records += [result(session, number, {"said": text})] if kind == "late" else []
+    return records
+
+
+@pytest.mark.slow
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(drawn, texts)
+def test_any_history_answers_the_same_everywhere(
+    tmp_path_factory: pytest.TempPathFactory, steps_: list[tuple[str, str, str]], needle: str
+) -> None:
+    """From a log to a database, a server and a log again all is byte for byte, and every reading tool answers the same."""
+    folder, records = tmp_path_factory.mktemp("any"), history(steps_)
+    log, local, back = (str(folder / name) for name in ("a.jsonl", "history.db", "b.jsonl"))
+    Path(log).write_bytes(b"".join(encode(each) + b"\n" for each in records))
+    server = postgresql_server.fresh_database(os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+    for source, target in ((log, local), (local, server)):
+        lines = b"".join(encode(each) + b"\n" for each in contents(source))
+        assert invoke(["record", "--store", target], given=lines).exit_code == 0
+    Path(back).write_bytes(b"".join(encode(each) + b"\n" for each in contents(server)))
+    assert Path(back).read_bytes() == Path(log).read_bytes()
+    for command in (
+        ("sessions",), ("list", "--kind", "all", "-n", "7", "--offset", "3"), ("list", "--status", "error"),
+        ("list", "--agent", "coder"), ("trace", "Act1"), ("search", needle, "--all-sessions"), ("search", needle),
+        ("messages",), ("show", "@0"), ("note", "list"), ("note", "search", needle),
+        ("detect", "--all-sessions", "--now", at(99)),
+    ):  # fmt: skip
+        assert asked(server, *command) == asked(local, *command), command
+
+
+def contents(location: str) -> list[dict[str, Any]]:
+    """Return the records of a store, in their order, without sums."""
+    with closing(open_store(location, readonly=True)) as store:
+        return list(store.sessions.records(None))
+
+
 def test_records_come_in_and_go_out_byte_for_byte(tmp_path: Path, server_url: str) -> None:
     """From a log to a database, to a server and to a log again every record is spelled as it was."""
     local, out = str(tmp_path / "history.db"), [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
@@ -132,11 +193,38 @@ def test_artifacts_are_refused_plainly(tmp_path: Path, server_url: str) -> None:
     assert "--store PATH" in envelope["error"]["hint"]
 
 
-@pytest.mark.parametrize("command", [("list",), ("doctor",), ("ship", "--status"), ("note", "add", "1", "-m", "x")])
-def test_no_password_is_ever_printed(command: tuple[str, ...]) -> None:
-    """A URL with a password is refused, and nothing that is printed repeats it."""
-    ran = invoke([*command, "--store", "postgresql://me:gehe%2Fim@127.0.0.1:1/x"])
-    assert "gehe" not in ran.output
+SECRET_PLACES = (
+    "postgresql://me:geheim@127.0.0.1:1/x", "postgresql://me:%67eheim@127.0.0.1:1/x?password=geheim",
+    "postgresql://me:a/geheim@127.0.0.1:1/x", "postgresql://me:1?geheim@127.0.0.1:1/x", "postgresql://me:a#geheim@127.0.0.1:1/x",
+    "postgresql://me:a@geheim/x@127.0.0.1:1/x", "postgresql://me:geh%zzgeheim@127.0.0.1:1/x",
+    "postgresql+psycopg://me:geheim@127.0.0.1:1/x", "POSTGRESQL://me:geheim@127.0.0.1:1/x", "postgresql:me:geheim@db/x",
+    "host=127.0.0.1 port=1 user=me password=geheim dbname=x", "user=me password = 'geheim' host=127.0.0.1",
+    "jdbc:postgresql://db/x?user=me&password=geheim", "mysql://me:geheim@db/x",
+)  # fmt: skip
+"""Ways to name a server with a password, right and wrong."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("list",), ("doctor",), ("config",), ("ship", "run.jsonl"), ("ship", "--status"), ("record",), ("store", "init"),
+     ("import", "run.jsonl"), ("note", "add", "1", "-m", "x"), ("verify", "--json"), ("sessions",)],
+    ids=" ".join,
+)  # fmt: skip
+def test_no_password_is_ever_printed_or_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    """A location with a password is refused; nothing that is printed repeats it, and no file is named by it or holds it."""
+    monkeypatch.chdir(tmp_path)
+    write(open_store("run.jsonl", create=True), "s", ["Bash:a"])
+    for place in SECRET_PLACES:
+        ran = invoke([*command, "--store", place])
+        monkeypatch.setenv("CTXMGR_STORE", place)
+        named = invoke([*command])
+        monkeypatch.delenv("CTXMGR_STORE")
+        for each in (ran, named):
+            assert "geheim" not in each.output, place
+            assert each.exception is None or isinstance(each.exception, SystemExit), place
+    for path in (*tmp_path.rglob("*"), *Path(os.environ["HOME"]).rglob("*")):
+        assert "geheim" not in path.name
+        assert not path.is_file() or b"geheim" not in path.read_bytes(), path
 
 
 def test_doctor_tells_of_the_server_and_of_what_is_shipped(tmp_path: Path, server_url: str) -> None:

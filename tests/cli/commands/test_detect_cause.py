@@ -53,8 +53,8 @@ def test_programs_get_the_diagnosis(logs: Path) -> None:
     assert {quote["entry"] for quote in found["evidence"]} <= listed
 
 
-def test_what_is_unknown_or_over_has_no_diagnosis(logs: Path) -> None:
-    """Where the record shows no cause, and where a person has spoken since, it is null, and people see no line of it."""
+def test_an_unknown_cause_is_told_as_that_and_what_is_over_has_none(logs: Path) -> None:
+    """Where the record shows no cause the look that tells most stands there; where a person has spoken since, it is null."""
     (unknown,) = run("detect", UNKNOWN.name, "--json").envelope["data"][0]["findings"]
     last = json.loads(STUCK.read_text(encoding="utf-8").splitlines()[-1])
     words = {"v": 1, "kind": "event", "session": last["session"], "ts": last["ts"], "id": "w", "type": "user_message"}
@@ -62,8 +62,10 @@ def test_what_is_unknown_or_over_has_no_diagnosis(logs: Path) -> None:
         log.write(json.dumps({**words, "agent": "user", "data": {"text": "Stop, I will look."}}) + "\n")
     (over,) = run("detect", STUCK.name, "--json").envelope["data"][0]["findings"]
 
-    assert unknown["diagnosis"] is None
-    assert "next step" not in run("detect", UNKNOWN.name).out
+    assert (unknown["diagnosis"]["kind"], unknown["diagnosis"]["confidence"]) == ("unknown", "low")
+    assert "why it fails is not known" in unknown["diagnosis"]["cause"]
+    assert unknown["diagnosis"]["nextStep"].startswith("Read `test_calc.py` around line 7")
+    assert "likely cause" not in run("detect", UNKNOWN.name).out
     assert over["resolved"] == "user"
     assert over["diagnosis"] is None
 

@@ -100,7 +100,7 @@ def test_damage_in_a_log_is_told(logs: Path) -> None:
 
     ended = run("check", "logs/calm.jsonl")
 
-    assert (ended.code, "calm.jsonl: damaged" in ended.err) == (0, True)
+    assert (ended.code, "calm.jsonl: damaged" in ended.err) == (8, True)
     assert "damaged" in run("check", "logs/calm.jsonl", "--format", "junit").err
     assert any("damaged" in warning for warning in run("check", "logs/calm.jsonl", "--json").envelope["warnings"])
 

@@ -97,3 +97,39 @@ def test_the_longest_period_is_a_setting() -> None:
     story = Scenario()
     go_round(story, 6, 18)
     assert story.found(DetectSettings(max_period=5)) == []
+
+
+def _restart(story: Scenario, number: int, said: str = "FATAL: QUEUE_DSN is not set") -> None:
+    story.call("get_pods", {"app": "w"}, f"w CrashLoopBackOff {number} restarts, {37 * number}s")
+    story.call("get_logs", {"app": "w"}, f"10:00:{number:02d} pid={number * 7} {said}")
+    story.call("scale_deployment", {"app": "w", "to": 2}, "scaled")
+
+
+def test_a_round_in_which_only_numbers_grow_is_a_cycle_when_one_act_never_helps() -> None:
+    """Restarts and ages grow by themselves: the sixth round with the same act and the same trouble is a cycle."""
+    story = Scenario()
+    for number in range(5):
+        _restart(story, number)
+    assert story.found() == []
+    _restart(story, 5)
+    (finding,) = story.found()
+    assert (finding.kind, finding.period, finding.severity) == ("cycle", 3, "loop")
+
+
+@pytest.mark.parametrize("case", ["no trouble is told", "no act between", "the act has news", "another trouble"])
+def test_growing_numbers_are_progress_otherwise(case: str) -> None:
+    """Numbers may count what was done: without an act that never helps, and trouble that stays, they are no cycle."""
+    story = Scenario()
+    for number in range(12):
+        if case == "no trouble is told":
+            story.call("get_queue", {"q": 1}, f"{40 - number} waiting in line, {37 * number}s")
+            story.call("run_next", {"q": 1}, "one taken")
+        elif case == "no act between":
+            story.call("get_pods", {"app": "w"}, f"w failed {number} times")
+            story.call("get_logs", {"app": "w"}, f"{number} failed")
+        elif case == "the act has news":
+            story.call("get_pods", {"app": "w"}, f"{40 - number} failed")
+            story.call("retry_one", {"app": "w"}, f"retried {number}")
+        else:
+            _restart(story, number, said=f"FATAL: {'abcdefghijklmn'[number] * 4} is not set")
+    assert story.found() == []

@@ -27,6 +27,12 @@ TRIFLES: dict[str, Once] = {
     ),
     "a fresh code for one upload": lambda s, n: s.call("upload_file", {"path": "a"}, f"Stored as f-{_hash(n, 5)}x1"),
     "a fresh id for one upload": lambda s, n: s.call("upload_file", {"path": "a"}, {"fileId": f"f{_hash(n, 4)}", "ok": True}),
+    "a poll whose figure stands still": lambda s, n: s.call(
+        "get_export_status", {"job": 1}, {"state": "RUNNING", "percent": 37, "checkedAt": f"10:00:{n:02d}"}
+    ),
+    "counters that run by themselves": lambda s, n: s.call(
+        "http_get", {"url": "http://a/healthz"}, f"request #{40412 + n}\nuptime {88114 + 2 * n}s\nupstream fra: DOWN"
+    ),
     "a growing id for one upload": lambda s, n: s.call("upload_file", {"path": "a"}, f"Uploaded a (id {100 + n})"),
 }
 
@@ -43,6 +49,7 @@ NEWS: dict[str, Once] = {
         s.call("Bash", {"command": "date +%S"}, f"{5 * n % 60:02d}"),
         s.call("Bash", {"command": f"sleep {n % 3 + 5}"}, ""),
     ),
+    "a poll that says how far it is": lambda s, n: s.call("get_build", {"n": 1}, f"10:00:{n:02d} still running, {n} %"),
     "a poll that says it is running": lambda s, n: s.call("get_build", {"n": 1}, f"10:00:{n:02d} still running"),
 }
 

@@ -33,6 +33,16 @@ from ctxmgr.detect.text import vocabulary
         ("Bash", "", "make && touch x", "mutation"),
         ("Bash", "", " ;\n&& ", "other"),
         ("sleep", "", "", "sleep"),
+        ("schedule_wakeup", "", "", "sleep"),
+        ("Bash", "", "aws rds describe-db-instances --db-instance-identifier a", "query"),
+        ("Bash", "", "aws rds create-db-instance --describe get", "other"),
+        ("Bash", "", "kubectl -n staging get pods -l app=get", "query"),
+        ("Bash", "", "kubectl -n staging scale deploy/a --replicas=2", "other"),
+        ("Bash", "", "docker exec db status", "other"),
+        ("Bash", "", "make deploy TENANT=acme", "mutation"),
+        ("Bash", "", "npm run release -- --dry-run", "mutation"),
+        ("Bash", "", "make bootstrap VERSION=release", "other"),
+        ("buscar_articulos", "", "", "query"),
     ],
 )
 def test_what_a_call_does(action: str, verb: str, command: str, meaning: str) -> None:
@@ -91,3 +101,50 @@ def test_words_that_are_no_waiting(text: str) -> None:
 def test_trouble_of_the_infrastructure(text: str, transient: bool) -> None:
     """Rate limits, time-outs and unreachable servers are transient, other failures are not."""
     assert vocabulary.is_transient(text) is transient
+
+
+@pytest.mark.parametrize(
+    ("text", "wall"),
+    [
+        ("Page: Sign in | X\nTo continue reading, sign in or start a trial.", True),
+        ("Please enable JavaScript to run this app", True),
+        ("Complete the CAPTCHA", True),
+        ("The user can sign in with a token.", False),
+        ("Continue with step 3", False),
+    ],
+)
+def test_a_wall_is_told_from_a_page_about_signing_in(text: str, wall: bool) -> None:
+    """Only a page that asks whoever reads it to sign in, or to prove something, stands before all others."""
+    assert vocabulary.is_wall(text) is wall
+
+
+@pytest.mark.parametrize(
+    ("error", "own"),
+    [
+        ("EXECUTION TIMED OUT: cancelled because it took more than 30 seconds", True),
+        ("Command timed out after 120s", True),
+        ("connect ETIMEDOUT 10.0.0.1:443", False),
+        ("504 Gateway Timeout", False),
+    ],
+)
+def test_a_limit_of_the_call_is_told_from_one_of_the_network(error: str, own: bool) -> None:
+    """Waiting for a better moment cures the second alone."""
+    assert vocabulary.is_own_limit(error) is own
+
+
+@pytest.mark.parametrize(
+    ("given", "far"),
+    [
+        ({"url": "https://example.org/a"}, True),
+        ({"url": "http://localhost:3000"}, False),
+        ({"url": "http://127.0.0.1/x"}, False),
+        ({"url": "http://web:8080/"}, False),
+        ({"path": "https://example.org"}, False),
+    ],
+)
+def test_a_page_of_another_machine(given: object, far: bool) -> None:
+    """What is written here may change what a local server shows, and no other."""
+    from ctxmgr.types.finding import Observation
+
+    start = Observation(seq=0, session="s", id="a", at=None, kind="start", action="fetch_url", input=given)
+    assert vocabulary.fetches(start) is far

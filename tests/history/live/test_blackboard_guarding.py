@@ -358,5 +358,8 @@ def test_live_and_recorded_agree(store_path: Path) -> None:
     with Workspace.open(str(store_path)) as workspace:
         replayed = workspace.detect(DetectRequest()).verdicts[0].findings
 
-    assert [finding.to_json() for finding in live] == [finding.to_json() for finding in replayed]
+    assert [finding.to_json() for finding in live] == [
+        finding.model_copy(update={"diagnosis": None}).to_json() for finding in replayed
+    ]
     assert len(live) == 1
+    assert replayed[0].diagnosis is not None  # only what lies in a store is diagnosed

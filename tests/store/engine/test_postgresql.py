@@ -56,6 +56,13 @@ def admin(server_url: str) -> Iterator[psycopg.Connection[Any]]:
         ("postgresql://db/x", "postgresql://db/x"),
         ("history.db", "history.db"),
         ("postgresql://[::bad", "postgresql://***"),
+        ("postgresql://me:pa/gehe/im@db/x", "postgresql://***"),
+        ("postgresql://me:12?gehe/im@db/x", "postgresql://***"),
+        ("postgresql://me:p@a#gehe/im@db/x", "postgresql://***"),
+        ("postgresql:///x?host=@abstract", "postgresql:///x?host=%40abstract"),
+        ("host=db user=me password=gehe/im", "***"),
+        ("user=me password = 'gehe/im'", "***"),
+        ("postgresql:me:gehe/im@db/x", "***"),
     ],
 )
 def test_a_url_is_shown_without_secrets(location: str, printed: str) -> None:
@@ -542,7 +549,8 @@ def test_a_stream_that_is_not_read_to_its_end_is_released(store: Store, admin: p
     assert store.sessions.count() == 1
     rows.close()  # pyright: ignore[reportAttributeAccessIssue]
     open_ones = admin.execute(
-        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ctxmgr' AND state LIKE 'idle in%'"
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ctxmgr' AND state LIKE 'idle in%' "
+        "AND datname = current_database()"
     )
     assert open_ones.fetchone() == (0,)
 

@@ -1,0 +1,102 @@
+"""Draw the list of sessions: who acted, how much, and which of them is stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from ctxmgr.cli.views.formatting import ago, plural, short_ids, verdict_sign, verdict_style
+from ctxmgr.cli.views.layout import Cell, Column, Span
+from ctxmgr.cli.views.one_line import compact
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.query import Page
+    from ctxmgr.types.view import SessionView
+
+_COLUMNS = (
+    Column("SESSION", give=2, least=13),
+    Column("VERDICT"),
+    Column("ENTRIES", right=True),
+    Column("PROGRESS", right=True),
+    Column("AGENT", give=4, least=8),
+    Column("PROJECT", give=3, least=12, optional=True),
+    Column("TITLE", fill=True, least=16),
+    Column("STATE", give=3, least=4, optional=True),
+    Column("SOURCE", give=5, least=6, optional=True),
+)
+
+
+def show_sessions(printer: Printer, sessions: Sequence[SessionView], page: Page | None, now: float) -> None:
+    """Show one page of sessions.
+
+    Args:
+        printer: where to.
+        sessions: the page's rows, in the order in which they are shown.
+        page: where the rows stand in the whole.
+        now: seconds since 1970, for relative times.
+    """
+    if not sessions:
+        empty = page is None or page.total == 0
+        printer.hint(
+            "No sessions yet: 'ctxmgr import' reads the logs on this machine, 'ctxmgr record' takes records from stdin."
+            if empty
+            else f"No sessions from {page.offset if page else 0} on; there are {page.total if page else 0}."
+        )
+        return
+    shorts = short_ids(session.session for session in sessions)
+    printer.table(_COLUMNS, (_row(printer, session, shorts, now) for session in sessions))
+    if printer.terminal:
+        _sum_up(printer, sessions)
+
+
+def _row(printer: Printer, session: SessionView, shorts: Mapping[str, str], now: float) -> list[Cell]:
+    moment = session.last if session.verdict is None else session.last_progress  # without a verdict nothing is known of it
+    agents = session.agents
+    if printer.terminal:
+        who = (agents[0] + (f" +{len(agents) - 1}" if len(agents) > 1 else "")) if agents else ""
+    else:
+        who = ", ".join(agents)
+    bad = session.verdict not in (None, "healthy")
+    return [
+        Span(shorts[session.session] if printer.terminal else session.session, "strong" if bad else "", "middle"),
+        _verdict(printer, session),
+        f"{session.entries:,}" if printer.terminal else session.entries,
+        ago(moment, now) if printer.terminal else moment,
+        who,
+        Span(_project(session, full=not printer.terminal), "dim", "end"),
+        Span(session.title or session.workflow or "", "" if session.title else "dim"),
+        Span("live", "open") if session.live else Span(session.outcome or "", "dim"),
+        Span(_source(session.source, full=not printer.terminal), "dim"),
+    ]
+
+
+def _verdict(printer: Printer, session: SessionView) -> Cell:
+    if session.verdict is None:
+        return Span(printer.symbols.dash if printer.terminal else "", "dim")
+    if session.verdict == "healthy" and session.summary not in (None, "healthy"):
+        sign = f"{verdict_sign(printer.symbols, 'warn')} " if printer.terminal else ""
+        return Span(f"{sign}{session.summary.removeprefix('no loop found, ')}", "warn")
+    count = f" {printer.symbols.times}{session.findings}" if session.findings and session.findings > 1 else ""
+    sign = f"{verdict_sign(printer.symbols, session.verdict)} " if printer.terminal else ""
+    return Span(f"{sign}{session.verdict}{count}", verdict_style(session.verdict))
+
+
+def _project(session: SessionView, *, full: bool) -> str:
+    folder = (session.project or "").rstrip("/")
+    return folder if full else folder.rpartition("/")[2]
+
+
+def _source(source: Any, *, full: bool) -> str:
+    if not isinstance(source, dict):
+        return "" if source is None else source if isinstance(source, str) else compact(source)
+    fields = cast("dict[str, Any]", source)
+    words = [fields.get(name) for name in (("importer", "version", "path") if full else ("importer",))]
+    return " ".join(word for word in words if isinstance(word, str)) or compact(fields)
+
+
+def _sum_up(printer: Printer, sessions: Sequence[SessionView]) -> None:
+    stuck = sum(session.verdict in ("loop", "hung", "loop+hung") for session in sessions)
+    if stuck:
+        printer.line()
+        printer.line(Span(f"{stuck} of {plural(len(sessions), 'session')} stuck.", "loop"))
