@@ -36,7 +36,7 @@ from ctxmgr.types.query import Page
 if TYPE_CHECKING:
     from ctxmgr.artifacts.content import Content
 
-MOST_ANSWERED = 64 * 2**20
+MAX_ANSWERED_BYTES = 64 * 2**20
 """Contents larger than this, in bytes, are not put into an answer: they are copied out."""
 
 
@@ -258,8 +258,8 @@ def between(old: str, new: str, names: tuple[str, str]) -> Difference:
     end = _alike(before[start:][::-1], after[start:][::-1])
     first = max(0, start - CONTEXT)
     sides = [side[first : len(side) - max(0, end - CONTEXT)] for side in (before, after)]
-    cut = any(len(side) > MOST_LINES for side in sides)
-    drawn = list(unified_diff(sides[0][:MOST_LINES], sides[1][:MOST_LINES], *names, n=CONTEXT))
+    cut = any(len(side) > MAX_COMPARED_LINES for side in sides)
+    drawn = list(unified_diff(sides[0][:MAX_COMPARED_LINES], sides[1][:MAX_COMPARED_LINES], *names, n=CONTEXT))
     added = sum(line.startswith("+") for line in drawn[2:])
     removed = sum(line.startswith("-") for line in drawn[2:])
     text = "".join(_moved(line, first) for line in drawn[:MAX_DIFF_LINES])

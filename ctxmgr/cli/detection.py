@@ -29,7 +29,7 @@ class SessionList(NamedTuple):
     next: list[str]
 
 
-class Detected(NamedTuple):
+class DetectionResult(NamedTuple):
     """What the detectors found, the verdicts to show, the commands that may come next, and how the command ends.
 
     ``unread`` are bytes of the log that are damaged, so that nobody could judge what stood there.
@@ -92,7 +92,7 @@ def detected(
     code, unread = VERDICTS[every], workspace.store.unread()
     if code is Exit.OK and (unread or any(NOTHING_KNOWN in verdict.notes for verdict in verdicts)):
         code = Exit.PARTIAL
-    return Detected(found, verdicts, following, Exit.OK if exit_zero else code, unread)
+    return DetectionResult(found, verdicts, following, Exit.OK if exit_zero else code, unread)
 
 
 def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:

@@ -89,7 +89,7 @@ def import_(
             report.to_json(),
             lambda out: show_import(out, report),
             "partial" if partial else "empty" if empty else "ok",
-            warnings=[*_told(report), *(["nothing in what was named could be read"] if nothing else [])],
+            warnings=[*_warnings(report), *(["nothing in what was named could be read"] if nothing else [])],
             next=["ctxmgr sessions", "ctxmgr detect --all-sessions"] if report.sessions else [],
             code=Exit.PARTIAL if partial else Exit.OK,
         )
@@ -251,7 +251,7 @@ def verify(
     answer("verify", how, work, store=store, damaged=True)
 
 
-_FEW = 12
+_MAX_FILES_IN_FULL = 12
 _SUMMED = ("records", "tool_calls", "failed_calls", "open_calls")
 _COLUMNS = (
     Column("SESSION", give=2, least=8),
@@ -272,7 +272,7 @@ def show_import(printer: Printer, report: ImportReport) -> None:
         return
     read = [file for file in report.files if file.skipped is None or file.records]
     rows = _by_session(read)
-    shown = rows if len(rows) <= _FEW or not printer.terminal else [file for file in rows if _wrong(file)]
+    shown = rows if len(rows) <= _MAX_FILES_IN_FULL or not printer.terminal else [file for file in rows if _wrong(file)]
     if shown:
         names = short_ids(file.session for file in shown) if printer.terminal else {}
         printer.table(_COLUMNS, (_file(printer, file, names.get(file.session, file.session)) for file in shown))

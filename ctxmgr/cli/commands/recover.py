@@ -17,7 +17,7 @@ from ctxmgr.cli.views.formatting import amount, plural, short_ids
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.cli.views.one_line import brief, command
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import MOST_SETTINGS, read_regular
+from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.operations import AgentRequest, ModelRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace

@@ -110,6 +110,7 @@ def _show_sessions(out: Printer, rows: list[dict[str, Any]]) -> None:
     import time
 
     from ctxmgr.cli.views.sessions import show_sessions
+    from ctxmgr.types.view import SessionView
 
     show_sessions(out, [SessionView.model_validate(row) for row in rows], None, time.time())
 

@@ -20,7 +20,7 @@ _NARROW = 50
 _STYLES = {"done": "ok", "in_progress": "open", "blocked": "hung", "failed": "error"}
 _NEAR, _AFTER, _SMALL = 2, 4, 30
 _OVER = ("split", "dropped")
-_TELLING = ("failed", *_OVER)
+_WITH_REASON = ("failed", *_OVER)
 _Node = TypeVar("_Node", bound=SubtaskView)
 
 

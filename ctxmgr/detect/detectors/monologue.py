@@ -88,7 +88,7 @@ class MonologueDetector:
         self.state = {}
 
 
-def _alternates(said: Sequence[Saying], rounds: int) -> bool:
+def _alternates(said: Sequence[MessageText], rounds: int) -> bool:
     """Whether two things were said in turn so many times, each in nearly the same words."""
     last = said[-2 * rounds :]
     if len(last) < 2 * rounds or not alike(last[-1].gist, last[-3].gist):
@@ -96,7 +96,7 @@ def _alternates(said: Sequence[Saying], rounds: int) -> bool:
     return all(alike(one.gist, two.gist) for one, two in zip(last, last[2:], strict=False))
 
 
-def _goes_round(said: Sequence[Saying], period: int, rounds: int) -> bool:
+def _goes_round(said: Sequence[MessageText], period: int, rounds: int) -> bool:
     """Whether the last of what was said is so many messages in turn, so many times."""
     length = period * rounds
     return len(said) >= length and all(said[-place] == said[-place - period] for place in range(1, length - period + 1))

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
-from ctxmgr.detect.text.message_text import MESSAGES, Saying, text_of
+from ctxmgr.detect.text.message_text import MESSAGES, MessageText, text_of
 from ctxmgr.detect.text.vocabulary import hands_over, passes_on
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -143,7 +143,7 @@ def _went_on(
     for period in range(2, min(_MAX_AGENTS, len(words)) + 1):
         if is_same(words[-period], word):
             now[period] = runs[period] + 1
-    return (*words, word)[-_KEPT:], tuple(now)
+    return (*words, word)[-_MAX_WORDS:], tuple(now)
 
 
 def _passed_on(start: Observation) -> Hashable:

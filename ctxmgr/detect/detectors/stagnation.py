@@ -138,12 +138,12 @@ def _share_word(steps: Sequence[Step]) -> bool:
     for step in steps:
         given = step.first.start.input
         values = cast("dict[Any, Any]", given).values() if isinstance(given, dict) else (given,)
-        words = {word for value in values if isinstance(value, str) for word in _telling(value)}
+        words = {word for value in values if isinstance(value, str) for word in _long_words(value)}
         shared = words if shared is None else shared & words
     return bool(shared)
 
 
-def _telling(value: str) -> set[str]:
+def _long_words(value: str) -> set[str]:
     """Return the longer words of a question in words; a name or a pattern has none."""
     words = value[:2000].lower().split()
     return {word for each in words for word in _TELLING_WORD.findall(each)} if len(words) > 1 else set()

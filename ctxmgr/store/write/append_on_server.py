@@ -69,7 +69,7 @@ class ServerAppender(Appender):
         rows.add_of_one(items)
         if not self._server.append(rows.arguments(name, items) if len(items) > 1 else rows.arguments_of_one(name, items[0])):
             return False
-        if rows.begun and len(self._begun) < _MOST_KNOWN:
+        if rows.begun and len(self._begun) < _MAX_KNOWN:
             self._begun[name] = begun | {process for _, process in rows.begun}
         return True
 

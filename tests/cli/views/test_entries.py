@@ -11,7 +11,7 @@ from ctxmgr.cli.commands.recover import show_continuation
 from ctxmgr.cli.views.entries import show_entry, show_hits, show_messages, show_rows
 from ctxmgr.cli.views.formatting import ago, amount, duration, plural, short_ids, size
 from ctxmgr.cli.views.notes import indexes_text, show_notes, show_snapshot
-from ctxmgr.cli.views.one_line import brief, command, pretty, said
+from ctxmgr.cli.views.one_line import brief, command, event_text, pretty
 from ctxmgr.cli.views.sessions import show_sessions
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.query import MessagesResponse, Page, SearchHit, ShowSnapshotResponse
