@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __version__ = "0.2.0"
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError
     from ctxmgr.history.live.blackboard import BlackboardHistory

@@ -20,7 +20,7 @@ from ctxmgr import paths
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.ids import now
-from ctxmgr.paths import MOST_SETTINGS, is_inside, make_private_folder, read_regular, replace_file
+from ctxmgr.paths import MAX_SETTINGS_BYTES, is_inside, make_private_folder, read_regular, replace_file
 
 _FOLDER = os.path.join("ctxmgr", "trust")
 _SUFFIX = ".json"
@@ -365,7 +365,7 @@ def _user(environment: Mapping[str, str]) -> SettingsFile | None:
 
 def _file(path: Path, names: tuple[str, ...], *, lenient: bool) -> SettingsFile | None:
     try:
-        content = read_regular(path, MOST_SETTINGS)
+        content = read_regular(path, MAX_SETTINGS_BYTES)
         import tomllib
 
         value: Any = tomllib.loads(content.decode("utf-8"))

@@ -6,7 +6,7 @@ code is the command line's business, not the library's.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -6,7 +6,7 @@ work on its classes. Only the methods are made otherwise: what initialises an in
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
     from dataclasses import field as field

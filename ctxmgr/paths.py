@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 OWN_FOLDERS = frozenset({".ctxmgr", ".agent_context", ".ctxmgr-index"})
 """Folders that this program makes inside a project: none of them is ever followed when it is a link."""
 
-MOST_SETTINGS = 1_000_000
+MAX_SETTINGS_BYTES = 1_000_000
 """Bytes of a file of settings or of a schema that are read."""
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
@@ -203,7 +203,7 @@ def is_foreign(path: str, folder: str) -> bool:
 
 def _names_us(path: str) -> bool:
     try:
-        content = read_regular(path, MOST_SETTINGS)
+        content = read_regular(path, MAX_SETTINGS_BYTES)
     except OSError:
         return False
     # A project that merely depends on us names us too, and parsing its file takes longer than most commands.
@@ -285,7 +285,7 @@ def _parsed(path: str, *, shared: bool) -> tuple[bool, str | None] | None:
     import tomllib
 
     try:
-        table: Any = tomllib.loads(read_regular(path, MOST_SETTINGS).decode("utf-8"))
+        table: Any = tomllib.loads(read_regular(path, MAX_SETTINGS_BYTES).decode("utf-8"))
     except (OSError, ValueError, RecursionError):
         return None if shared else (False, None)
     if shared:
@@ -302,7 +302,7 @@ def _parsed(path: str, *, shared: bool) -> tuple[bool, str | None] | None:
 def _one_setting(path: str) -> str | None:
     """Return the store that a file names when it plainly holds nothing else: most do not, and parsing loads slowly."""
     try:
-        text = read_regular(path, MOST_SETTINGS).decode("ascii")
+        text = read_regular(path, MAX_SETTINGS_BYTES).decode("ascii")
     except (OSError, ValueError):
         return None
     lines = [line.strip(" \t") for line in text.split("\n") if line.strip(" \t") and not line.lstrip().startswith("#")]

@@ -22,7 +22,7 @@ from ctxmgr.log import ids
 from ctxmgr.log.codec import EVENT_ALIASES, MAX_LINE, Record, encode
 from ctxmgr.log.journal import Durability, Journal
 from ctxmgr.log.json_value import describe, plain, shorten, type_name
-from ctxmgr.log.record_template import RecordTemplate, Taking
+from ctxmgr.log.record_template import EncodedSink, RecordTemplate
 from ctxmgr.log.session_lock import Claim, claim, is_live, live_sessions
 
 Status = Literal["ok", "error", "denied", "interrupted"]
@@ -36,10 +36,9 @@ def surrounding(session: str) -> str | None:
     return current[1] if current and current[0] == session else None
 
 
-class Details(TypedDict, total=False):
-    """What `Recorder.entry` takes besides agent and action."""
+class Context(TypedDict, total=False):
+    """What `Recorder.entry` takes besides agent, action and input."""
 
-    input: object
     input_type: str | None
     turn: str | int | None
     step: str | int | None
@@ -47,6 +46,12 @@ class Details(TypedDict, total=False):
     task: str | None
     timeout_ms: float | None
     meta: dict[str, Any] | None
+
+
+class Details(Context, total=False):
+    """What `Recorder.entry` takes besides agent and action."""
+
+    input: object
 
 
 class Step:
@@ -89,7 +94,7 @@ class Step:
         status, failure = self._status, self._error
         if error is not None:
             status, failure = "interrupted" if is_interruption(error) else "error", error_body(error)
-        with Beside(error):
+        with KeepOriginalError(error):
             self._recorder.result(
                 self.id, status, output=self.output, error=failure, duration_ms=round(took, 3), usage=self.usage
             )
@@ -101,7 +106,7 @@ class Step:
         self.__exit__(kind, error, trace)
 
 
-class Beside:
+class KeepOriginalError:
     """Keeps a failure to record from replacing an exception of the agent that is on its way; it becomes a note."""
 
     def __init__(self, error: BaseException | None) -> None:
@@ -260,8 +265,8 @@ class Recorder:
 
     def _start(self, **extra: str) -> None:
         # Asked of its class: an object around a sink may pass on what it does not know, past its own `append`.
-        taking = cast("Taking", self._sink) if hasattr(type(self._sink), "append_made") else None
-        self._spelled = RecordTemplate(taking, self.session, self.process) if taking is not None else None
+        encoded = cast("EncodedSink", self._sink) if hasattr(type(self._sink), "append_made") else None
+        self._spelled = RecordTemplate(encoded, self.session, self.process) if encoded is not None else None
         meta = {"pid": os.getpid(), "host": os.uname().nodename, **self._meta, **extra}
         self._put(self._record("session", {"process": self.process, "workflow": self._workflow, "meta": meta}))
 
@@ -453,7 +458,7 @@ class Recorder:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         outcome: Outcome = "completed" if error is None else "cancelled" if is_interruption(error) else "failed"
-        with Beside(error):
+        with KeepOriginalError(error):
             self.end(outcome)
 
 

@@ -82,7 +82,7 @@ timeout = 60
 ```
 
 `[recover.model]` takes `name`, `base_url`, `key_variable`, `mode`, `timeout`, `max_tokens` and `max_tool_calls`. How
-`[recover.routes]` is written is shown in [Get a run going again](recovery.md), `[live]` in [Told while it happens](live.md).
+`[recover.routes]` is written is shown in [Get a run going again](recovery.md), `[live]` in [Inside your agent](live.md).
 
 ## Thresholds: `[detect]`
 

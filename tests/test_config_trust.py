@@ -103,7 +103,7 @@ OUTSIDE = ["../h.db", "/tmp/h.db", "a/../../h.db", "link/h.db", "postgresql://ho
 
 @pytest.mark.parametrize("store", OUTSIDE)
 def test_a_store_outside_of_the_project_is_refused(store: str, project: Path, tmp_path: Path) -> None:
-    """By its name and by every link on the way: on the quick path as well, which reads the file by itself."""
+    """By its name and by every link on the way: on the fast path as well, which reads the file by itself."""
     (tmp_path / "elsewhere").mkdir()
     (project / "link").symlink_to(tmp_path / "elsewhere")
     _write(project, f'store = "{store}"\n')

@@ -57,3 +57,20 @@ def test_the_page_about_clients_names_them_all() -> None:
     for name in SETTINGS:
         table, _, key = name.partition(".")
         assert table != "live" or f"\n{key} = " in page
+
+
+PAGES = (PAGE.parent / "architecture.md", PAGE.parent / "extending.md", PAGE.parents[1] / "CONTRIBUTING.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_is_named_for_developers_is_there(page: Path) -> None:
+    """Each file that these pages name exists, and each name that is said to stand in a file stands in it."""
+    text = page.read_text(encoding="utf-8")
+    homes = (PAGE.parents[1], PAGE.parents[1] / "ctxmgr")
+    named = set(re.findall(r"`([a-z_]+/[\w./-]*\.(?:py|toml|md|txt))`", text))
+
+    assert len(named) >= 2
+    assert [name for name in sorted(named) if not any((home / name).is_file() for home in homes)] == []
+    for name, place in re.findall(r"`([A-Za-z_]+)`(?: of| to)?\s+in\s+`([\w./]+\.py)`", text):
+        (found,) = [home / place for home in homes if (home / place).is_file()]
+        assert re.search(rf"\b{name}\b", found.read_text(encoding="utf-8")), (name, place)

@@ -59,7 +59,7 @@ def _texts() -> Iterator[tuple[str, str]]:
     """Yield the name and text of every file of the project that people write; recorded logs are not among them."""
     places = [*CODE, *ROOT.glob("*"), *(ROOT / ".ci").glob("*"), *(ROOT / "fixtures").rglob("*.md")]
     for path in places:
-        if path.is_file():
+        if path.is_file() and path.name != ".git":  # in a worktree a file that names the folder of the repository
             yield _name(path), path.read_text(encoding="utf-8")
 
 

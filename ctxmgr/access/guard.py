@@ -42,7 +42,7 @@ def _walk(value: Any, found: dict[tuple[str, str], None], depth: int) -> None:
             _walk(item, found, depth - 1)
 
 
-MOST_LOGGED = 200
+MAX_LOGGED = 200
 """Resources that one event of the log names; the counts beside them are whole."""
 
 
@@ -111,7 +111,7 @@ class AccessGuard:
 
 def _listed(name: str, resource_type: ResourceType, things: Sequence[tuple[str, str]]) -> dict[str, object]:
     rows = [
-        Resource(type=resource_type, agent=owner, name=thing).to_json() for owner, thing in dict.fromkeys(things[:MOST_LOGGED])
+        Resource(type=resource_type, agent=owner, name=thing).to_json() for owner, thing in dict.fromkeys(things[:MAX_LOGGED])
     ]
     return {name: rows, f"{name}Count": len(things)}
 

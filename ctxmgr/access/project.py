@@ -106,7 +106,7 @@ class Project:
 
 VERSION_KEY = "context_version"
 """The one key that nobody sets: it follows from the versions."""
-_MOST_BYTES = 255
+_MAX_KEY_BYTES = 255
 _LARGEST = 2**63
 
 
@@ -126,8 +126,8 @@ def get_keys(store: Store, guard: AccessGuard, request: GetContextRequest) -> Ge
 
         near = get_close_matches(absent, sorted(names), n=3)
         guard.log("context get", "read", denied=[key_resource(absent)], resource_type="context", failed="no such key")
-        told = f"did you mean {', '.join(near)}?" if near else "'ctxmgr context get' shows all"
-        raise NotFound(f"no context key {absent!r}", told)
+        hint = f"did you mean {', '.join(near)}?" if near else "'ctxmgr context get' shows all"
+        raise NotFound(f"no context key {absent!r}", hint)
     found = [item for item in readable if not wanted or item.key in wanted]
     hidden = len(every) - len(readable)
     guard.log("context get", "read", [key_resource(item.key) for item in found], resource_type="context", hidden=hidden)
@@ -186,8 +186,8 @@ def _change(update: KeyUpdate, known: dict[str, ContextKey], *, create: bool) ->
         from difflib import get_close_matches
 
         near = get_close_matches(update.key, [*known, *NEW_KEYS], n=1)
-        told = f"did you mean {near[0]!r}? " if near else ""
-        raise NotFound(f"no context key {update.key!r}", f"{told}--create makes it")
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise NotFound(f"no context key {update.key!r}", f"{hint}--create makes it")
     kind: ValueType = update.type or (old.type if old else "string")
     value = _typed(update.key, update.value, kind)
     return KeyChanged(
@@ -199,7 +199,7 @@ def _check_key(key: str) -> None:
     if key == VERSION_KEY:
         raise InvalidInput(f"{VERSION_KEY} follows from the versions", "'ctxmgr version rollback' changes it")
     odd = not key or key != key.strip() or "*" in key or not key.isprintable()
-    if odd or key.startswith(("/", "project/")) or key.endswith("/") or len(key.encode("utf-8", "replace")) > _MOST_BYTES:
+    if odd or key.startswith(("/", "project/")) or key.endswith("/") or len(key.encode("utf-8", "replace")) > _MAX_KEY_BYTES:
         raise InvalidInput(f"{key[:80]!r} can't be a context key", "use 1 to 255 bytes without '*' and control characters")
     if mask(line := codec.encode({"key": key})) is not line:
         raise InvalidInput("the context key looks like a secret", "keys are shown everywhere: take another one")

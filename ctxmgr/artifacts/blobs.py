@@ -212,7 +212,7 @@ def hash_of(descriptor: int) -> str:
 BINARY = "binary"
 """The type of content that is no text."""
 
-_MOST_TOLD = 5
+_MAX_NAMED = 5
 _ESCAPED = lazy_pattern(rb"\\(.)")
 _HEAD, _TAIL = 100_000, 4_096  # characters that the kind is told by
 MASKED_AT_MOST = 16 * 2**20
@@ -318,7 +318,7 @@ class Measure:
                 "split it, or leave out --reject-secrets",
             )
         raise InvalidInput(
-            f"{self._name} holds what looks like a secret ({told(found)}); nothing was stored",
+            f"{self._name} holds what looks like a secret ({list_secrets(found)}); nothing was stored",
             "take it out of the file, or leave out --reject-secrets",
         )
 
@@ -335,7 +335,7 @@ class Measure:
         return tuple(dict.fromkeys(f"{kind} in line {bisect_left(ends, start) + 1}" for start, _, kind in spans))
 
 
-def told(found: tuple[str, ...]) -> str:
+def list_secrets(found: tuple[str, ...]) -> str:
     """Return the first of what looks like secrets, and how many more there are."""
-    more = len(found) - _MOST_TOLD
-    return ", ".join(found[:_MOST_TOLD]) + (f", {more} more" if more > 0 else "")
+    more = len(found) - _MAX_NAMED
+    return ", ".join(found[:_MAX_NAMED]) + (f", {more} more" if more > 0 else "")

@@ -78,8 +78,8 @@ def failed(path: str, error: OSError) -> CtxmgrError:
             f"{path} is, or leads through, a link or a file where artifacts keep a real folder",
             "put the folder back in its place; nothing was read or written through it",
         )
-    told = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check it, and its permissions"
-    return StorageFailed(f"{path}: {error.strerror}", f"{told}; nothing was half stored")
+    hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check it, and its permissions"
+    return StorageFailed(f"{path}: {error.strerror}", f"{hint}; nothing was half stored")
 
 
 class Folder:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quoted
-from ctxmgr.artifacts.blobs import BINARY, PIECE, ContentMetadata, Measure, Objects, told
+from ctxmgr.artifacts.blobs import BINARY, PIECE, ContentMetadata, Measure, Objects, list_secrets
 from ctxmgr.artifacts.folder import LOCK_SECONDS, Folder
 from ctxmgr.artifacts.names import check_names
 from ctxmgr.artifacts.repair import heal
@@ -138,7 +138,7 @@ def _unreadable(path: str, error: OSError) -> StorageFailed:
     return StorageFailed(f"{path} can't be read: {error.strerror}", "check it, and its permissions; nothing was stored")
 
 
-MOST = 1_000
+MAX_DEPENDENCIES = 1_000
 """Dependencies of one artifact."""
 
 
@@ -162,7 +162,7 @@ class Dependencies:
             key = (needed.agent, needed.name)
             if key == (self._agent, item.name):
                 raise InvalidInput(f"{quoted(item.name)} depends on itself", "name what it was made from")
-            if key in seen or len(seen) >= MOST:
+            if key in seen or len(seen) >= MAX_DEPENDENCIES:
                 raise InvalidInput(f"{quoted(item.name)} depends on {'/'.join(key)} twice, or on too many", "name each once")
             seen.add(key)
             along = needed.agent == self._agent and needed.name in self._items
@@ -232,7 +232,7 @@ def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO 
     """
     _check(guard, request, stream)
     with writing(store) as held:
-        known = _known(store, held, request)
+        known = _known_dependencies(store, held, request)
         dependencies = Dependencies(store, guard, held.current, request)
         objects = Objects(held.folder, each=len(request.artifacts) < _BATCH)
         taken = [
@@ -255,11 +255,11 @@ def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO 
         after = {row.name: row for row in store.artifacts.state(now, request.agent)} if changed else known
     guard.log("artifact put", "write", [(request.agent, item.name) for item in request.artifacts])
     found = zip(request.artifacts, taken, strict=True)
-    secrets = [(item.name, told(measured.secrets)) for item, measured in found if measured.secrets]
+    secrets = [(item.name, list_secrets(measured.secrets)) for item, measured in found if measured.secrets]
     return Done(now, bool(changed), [after[item.name] for item in request.artifacts], secrets)
 
 
-def _known(store: Store, held: Held, request: PutRequest) -> Mapping[str, ArtifactRow]:
+def _known_dependencies(store: Store, held: WriteAccess, request: PutRequest) -> Mapping[str, ArtifactRow]:
     if held.current is None:
         return {}
     if len(request.artifacts) == 1:
@@ -383,12 +383,12 @@ def _is_as_it_was(item: NewArtifact, measured: ContentMetadata, known: ArtifactR
     )
 
 
-_MOST = 2**53  # versions; what other programs read as a whole number
+_MAX_VERSION = 2**53  # versions; what other programs read as a whole number
 _ROOM = 10_000  # bytes of an event beside its artifacts
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class WriteAccess:
     """The right to change a store's artifacts, and where they stand.
 
     Attributes:
@@ -411,7 +411,7 @@ class VersionDraft:
 
 
 @contextlib.contextmanager
-def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[Held]:
+def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[WriteAccess]:
     """Take the folder's lock, heal what an earlier writer left, and say where things stand.
 
     Raises:
@@ -425,9 +425,9 @@ def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[Held]:
             store.catch_up()  # another process may have written since it was opened
         heal(store, folder, broken=broken)
         highest = store.artifacts.highest()
-        if highest >= _MOST:
+        if highest >= _MAX_VERSION:
             raise Damaged(f"the highest version is {highest}: there is no number after it", "a foreign history may say so")
-        yield Held(folder, store.artifacts.current(), highest + 1)
+        yield WriteAccess(folder, store.artifacts.current(), highest + 1)
         folder.keep_reserve()
 
 
@@ -460,7 +460,7 @@ def append(store: Store, kind: str, author: str, data: dict[str, Any], check: Ca
 
 
 def write_version(
-    store: Store, held: Held, drafts: Sequence[VersionDraft], *, op: str, author: str, description: str | None
+    store: Store, held: WriteAccess, drafts: Sequence[VersionDraft], *, op: str, author: str, description: str | None
 ) -> None:
     """List a new version with these artifacts beside what the current one shows.
 
@@ -477,7 +477,7 @@ def write_version(
     rows = {} if held.current is None else {(row.agent, row.name): row for row in store.artifacts.state(held.current)}
     rows.update({(draft.row.agent, draft.row.name): draft.row for draft in drafts})
     views.lay_out(held.next, rows.values())
-    append(store, VERSION, author, data, lambda: is_as_held(store, held))
+    append(store, VERSION, author, data, lambda: is_unchanged(store, held))
     views.point(held.next)
 
 
@@ -492,6 +492,6 @@ def _listed(draft: VersionDraft) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def is_as_held(store: Store, held: Held) -> bool:
+def is_unchanged(store: Store, held: WriteAccess) -> bool:
     """Whether nobody changed the versions past the lock."""
     return (store.artifacts.current(), store.artifacts.highest()) == (held.current, held.next - 1)

@@ -138,7 +138,7 @@ def _is_object(folder: Folder, shown: str, found: os.stat_result, digest: str) -
 
 
 _NAME = "store.artifacts"
-_MOST = 20
+_MAX_FAULTS = 20
 
 
 def check_artifacts(location: str) -> Iterator[Check]:
@@ -156,7 +156,7 @@ def check_artifacts(location: str) -> Iterator[Check]:
     except CtxmgrError as error:
         yield Check(name=_NAME, level="fail", finding=error.message, hint=error.hint, kind=error.kind)
         return
-    detail: dict[str, Json] = {"versions": len(versions), "current": current, "faults": faults[:_MOST]}
+    detail: dict[str, Json] = {"versions": len(versions), "current": current, "faults": faults[:_MAX_FAULTS]}
     if not faults:
         finding = f"versions: {len(versions):,}, every content verified"
         yield Check(name=_NAME, level="ok", finding=finding, detail=detail)

@@ -36,7 +36,7 @@ from ctxmgr.types.query import Page
 if TYPE_CHECKING:
     from ctxmgr.artifacts.content import Content
 
-MOST_ANSWERED = 64 * 2**20
+MAX_ANSWERED_BYTES = 64 * 2**20
 """Contents larger than this, in bytes, are not put into an answer: they are copied out."""
 
 
@@ -84,7 +84,7 @@ class ArtifactStore:
             return GetResponse(artifact=self._found(request)[1])
         view, opened = self.open(request)
         with opened:
-            if view.size > MOST_ANSWERED:
+            if view.size > MAX_ANSWERED_BYTES:
                 raise InvalidInput(f"{view.agent}/{view.name} has {view.size:,} bytes: too many for an answer", "use -o FILE")
             held = opened.read()
         try:
@@ -206,9 +206,9 @@ class ArtifactStore:
 
 LARGEST = 8 * 2**20
 """Contents larger than this, in bytes, are not compared line by line."""
-MOST_LINES = 4_000
+MAX_COMPARED_LINES = 4_000
 """Lines of each side that are compared once what both begin and end with is put aside; the time grows with the square."""
-MOST_SHOWN = 10_000
+MAX_DIFF_LINES = 10_000
 """Lines of a diff that are shown."""
 CONTEXT = 3
 
@@ -258,12 +258,12 @@ def between(old: str, new: str, names: tuple[str, str]) -> Difference:
     end = _alike(before[start:][::-1], after[start:][::-1])
     first = max(0, start - CONTEXT)
     sides = [side[first : len(side) - max(0, end - CONTEXT)] for side in (before, after)]
-    cut = any(len(side) > MOST_LINES for side in sides)
-    drawn = list(unified_diff(sides[0][:MOST_LINES], sides[1][:MOST_LINES], *names, n=CONTEXT))
+    cut = any(len(side) > MAX_COMPARED_LINES for side in sides)
+    drawn = list(unified_diff(sides[0][:MAX_COMPARED_LINES], sides[1][:MAX_COMPARED_LINES], *names, n=CONTEXT))
     added = sum(line.startswith("+") for line in drawn[2:])
     removed = sum(line.startswith("-") for line in drawn[2:])
-    text = "".join(_moved(line, first) for line in drawn[:MOST_SHOWN])
-    cut = cut or len(drawn) > MOST_SHOWN
+    text = "".join(_moved(line, first) for line in drawn[:MAX_DIFF_LINES])
+    cut = cut or len(drawn) > MAX_DIFF_LINES
     return Difference(text, added, removed, "too long to show whole: the diff is cut" if cut else None)
 
 

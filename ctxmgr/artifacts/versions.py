@@ -11,7 +11,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.artifacts.blobs import Objects
 from ctxmgr.artifacts.finder import Finder
 from ctxmgr.artifacts.folder import place_of, release_reserve
-from ctxmgr.artifacts.put import append, check_description, is_as_held, write_version, writing
+from ctxmgr.artifacts.put import append, check_description, is_unchanged, write_version, writing
 from ctxmgr.artifacts.repair import is_certain
 from ctxmgr.artifacts.version_folders import Views
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
@@ -82,7 +82,7 @@ def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author
             "op": "rollback", "version": version, "parent": None, "from": held.current, "description": reason, "by": author,
             "artifacts": [],
         }  # fmt: skip
-        append(store, VERSION, author, data, lambda: is_as_held(store, held))
+        append(store, VERSION, author, data, lambda: is_unchanged(store, held))
         Views(held.folder).point(version)
         guard.log("version rollback", "write", changed)
         return RolledBack(current_version=version, rolled_back_from=held.current, reason=reason)
@@ -145,20 +145,21 @@ def list_versions(store: Store, guard: AccessGuard) -> list[VersionView]:
         every = store.artifacts.state(row.number)
         readable = [item for item in every if guard.reads(item.agent, item.name)]
         changed = sum(item.version == row.number for item in readable)
-        told = guard.agent is None or changed > 0 or (bool(every) and len(readable) == len(every))
-        if told or (row.number == current and readable):
-            views.append(_view(store, row, len(readable), changed, pins.get(row.number, []), current=current, told=told))
+        counts_shown = guard.agent is None or changed > 0 or (bool(every) and len(readable) == len(every))
+        if counts_shown or (row.number == current and readable):
+            pinned = pins.get(row.number, [])
+            views.append(_view(store, row, len(readable), changed, pinned, current=current, counts_shown=counts_shown))
     guard.log("version list", "read", [(row.agent, row.name) for row in finder.state(current)])
     return views
 
 
 def _view(
-    store: Store, row: VersionRow, artifacts: int, changed: int, pinned: list[str], *, current: int | None, told: bool
+    store: Store, row: VersionRow, artifacts: int, changed: int, pinned: list[str], *, current: int | None, counts_shown: bool
 ) -> VersionView:  # fmt: skip
     return VersionView.model_validate(
         {
-            "version": row.number, "parent": row.parent, "op": row.op, "description": row.description if told else None,
-            "created_by": row.author if told else None, "created_at": row.ts, "current": row.number == current,
+            "version": row.number, "parent": row.parent, "op": row.op, "description": row.description if counts_shown else None,
+            "created_by": row.author if counts_shown else None, "created_at": row.ts, "current": row.number == current,
             "artifacts": artifacts, "changed": changed, "path": version_path(store, row.number), "pinned": pinned,
         }
     )  # fmt: skip
@@ -196,7 +197,7 @@ def _prune(store: Store, guard: AccessGuard, retention: Retention) -> Pruned:
         require_writes(guard, sorted({(row.agent, row.name) for row in gone.values()}), "version prune")
         if removed:
             author = guard.agent or OPERATOR_NAME
-            append(store, PRUNED, author, {"versions": removed, "by": author}, lambda: is_as_held(store, held))
+            append(store, PRUNED, author, {"versions": removed, "by": author}, lambda: is_unchanged(store, held))
         views = Views(held.folder)
         for number in removed:
             views.remove(number)

@@ -1,13 +1,13 @@
 """The command line: parse, build a request, call, show. `COMMANDS` says which module holds each command.
 
-`commands` has the commands, `views` what several of them show, `fast` the quick path for programs.
+`commands` has the commands, `views` what several of them show, `fast` the fast path for programs.
 """
 
 from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -106,7 +106,7 @@ def main() -> int:
 
 
 def _started(given: list[str]) -> None:
-    """Run a command line: prepared help first, then the quick path, and typer where neither understands every word."""
+    """Run a command line: prepared help first, then the fast path, and typer where neither understands every word."""
     from ctxmgr.cli.command_line import read
 
     arguments = given if given[:2] == ["completion", "--words"] else read(given)
@@ -116,9 +116,9 @@ def _started(given: list[str]) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in completions(arguments[2:])))
         return
     if arguments[-1:] in (["--help"], ["-h"]):
-        from ctxmgr.cli.fast.prepared_help import helped
+        from ctxmgr.cli.fast.prepared_help import print_help
 
-        if helped(arguments[:-1]):
+        if print_help(arguments[:-1]):
             return
     import gc
 

@@ -14,7 +14,7 @@ from ctxmgr.history.query.address import is_number
 from ctxmgr.history.query.address import parse as parse
 from ctxmgr.paths import is_url
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -18,8 +18,8 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.command_line import read
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import OUTPUT, quiet, set_agent
-from ctxmgr.cli.output import take_shown
-from ctxmgr.cli.runner import tell
+from ctxmgr.cli.output import take_output_options
+from ctxmgr.cli.runner import report
 from ctxmgr.errors import InvalidInput
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
@@ -70,9 +70,9 @@ class CommandLine(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in groups, by what a person wants to do."""
-        told = {name: _first_sentence(command) for name, command in self.commands.items()} | {"help": _HELP}
+        sentences = {name: _first_sentence(command) for name, command in self.commands.items()} | {"help": _HELP}
         for title, names in GROUPS.items():
-            if rows := [(name, told[name]) for name in names if name in told]:
+            if rows := [(name, sentences[name]) for name in names if name in sentences]:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
@@ -100,7 +100,7 @@ def _misused(error: TyperException, arguments: Sequence[str]) -> int:
         return error.exit_code
     path = str(context.command_path).split()[1:] if context is not None else []
     fault = InvalidInput(error.format_message().removesuffix("."), f"see '{' '.join(['ctxmgr', *path])} --help'")
-    return tell(fault, arguments, " ".join(path))
+    return report(fault, arguments, " ".join(path))
 
 
 def build(only: str | None = None) -> typer.Typer:
@@ -148,16 +148,16 @@ def _help(command: Any) -> str:
 
 
 def root(
-    folder: str | None = typer.Option(None, "-C", metavar="DIR", help="Do everything as if started in this folder."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="Say nothing but the answer and what went wrong."),
+    folder: str | None = typer.Option(None, "-C", metavar="DIR", help="Run as if started in this folder."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Print only the answer and errors."),
     no_color: bool = typer.Option(False, "--no-color", help="Print no colours; NO_COLOR does the same."),
     no_pager: bool = typer.Option(False, "--no-pager", help="Show long answers without a pager."),
     version: bool = typer.Option(False, "--version", "-V", help="Print the version."),
 ) -> None:
     """See where agent workflows go in circles or hang, and get them going again.
 
-    Start with 'ctxmgr import' and 'ctxmgr sessions', or with the log of a run: 'ctxmgr detect run.jsonl'. Options for the
-    output and --store may stand before the command as well. What the exit codes mean: 'ctxmgr schema exits'.
+    Start with 'ctxmgr import' and 'ctxmgr sessions', or with the log of a run: 'ctxmgr detect run.jsonl'. Output
+    options and --store may also come before the command. 'ctxmgr schema exits' explains the exit codes.
     """
     if version:
         from ctxmgr import __version__
@@ -183,7 +183,7 @@ def typer_command(command: Any) -> Any:
     @wraps(command)
     def run(**given: Any) -> None:
         if is_shown:
-            given[_HOW] = take_shown(given)
+            given[_HOW] = take_output_options(given)
         command(**given)
 
     output = [

@@ -11,7 +11,7 @@ import os
 from ctxmgr.cli.invocation import OUTPUT, global_options
 from ctxmgr.errors import InvalidInput
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -59,9 +59,9 @@ def read(arguments: Sequence[str]) -> list[str]:
         rest = [*rest[1:], "--help"]
     if not moved and not (_GLOBAL.keys() | _SPELLED).intersection(_names(rest)):
         return rest
-    from ctxmgr.cli.fast.parser import named
+    from ctxmgr.cli.fast.parser import find_command
 
-    found = named(rest)
+    found = find_command(rest)
     if found is None:
         return [*rest[:1], *moved, *rest[1:]] if rest else moved
     name, command, words = found

@@ -1,4 +1,4 @@
-"""What could come next on a command line, for the shells; read off the command table, without loading any command."""
+"""Complete command lines for the shells from the command table, without loading any command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ctxmgr.cli import COMMANDS
-from ctxmgr.cli.fast.parser import named
+from ctxmgr.cli.fast.parser import find_command
 from ctxmgr.cli.fast.table import TABLE
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _CHOICES = {
 }
 _SESSIONS = frozenset({"session", "target", "address"})
 _CLIENTS = ("claude-code", "codex", "gemini", "copilot", "opencode", "pi")
-_MOST = 200
+_MAX_SESSIONS = 200
 
 
 def completions(words: Sequence[str]) -> list[str]:
@@ -39,16 +39,16 @@ def completions(words: Sequence[str]) -> list[str]:
         before = before[2 if before[0] == "-C" else 1 :]
     if before[:1] == ["help"]:
         before = before[1:]
-    return [each for each in _offered(before, last) if each.startswith(last) or each == FILES]
+    return [each for each in _offers(before, last) if each.startswith(last) or each == FILES]
 
 
-def _offered(before: list[str], last: str) -> Iterator[str]:
-    found = named(before)
+def _offers(before: list[str], last: str) -> Iterator[str]:
+    found = find_command(before)
     if found is None:
         yield from _names(before, last)
         return
     name, command, words = found
-    waiting = _waiting(command, words)
+    waiting = _open_option(command, words)
     if waiting is not None:
         yield from _values(name, waiting)
     elif last.startswith("-"):
@@ -72,7 +72,7 @@ def _names(before: list[str], last: str) -> Iterator[str]:
         yield "help"
 
 
-def _waiting(command: Command, words: list[str]) -> str | None:
+def _open_option(command: Command, words: list[str]) -> str | None:
     """Return the option that waits for its value, None where none does."""
     if not words or words[-1] not in command["options"]:
         return None
@@ -123,7 +123,7 @@ def _sessions() -> Iterator[str]:
 
     try:
         with Workspace.open(readonly=True) as workspace:
-            found = workspace.sessions(SessionsRequest(limit=_MOST, judge=False)).sessions
+            found = workspace.sessions(SessionsRequest(limit=_MAX_SESSIONS, judge=False)).sessions
     except (CtxmgrError, OSError):
         return
     for session in found:

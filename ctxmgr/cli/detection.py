@@ -22,14 +22,14 @@ from ctxmgr.workspace import Workspace
 NOTHING_READ = "nothing was read, so nothing was judged; name a log, or 'ctxmgr import' reads those on this machine"
 
 
-class Listed(NamedTuple):
+class SessionList(NamedTuple):
     """A page of sessions, and the commands that may come next."""
 
     found: SessionsResponse
     next: list[str]
 
 
-class Detected(NamedTuple):
+class DetectionResult(NamedTuple):
     """What the detectors found, the verdicts to show, the commands that may come next, and how the command ends.
 
     ``unread`` are bytes of the log that are damaged, so that nobody could judge what stood there.
@@ -52,11 +52,11 @@ def damaged_part(size: int) -> str:
     return f"{size:,} bytes of it are damaged, and nobody can judge what stood there"
 
 
-def listed(workspace: Workspace, store: str | None, **asked: Any) -> Listed:
+def listed(workspace: Workspace, store: str | None, **asked: Any) -> SessionList:
     """Return one page of sessions for the fields of a `SessionsRequest`; raises as `Workspace.sessions`."""
     found = workspace.sessions(build(SessionsRequest, **asked))
     stuck = [session.session for session in found.sessions if session.verdict not in (None, "healthy")]
-    return Listed(found, [session_command("detect", stuck[0], store)] if stuck else [])
+    return SessionList(found, [session_command("detect", stuck[0], store)] if stuck else [])
 
 
 def detected(
@@ -69,7 +69,7 @@ def detected(
     ever: bool,
     exit_zero: bool,
     store: str | None,
-) -> Detected:
+) -> DetectionResult:
     """Return what is wrong with one session or with all, judged by the settings with ``changes`` over them.
 
     Raises:
@@ -92,7 +92,7 @@ def detected(
     code, unread = VERDICTS[every], workspace.store.unread()
     if code is Exit.OK and (unread or any(NOTHING_KNOWN in verdict.notes for verdict in verdicts)):
         code = Exit.PARTIAL
-    return Detected(found, verdicts, following, Exit.OK if exit_zero else code, unread)
+    return DetectionResult(found, verdicts, following, Exit.OK if exit_zero else code, unread)
 
 
 def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
@@ -133,12 +133,12 @@ class FolderFindings:
     @property
     def warnings(self) -> list[str]:
         """What a person should hear about it."""
-        told = [f"not read: {path}: {why}" for path, why in self.passed_over[:_NAMED]]
+        lines = [f"not read: {path}: {why}" for path, why in self.passed_over[:_NAMED]]
         if (more := len(self.passed_over) - _NAMED) > 0:
-            told.append(f"not read: {more} more files")
+            lines.append(f"not read: {more} more files")
         if self.passed_over:
-            told.append(f"judged: {len(self.logs)} logs; not read: {len(self.passed_over)} files")
-        return [*self.notes, *told, *self.others]
+            lines.append(f"judged: {len(self.logs)} logs; not read: {len(self.passed_over)} files")
+        return [*self.notes, *lines, *self.others]
 
 
 def detected_in_folder(
@@ -178,9 +178,9 @@ def detected_in_folder(
         stuck = [verdict.session for verdict in judged if verdict.verdict not in ("healthy", "warn")]
         found.next += [session_command("recover", session, str(log)) for session in stuck][: 0 if found.next else 1]
     if not found.verdicts:
-        told = "".join(f"\n  {path}: {why}" for path, why in found.passed_over[:5])
+        reasons = "".join(f"\n  {path}: {why}" for path, why in found.passed_over[:5])
         raise InvalidInput(
-            f"{folder}: no log in it could be read, so nothing was judged{told}", "name a log, or another folder"
+            f"{folder}: no log in it could be read, so nothing was judged{reasons}", "name a log, or another folder"
         )
     every = verdict_of([finding for verdict in found.verdicts for finding in verdict.findings], ever=ever)
     if not exit_zero:

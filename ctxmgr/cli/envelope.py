@@ -1,4 +1,4 @@
-"""What all commands share on their output: the envelope of JSON answers, lines, errors, talk on stderr."""
+"""Output of all commands: the envelope of JSON answers, lines, errors, messages on stderr."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from ctxmgr.cli.invocation import at_words, global_options
 from ctxmgr.log import fast_json
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
@@ -66,7 +66,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return (named[-1] if named else os.environ.get("CTXMGR_FORMAT")) in ("json", "ndjson")
 
 
-def told(command: str, form: str, error: CtxmgrError) -> int:
+def report_error(command: str, form: str, error: CtxmgrError) -> int:
     """Say what went wrong, as the caller reads it; return the error's exit code."""
     from ctxmgr.cli.exits import exit_for
 

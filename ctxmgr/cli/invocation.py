@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 
@@ -29,7 +29,7 @@ OUTPUT = {
     "jq": OutputOption("--jq", valued=True),
     "raw": OutputOption("--raw", "-r"),
 }
-"""Parameter -> option, in the order in which `ctxmgr.cli.output.shown` takes them. The one list of them."""
+"""Parameter -> option, in the order in which `ctxmgr.cli.output.output_options` takes them. The one list of them."""
 
 
 class GlobalOptions:

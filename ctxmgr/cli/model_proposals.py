@@ -23,7 +23,7 @@ from ctxmgr.types.goal import GoalPlan, PlannedStep, PlannedTask
 from ctxmgr.types.operations import ModelRequest
 
 _TASKS, _SUBTASKS = 20, 20
-_WHOLE = 12_000
+_MAX_GOAL_CHARS = 12_000
 
 _SPLIT_RULES = """You split one goal into tasks, and each task into subtasks that an agent can do one after the other.
 - Give 2 to {tasks} tasks, each with 1 to {subtasks} subtasks, in the order in which they are to be done.
@@ -97,14 +97,16 @@ def _proposed(task: _Task, done: Mapping[str, bool]) -> PlannedTask:
 def _asked(choice: ModelChoice, goal: str, source: str | None, model: Any) -> tuple[Split | None, str | None]:
     fence = Fence()
     instructions = _SPLIT_RULES.format(tasks=_TASKS, subtasks=_SUBTASKS, fence=fence.rule)
-    prompt = "The goal:\n" + fence.wrap("goal", goal[:_WHOLE], author="operator", limit=_WHOLE)
+    prompt = "The goal:\n" + fence.wrap("goal", goal[:_MAX_GOAL_CHARS], author="operator", limit=_MAX_GOAL_CHARS)
     if source:
-        prompt += "\nThe plan so far:\n" + fence.wrap("plan", source[:_WHOLE], author="operator", limit=_WHOLE)
+        prompt += "\nThe plan so far:\n" + fence.wrap(
+            "plan", source[:_MAX_GOAL_CHARS], author="operator", limit=_MAX_GOAL_CHARS
+        )
     return ask(choice, instructions, prompt, Split, model)
 
 
-_MOST_SHOWN = 24_000
-_LEAST_SECONDS = 0.5
+_MAX_DOCUMENT_CHARS = 24_000
+_MIN_SECONDS = 0.5
 
 _SUMMARY_RULES = """You shorten one {kind} document for an agent that will work from your text alone.
 - Keep names, numbers, headings, signatures and decisions exactly as they are written; leave out reasons and repetition.
@@ -145,12 +147,14 @@ class ModelImprover:
     def improve(self, draft: Draft) -> str | None:
         """Return the model's summary, or None when it has none, can't be asked, or no time is left."""
         left = self._until - self._clock()
-        if left < _LEAST_SECONDS:
+        if left < _MIN_SECONDS:
             self.failure = self.failure or "its time was used up"
             return None
         fence = Fence()
-        prompt = fence.wrap("document", draft.text[:_MOST_SHOWN], author=draft.name, limit=_MOST_SHOWN)
-        prompt += "\nBy structure:\n" + fence.wrap("summary", draft.summary[:_MOST_SHOWN], author=draft.name, limit=_MOST_SHOWN)
+        prompt = fence.wrap("document", draft.text[:_MAX_DOCUMENT_CHARS], author=draft.name, limit=_MAX_DOCUMENT_CHARS)
+        prompt += "\nBy structure:\n" + fence.wrap(
+            "summary", draft.summary[:_MAX_DOCUMENT_CHARS], author=draft.name, limit=_MAX_DOCUMENT_CHARS
+        )
         rules = _SUMMARY_RULES.format(kind=draft.kind, tokens=draft.most, fence=fence.rule)
         try:
             answer, failure = ask(replace(self._choice, seconds=left), rules, prompt, Shortened, self._model)

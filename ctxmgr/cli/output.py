@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.address import located
-from ctxmgr.cli.envelope import IndexProgress, ascii_json, envelope, say, told, write_json, write_lines
+from ctxmgr.cli.envelope import IndexProgress, ascii_json, envelope, report_error, say, write_json, write_lines
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import OUTPUT, current_agent, quiet
 from ctxmgr.cli.terminal import Printer, printer, safe
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.query import Page
     from ctxmgr.workspace import Workspace
 
-_LONGEST_INDEX = 9
+_MAX_INDEX_DIGITS = 9
 FORMATS = ("table", "json", "ndjson", "md", "csv", "tsv")
 _T = TypeVar("_T")
 Place = tuple[str | None, str | None]
@@ -76,15 +76,15 @@ class Answer:
     columns: tuple[str, ...] = ()
 
 
-def shown(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool = False) -> Shown:
+def output_options(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool = False) -> Shown:
     """Return how the answer is wanted, from the options; `Shown.check` says whether that can be done."""
     chosen = "json" if as_json or jq is not None else form or os.environ.get("CTXMGR_FORMAT") or "table"
     return Shown(chosen, tuple(name.strip() for name in (fields or "").split(",") if name.strip()), jq, raw)
 
 
-def take_shown(values: dict[str, Any]) -> Shown:
+def take_output_options(values: dict[str, Any]) -> Shown:
     """Take the output options out of the values of a command line, and return what they come to."""
-    return shown(*(values.pop(name) for name in OUTPUT))
+    return output_options(*(values.pop(name) for name in OUTPUT))
 
 
 def answer(
@@ -170,7 +170,7 @@ def _with_store_warnings(how: Shown, work: Callable[[Workspace], Answer], worksp
     return done
 
 
-def answer_alone(command: str, how: Shown, work: Callable[[], Answer]) -> None:
+def answer_without_store(command: str, how: Shown, work: Callable[[], Answer]) -> None:
     """Do work that needs no store, show the answer, and end with its exit code."""
     _answer(command, how, work, writes=False)
 
@@ -198,7 +198,7 @@ def _answer(command: str, how: Shown, work: Callable[[], Answer], *, writes: boo
 
 def fail(command: str, how: Shown, error: CtxmgrError) -> NoReturn:
     """Say what went wrong, as the caller reads it, and end with the error's exit code."""
-    raise typer.Exit(told(command, how.format, error))
+    raise typer.Exit(report_error(command, how.format, error))
 
 
 def _emit(command: str, how: Shown, done: Answer) -> None:
@@ -326,7 +326,7 @@ def _at(row: Any, name: str) -> Any:
     for part in name.split("."):
         if isinstance(row, dict):
             row = cast("dict[str, Any]", row).get(part, _ABSENT)
-        elif isinstance(row, list) and part.isascii() and part.isdigit() and len(part) < _LONGEST_INDEX:
+        elif isinstance(row, list) and part.isascii() and part.isdigit() and len(part) < _MAX_INDEX_DIGITS:
             row = next(iter(cast("list[Any]", row)[int(part) :]), _ABSENT)
         else:
             return _ABSENT

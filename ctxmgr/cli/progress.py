@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 _AFTER = 1.0
-_EVERY = 0.2
+_INTERVAL = 0.2
 
 
 class ProgressMeter:
@@ -38,10 +38,10 @@ class ProgressMeter:
             return
         now = self._clock()
         if self._began is None:
-            self._began, self._told = (now, done), now + _AFTER - _EVERY
+            self._began, self._told = (now, done), now + _AFTER - _INTERVAL
         if done >= total:
             self.end()
-        elif now - self._told >= _EVERY:
+        elif now - self._told >= _INTERVAL:
             self._told = now
             self._tell(done, total, now)
 

@@ -12,17 +12,17 @@ from ctxmgr.log.line_splitter import read_lines
 from ctxmgr.store.reserved import PROJECT, untrusted
 from ctxmgr.types.record_check import check
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to take a record
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ctxmgr.store import AppendResult, Store
 
 _BATCH = 200
-_KEPT_BEFORE = "the records before it are kept"
+_EARLIER_KEPT = "the records before it are kept"
 
 
-class Taken:
+class RecordCounts:
     """What was taken in: records added, known already, and left out since they would change the project's own state."""
 
     __slots__ = ("added", "ended", "known", "left_out")
@@ -57,7 +57,7 @@ class Taken:
         return [untrusted(self.left_out)] if self.left_out else []
 
 
-def take(store: Store, session: str | None, *, trusted: bool) -> Taken:
+def take(store: Store, session: str | None, *, trusted: bool) -> RecordCounts:
     """Append what stdin holds.
 
     Args:
@@ -71,7 +71,7 @@ def take(store: Store, session: str | None, *, trusted: bool) -> Taken:
     """
     if sys.stdin.isatty():
         say("ctxmgr: reading records from the terminal, one JSON object a line; Ctrl-D ends")
-    done = Taken()
+    done = RecordCounts()
     batch: list[tuple[int, codec.Record]] = []
     try:
         for line in _records(session):
@@ -93,7 +93,7 @@ def take(store: Store, session: str | None, *, trusted: bool) -> Taken:
     return done
 
 
-def _append(store: Store, batch: list[tuple[int, codec.Record]], done: Taken) -> None:
+def _append(store: Store, batch: list[tuple[int, codec.Record]], done: RecordCounts) -> None:
     """Append numbered records together; if one of them is refused, those before it, and say which it was.
 
     Raises:
@@ -107,7 +107,7 @@ def _append(store: Store, batch: list[tuple[int, codec.Record]], done: Taken) ->
                 done.plus(store.append([record]))
             except (Conflict, InvalidInput) as error:
                 reason = error.message.removesuffix("; nothing was written")
-                raise type(error)(f"stdin line {number}: {reason}", f"{_KEPT_BEFORE}; {error.hint}") from None
+                raise type(error)(f"stdin line {number}: {reason}", f"{_EARLIER_KEPT}; {error.hint}") from None
 
 
 def _records(session: str | None) -> Iterator[tuple[int, codec.Record]]:
@@ -118,15 +118,15 @@ def _records(session: str | None) -> Iterator[tuple[int, codec.Record]]:
     """
     for number, _, line, length in read_lines(sys.stdin.buffer, codec.MAX_LINE):
         if line is None:
-            raise InvalidInput(f"stdin line {number} is {length:,} bytes long; the limit is {codec.MAX_LINE:,}", _KEPT_BEFORE)
+            raise InvalidInput(f"stdin line {number} is {length:,} bytes long; the limit is {codec.MAX_LINE:,}", _EARLIER_KEPT)
         if not line.strip():
             continue
         try:
             yield number, check(_completed(codec.decode(line), session))
         except InvalidInput as error:
-            raise InvalidInput(f"stdin line {number}: {error.message}", f"{_KEPT_BEFORE}; {error.hint}") from None
+            raise InvalidInput(f"stdin line {number}: {error.message}", f"{_EARLIER_KEPT}; {error.hint}") from None
         except ValueError as error:
-            raise InvalidInput(f"stdin line {number}: {error}", f"{_KEPT_BEFORE}; one JSON object a line") from None
+            raise InvalidInput(f"stdin line {number}: {error}", f"{_EARLIER_KEPT}; one JSON object a line") from None
 
 
 def _completed(given: codec.Record, session: str | None) -> codec.Record:

@@ -45,7 +45,7 @@ def tell_session(workspace: Workspace, asked: str | None, used: str | None) -> N
 
 
 CURRENT = "current"
-_MOST_DIGITS = 20
+_MAX_DIGITS = 20
 
 
 def version_number(text: str | None) -> int | None:
@@ -57,7 +57,7 @@ def version_number(text: str | None) -> int | None:
     if text is None or text == CURRENT:
         return None
     digits = text.removeprefix("v")
-    if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS and int(digits)):
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_DIGITS and int(digits)):
         from ctxmgr.access.patterns import quoted
 
         raise InvalidInput(f"{quoted(text)} is no version", "give its number, e.g. 3, or 'current'")

@@ -9,7 +9,7 @@ import sys
 from ctxmgr.cli.invocation import open_streams, quiet
 from ctxmgr.errors import CtxmgrError, StorageFailed
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -29,29 +29,29 @@ def run(call: Callable[[], object]) -> int:
     except BrokenPipeError:
         return quiet(OK)
     except CtxmgrError as error:
-        return tell(error)
+        return report(error)
     except OSError as error:
         if error.filename is None:
             return _output_failed(error)
-        return tell(StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}"))
+        return report(StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}"))
     except Exception as error:
         if os.environ.get("CTXMGR_DEBUG"):
             raise
-        return tell(_internal(error))
+        return report(_internal_fault(error))
     return flushed(OK)
 
 
-def tell(error: CtxmgrError, arguments: Sequence[str] | None = None, command: str | None = None) -> int:
+def report(error: CtxmgrError, arguments: Sequence[str] | None = None, command: str | None = None) -> int:
     """Say what went wrong with a command line, as its words ask for it; return the exit code."""
-    from ctxmgr.cli.envelope import told, wants_json
+    from ctxmgr.cli.envelope import report_error, wants_json
 
     arguments = sys.argv[1:] if arguments is None else arguments
     if command is None:
         command = next((word for word in arguments if not word.startswith("-")), "")
-    return flushed(told(command, "json" if wants_json(arguments) else "table", error))
+    return flushed(report_error(command, "json" if wants_json(arguments) else "table", error))
 
 
-def _internal(error: Exception) -> CtxmgrError:
+def _internal_fault(error: Exception) -> CtxmgrError:
     # No recorded content and no local values: only what kind of fault, and where in our code.
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

@@ -1,4 +1,4 @@
-"""One printer for all output: what a terminal shows, what a pipe gets, and a pager for what is longer than the screen.
+"""The one printer for all output: to a terminal, to a pipe, and through a pager when it is longer than the screen.
 
 On a terminal, lines are wrapped at words and tables are fitted to the width. Anywhere else nothing is ever cut, no escape
 byte is written, and a table is plain columns, one row a line. Colour is asked for by meaning, never by name.
@@ -20,7 +20,7 @@ from ctxmgr.cli.invocation import at_words, columns, global_options
 from ctxmgr.cli.views.layout import ASCII, GAP, UNICODE, Cell, Column, Span, Symbols, as_span, fitted, wrapped
 from ctxmgr.cli.views.safe_text import VARIATION, Keep, cells, cut, safe
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 

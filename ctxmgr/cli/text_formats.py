@@ -141,8 +141,8 @@ class MarkdownPrinter(Printer):
 
     def pairs(self, pairs: Iterable[tuple[str, Cell]], *, indent: int = 2) -> None:
         """Write names and values as a list."""
-        told = [(name, self._text(value)) for name, value in pairs if value not in (None, "", [])]
-        self._part([f"- **{escaped(self.safe(name))}**: {escaped(value)}" for name, value in told])
+        shown = [(name, self._text(value)) for name, value in pairs if value not in (None, "", [])]
+        self._part([f"- **{escaped(self.safe(name))}**: {escaped(value)}" for name, value in shown])
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> None:
         """Write a table, the columns in which nothing stands left out."""

@@ -8,7 +8,7 @@ from ctxmgr.history.query.address import session_key
 from ctxmgr.history.verdict_cache import VerdictCache
 from ctxmgr.paths import settings_files, user_file
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -71,7 +71,7 @@ class Keeper:
             own = 0 if given.told_again else len(given.notes) + (given.snapshot is not None) + 1
             stored = self._workspace.continuation(self._session, given.id)
             again = show(self._workspace, found.model_copy(update={"continuation": stored}), prompt=prompt)
-            told = {"data": again.data, "warnings": again.warnings, "prompt": stored.prompt}
-            self._kept.keep_continuation(self._key, self._session, told, own)
+            stored_answer = {"data": again.data, "warnings": again.warnings, "prompt": stored.prompt}
+            self._kept.keep_continuation(self._key, self._session, stored_answer, own)
             self._kept.close()
         return show(self._workspace, found, prompt=prompt)

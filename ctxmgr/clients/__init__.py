@@ -9,7 +9,7 @@ import os
 
 from ctxmgr.log.fast_json import cast, loads
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole hook
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ctxmgr.log.fast_json import cast
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole hook
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any

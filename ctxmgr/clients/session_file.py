@@ -11,7 +11,7 @@ import os
 from ctxmgr.log.fast_json import cast, dumps, loads
 from ctxmgr.paths import user_folder
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole hook
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any

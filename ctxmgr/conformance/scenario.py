@@ -1,4 +1,4 @@
-"""What the batteries share: a session written as a story of calls, events and waits, and the comparison of records."""
+"""Shared parts of the batteries: a session written as a story of calls, events and waits, and the comparison of records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ctxmgr.types.finding import Finding, Observation
 
 START = 1_760_000_000.0
 
-_AROUND = 60
+_CONTEXT_CHARS = 60
 
 
 def assert_same_records(found: Iterable[Record], wanted: Iterable[Record]) -> None:
@@ -26,8 +26,8 @@ def assert_same_records(found: Iterable[Record], wanted: Iterable[Record]) -> No
     for number, pair in enumerate(zip_longest(found, wanted)):
         one, two = ("nothing" if record is None else encode(record).decode() for record in pair)
         if one != two:
-            begin = max(next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), 0) - _AROUND, 0)
-            shown, meant = (text[begin : begin + 2 * _AROUND] for text in (one, two))
+            begin = max(next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), 0) - _CONTEXT_CHARS, 0)
+            shown, meant = (text[begin : begin + 2 * _CONTEXT_CHARS] for text in (one, two))
             pytest.fail(f"record {number}, from character {begin}: {shown!r} in place of {meant!r}", pytrace=False)
 
 

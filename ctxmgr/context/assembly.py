@@ -21,7 +21,7 @@ from ctxmgr.store import Store
 from ctxmgr.text.tokens import counter_by_name
 from ctxmgr.types.context_package import AgentNeed, AssembleRequest, AssembleResponse, Assembly, HeldItem, Why, WhyRequest
 
-_MOST_BUDGET = 2**53
+_MAX_BUDGET = 2**53
 
 
 @dataclass(slots=True)
@@ -108,8 +108,8 @@ def check_budget(tokens: int) -> None:
     Raises:
         InvalidInput: it is too large.
     """
-    if tokens > _MOST_BUDGET:
-        raise InvalidInput(f"a budget of {tokens:.3g} tokens is no budget", f"give at most {_MOST_BUDGET:,}")
+    if tokens > _MAX_BUDGET:
+        raise InvalidInput(f"a budget of {tokens:.3g} tokens is no budget", f"give at most {_MAX_BUDGET:,}")
 
 
 def _assembled(
@@ -132,13 +132,13 @@ def _assembled(
     if held:
         with suppress(BudgetExceeded):
             return readable_only(order, texts, found)
-        told = f"{len(held):,} items that the agent holds are not listed, for want of room"
-        order = replace(order, held=(), notes=[*order.notes, told])
+        warning = f"{len(held):,} items that the agent holds are not listed, for want of room"
+        order = replace(order, held=(), notes=[*order.notes, warning])
     if found.project and not found.required:
         with suppress(BudgetExceeded):
             return readable_only(order, texts, found)
-        told = "the project's context was left out: there is no room for it, and no need requires it"
-        order = replace(order, project_context={}, notes=[*order.notes, told])
+        warning = "the project's context was left out: there is no room for it, and no need requires it"
+        order = replace(order, project_context={}, notes=[*order.notes, warning])
     return readable_only(order, texts, found)
 
 
@@ -288,8 +288,8 @@ def _identified(audience: Readers, named: ItemName, operator: bool) -> tuple[str
         row = audience.store.artifacts.by_id(named.name)
         return named.name, operator or (row is not None and audience.reads(row.agent, row.name))
     if named.form == "record":
-        told = history_items.record_told(audience, named)
-        return (None if told is None else told.id), operator or told is not None
+        item = history_items.record_item(audience, named)
+        return (None if item is None else item.id), operator or item is not None
     return None, True
 
 
@@ -343,7 +343,7 @@ def _is_there(audience: Readers, shown: VisibleArtifacts, named: ItemName) -> bo
     if named.form == "id":
         return shown.by_id(named.name) is not None
     if named.form == "record":
-        return history_items.record_told(audience, named) is not None
+        return history_items.record_item(audience, named) is not None
     return named.source in ("project_context", "task_context") or _has_context(audience, named)
 
 

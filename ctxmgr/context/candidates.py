@@ -9,7 +9,7 @@ from typing import Any
 from ctxmgr.context import history_items
 from ctxmgr.context.budget import Item
 from ctxmgr.context.history_items import HistoryItem
-from ctxmgr.context.item_texts import MOST_READ, Fixed, Texts, UnreadableError
+from ctxmgr.context.item_texts import MAX_SUMMARISED_BYTES, Fixed, Texts, UnreadableError
 from ctxmgr.context.items import ItemName, goal_fields, parse_named, written
 from ctxmgr.context.readers import Readers, VisibleArtifacts
 from ctxmgr.errors import InvalidInput, NotFound
@@ -122,9 +122,9 @@ class CandidateCollector:
     def _project(self) -> dict[str, Any]:
         return {one.key: one.value for one in self._audience.store.shared.context_keys() if self._audience.reads_key(one.key)}
 
-    def know_task(self, told: Mapping[str, Any]) -> None:
+    def know_task(self, fields: Mapping[str, Any]) -> None:
         """Take what the caller tells of the task."""
-        self.task |= told
+        self.task |= fields
 
     def know_goal(self, source: GoalSource) -> None:
         """Take where the goal stands that is worked on."""
@@ -171,7 +171,7 @@ class CandidateCollector:
         if named.form == "context":
             return self._add_context(named.source, wish)
         if named.form == "record":
-            return self._add_told(history_items.record_told(self._audience, named), wish)
+            return self._add_history_item(history_items.record_item(self._audience, named), wish)
         if named.form == "owner":
             rows = self._shown.of_owner(named.source)
         else:
@@ -192,19 +192,21 @@ class CandidateCollector:
                 self.task |= {"executions": runs} if runs else {}
             return bool(self.task)
         if context == GOAL:
-            return self._add_told(None if self._goal is None else HistoryItem(GOAL, "context", "goal", GOAL, self._goal), wish)
+            return self._add_history_item(
+                None if self._goal is None else HistoryItem(GOAL, "context", "goal", GOAL, self._goal), wish
+            )
         if context == "error_context":
             text = history_items.failures(self._audience, self._task)
         else:
-            text = history_items.runs_told(history_items.runs(self._audience, self._task))
-        return self._add_told(None if text is None else HistoryItem(context, "context", HISTORY, context, text), wish)
+            text = history_items.runs_text(history_items.runs(self._audience, self._task))
+        return self._add_history_item(None if text is None else HistoryItem(context, "context", HISTORY, context, text), wish)
 
-    def _add_told(self, told: HistoryItem | None, wish: Wish) -> bool:
-        if told is None:
+    def _add_history_item(self, item: HistoryItem | None, wish: Wish) -> bool:
+        if item is None:
             return False
-        self._texts.shelf[told.type, told.id] = Fixed(told.text)
-        tokens = self._texts.counter.count(told.text, YAML)
-        self.items.append(self._item(wish, told.id, told.source, told.name, YAML, tokens, None, told.type))
+        self._texts.shelf[item.type, item.id] = Fixed(item.text)
+        tokens = self._texts.counter.count(item.text, YAML)
+        self.items.append(self._item(wish, item.id, item.source, item.name, YAML, tokens, None, item.type))
         return True
 
     def _add_artifact(self, row: ArtifactRow, wish: Wish) -> None:
@@ -235,7 +237,7 @@ class CandidateCollector:
         counter = self._texts.counter
         if row.counter == counter.name and 0 <= row.tokens <= row.size + 1:
             return row.tokens
-        if row.size > min(MOST_READ, 64 * max(self._budget, 1)):
+        if row.size > min(MAX_SUMMARISED_BYTES, 64 * max(self._budget, 1)):
             return row.size // 4
         try:
             return counter.count(self._texts.full(item), item.kind)

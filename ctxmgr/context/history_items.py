@@ -37,7 +37,7 @@ class HistoryItem:
     text: str
 
 
-def record_told(audience: Readers, named: ItemName) -> HistoryItem | None:
+def record_item(audience: Readers, named: ItemName) -> HistoryItem | None:
     """Return an entry, a snapshot with its entries, or a continuation; None when it is not there, or not to be read.
 
     Raises:
@@ -114,7 +114,7 @@ def runs(audience: Readers, task: str | None) -> list[Execution]:
     return [run for run in found if audience.may("read", "history", run.agent, run.session)]
 
 
-def runs_told(found: list[Execution]) -> str | None:
+def runs_text(found: list[Execution]) -> str | None:
     """Return runs as the text of an item."""
     return listed(map(execution_fields, found)) if found else None
 

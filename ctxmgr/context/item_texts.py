@@ -69,7 +69,7 @@ def improved(improver: Improver, name: str, text: str, kind: str, made: Summary,
     return Summary(better, f"{made.strategy}+{improver.name}", tokens, made.original_tokens, lossless=False)
 
 
-MOST_READ = 32_000_000
+MAX_SUMMARISED_BYTES = 32_000_000
 """Bytes of the largest artifact that is read for a summary; a larger one is described."""
 
 Contents = Callable[[ArtifactRow], bytes]
@@ -152,7 +152,7 @@ class Texts:
                 tokens = self.counter.count(found.text, item.kind)
                 return Summary(found.text, "described", tokens, max(item.tokens, tokens), lossless=False)
             return summarise(item.name, found.text, item.kind, self.counter, most)
-        if found.size > MOST_READ:
+        if found.size > MAX_SUMMARISED_BYTES:
             said = f"{found.agent}/{found.name}: {found.size:,} bytes, too large for a summary, SHA-256 {found.hash}\n"
             return Summary(said, "described", self.counter.count(said, item.kind), item.tokens, lossless=False)
         if most is not None:

@@ -29,7 +29,7 @@ FORMS = (
     "use AGENT/*, AGENT/NAME, the id of an artifact, project_context, task_context, error_context, execution_history, "
     "goal_context, entry:SESSION@42, entry:ID, snapshot:ID or continuation:ID"
 )
-_LONGEST = 1_024
+_MAX_NAME_LENGTH = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def parse_named(text: str) -> ItemName:
         return ItemName(text, "context", text, text)
     kind, colon, identity = text.partition(":")
     if colon and kind in RECORDS:
-        if not identity.strip() or len(text) > _LONGEST or is_unnameable(text):
+        if not identity.strip() or len(text) > _MAX_NAME_LENGTH or is_unnameable(text):
             raise InvalidInput(f"{quoted(text)} names no {kind}", FORMS)
         return ItemName(text, "record", kind, identity)
     if ARTIFACT_ID.fullmatch(text):
@@ -145,8 +145,8 @@ def _given(entry: EntryView, value: Any) -> Any:
 
 def execution_fields(run: Execution) -> dict[str, Any]:
     """Return what a package tells of a run."""
-    told = run.model_dump(by_alias=False, exclude_none=True)
-    return {key: value for key, value in told.items() if value != [] and key not in ("session", "index")}
+    fields = run.model_dump(by_alias=False, exclude_none=True)
+    return {key: value for key, value in fields.items() if value != [] and key not in ("session", "index")}
 
 
 def record_fields(record: Record) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def _dumped(values: object) -> str:
     return _SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
-MOST_OMITTED = 20_000
+MAX_OMITTED = 20_000
 """Items left out that a record names."""
 
 
@@ -120,7 +120,7 @@ def record_of(assembly: Assembly, by: str, texts: dict[tuple[str, str], str]) ->
     data = {
         "agent": meta.assembled_for, "task": meta.task_id, "version": meta.version, "digest": package.digest,
         "counter": meta.counter, "totalTokens": meta.total_tokens, "tokenBudget": meta.token_budget, "items": given,
-        "omitted": omitted[:MOST_OMITTED], "omittedCount": len(omitted),
+        "omitted": omitted[:MAX_OMITTED], "omittedCount": len(omitted),
         "held": [{**one.to_json(), "mark": _mark(one.type, one.id, texts)} for one in package.held],
         "missing": [one.to_json() for one in package.missing], "budget": [row.to_json() for row in assembly.budget],
         "context": list(package.project_context), "taskContext": bool(package.task_context), "by": by,

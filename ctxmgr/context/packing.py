@@ -55,7 +55,7 @@ def _most(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 _ANY_TIME = "0000-00-00T00:00:00.000000+00:00"
-_MOST_WARNING_TOKENS = 200
+_MAX_WARNING_TOKENS = 200
 _TRIES = 8
 _CHARACTERS_A_TOKEN = 40
 
@@ -130,18 +130,18 @@ def _packed(order: Order, frame: ContextPackage, head: int, room: int) -> Assemb
             f"the budget of {order.budget:,} tokens has {max(room, 0):,} left for items, which is too little for any",
             "give a larger budget, or smaller reserves",
         )
-    spare = min(_MOST_WARNING_TOKENS, room // 50)
+    spare = min(_MAX_WARNING_TOKENS, room // 50)
     plan = decide(order.items, room - least, _Weighed(order), min(spare, room - least))
     every = [*order.notes, *filter(None, (_warning(made) for *_, made in plan.placed)), *map(_omission, plan.omitted)]
     warnings = _fitting([text for text in every if text], order, frame, plan.left + least)
-    told = _warned_cost(order, frame, warnings)
+    warning_cost = _warned_cost(order, frame, warnings)
     package = frame.model_copy(
         update={"artifacts": [_written(item, piece, made.got) for item, piece, made in plan.placed], "warnings": warnings}
     )
-    total = head + told + sum(piece.cost for _, piece, _ in plan.placed)
+    total = head + warning_cost + sum(piece.cost for _, piece, _ in plan.placed)
     package = _finished(package, max(total, whole_cost(package, order.counter)), order.assembled_at)
     decisions = [*(made for *_, made in plan.placed), *plan.omitted]
-    return Assembly(package=package, decisions=decisions, budget=_table(order, head, told, plan))
+    return Assembly(package=package, decisions=decisions, budget=_table(order, head, warning_cost, plan))
 
 
 class _Weighed:
@@ -251,7 +251,7 @@ def _omission(made: Decision) -> str | None:
     return None if made.rule == "duplicate" else f"{made.source}/{made.name} left out: {made.reason}"
 
 
-def _table(order: Order, head: int, told: int, plan: BudgetPlan) -> list[BudgetRow]:
+def _table(order: Order, head: int, warning_cost: int, plan: BudgetPlan) -> list[BudgetRow]:
     """Return where the budget went; the rows add up to it."""
     rows = [
         BudgetRow(name="reserved for the prompt", tokens=order.set_aside.prompt),
@@ -264,6 +264,6 @@ def _table(order: Order, head: int, told: int, plan: BudgetPlan) -> list[BudgetR
             if costs:
                 rows.append(BudgetRow(name=f"{title}, {how}", tokens=sum(costs), items=len(costs)))
     rows.append(BudgetRow(name="left out", tokens=0, items=sum(made.rule != "duplicate" for made in plan.omitted)))
-    rows.append(BudgetRow(name="warnings", tokens=told))
+    rows.append(BudgetRow(name="warnings", tokens=warning_cost))
     used = sum(row.tokens for row in rows)
     return [*rows, BudgetRow(name="left", tokens=order.budget - used)]

@@ -1,4 +1,4 @@
-"""Who reads a package, and the artifacts that all of its readers may see."""
+"""The readers of a package, and the artifacts that all of them may see."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Readers(AccessGuard):
         self.close()
 
 
-_MOST_COMPARED = 5_000
+_MAX_COMPARED = 5_000
 _SUGGESTED = 3
 
 
@@ -145,9 +145,9 @@ class VisibleArtifacts:
         from difflib import get_close_matches
 
         own = self.of_owner(named.source)
-        every = own if len(own) >= _MOST_COMPARED else [*own, *self._artifacts.state(self.version)]
+        every = own if len(own) >= _MAX_COMPARED else [*own, *self._artifacts.state(self.version)]
         names = dict.fromkeys(f"{row.agent}/{row.name}" for row in every if self._audience.reads(row.agent, row.name))
-        return get_close_matches(named.text, list(names)[:_MOST_COMPARED], n=_SUGGESTED)
+        return get_close_matches(named.text, list(names)[:_MAX_COMPARED], n=_SUGGESTED)
 
     def _row(self, owner: str, name: str) -> ArtifactRow | None:
         if (owner, name) not in self._known:

@@ -78,8 +78,8 @@ def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) 
             }  # fmt: skip
             store.append([build("event", PROJECT, now(), id=new_id(), type=NEEDS_EVENT, agent="operator", data=data)])
     added = sum((need.agent, need.pattern) not in before for need in fresh)
-    told = list(add.values()) or [before[key] for key in gone]
-    return NeedsChanged(needs=told, added=added, changed=len(fresh) - added, removed=len(gone))
+    needs = list(add.values()) or [before[key] for key in gone]
+    return NeedsChanged(needs=needs, added=added, changed=len(fresh) - added, removed=len(gone))
 
 
 def list_needs(store: Store, guard: AccessGuard, request: ListNeedsRequest) -> ListNeedsResponse:
@@ -177,12 +177,12 @@ def _answer(item: PackageItem | None, made: Decision | None, counter: str) -> Re
     """Return the answer for an item; None for one whose content is gone, which is missing too."""
     if made is None:
         return None
-    told = {"source": made.source, "name": made.name, "id": made.id, "type": made.type, "version": made.version}
+    link = {"source": made.source, "name": made.name, "id": made.id, "type": made.type, "version": made.version}
     if item is None:
-        return RequestedItem.model_validate({**told, "status": "noRoom", "counter": counter, "reason": made.reason})
+        return RequestedItem.model_validate({**link, "status": "noRoom", "counter": counter, "reason": made.reason})
     return RequestedItem.model_validate(
         {
-            **told, "status": "success", "kind": item.kind, "included": item.included, "tokens": item.tokens,
+            **link, "status": "success", "kind": item.kind, "included": item.included, "tokens": item.tokens,
             "original_tokens": item.original_tokens, "counter": counter, "content": item.content,
             "reason": None if item.included == "full" else made.reason,
         }
@@ -200,7 +200,7 @@ def _log(service: PackageService, audience: Readers, shown: VisibleArtifacts, it
     reader.log("context request", "read", granted, denied, failed=failed, hidden=shown.hidden)
 
 
-MOST_BYTES = 1_000_000
+MAX_CONTENT_BYTES = 1_000_000
 _DEEPEST = 50
 _HINT = "a task is a JSON or YAML map, e.g. title: Implement the parser"
 
@@ -215,8 +215,8 @@ def read_task_context(content: bytes, name: str) -> dict[str, Any]:
     Raises:
         InvalidInput: it is too large, no text, neither JSON nor YAML, no map, nested too deep, or refers to its own parts.
     """
-    if len(content) > MOST_BYTES:
-        raise InvalidInput(f"{name} has {len(content):,} bytes", f"a task's context has at most {MOST_BYTES:,}")
+    if len(content) > MAX_CONTENT_BYTES:
+        raise InvalidInput(f"{name} has {len(content):,} bytes", f"a task's context has at most {MAX_CONTENT_BYTES:,}")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -224,9 +224,9 @@ def read_task_context(content: bytes, name: str) -> dict[str, Any]:
     value = _parsed(text, name)
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} holds no map", _HINT)
-    told = cast("dict[str, Any]", plain(cast("object", value)))
-    encode(told)  # what a record can't hold, a package can't either
-    return told
+    fields = cast("dict[str, Any]", plain(cast("object", value)))
+    encode(fields)  # what a record can't hold, a package can't either
+    return fields
 
 
 def _parsed(text: str, name: str) -> object:

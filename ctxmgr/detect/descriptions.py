@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.detect.step import Step, asked
+from ctxmgr.detect.step import Step, call_text
 from ctxmgr.detect.text.fingerprints import one_line
 
 
@@ -29,11 +29,11 @@ def loop_reason(
     """
     step = round_[-1]
     if step.first.start.kind == "event" and kind == "errorRepetition":
-        said = _Tale("", step, rounds, inputs, facts or {}).fact("said")
+        said = _Case("", step, rounds, inputs, facts or {}).fact("said")
         return f"{who(agent)} got the same error from its provider {rounds} times ({said})"
-    told = _TELLERS.get(kind)
-    if told is not None:
-        return told(_Tale(who(agent), step, rounds, inputs, facts or {}))
+    describe_kind = _DESCRIBERS.get(kind)
+    if describe_kind is not None:
+        return describe_kind(_Case(who(agent), step, rounds, inputs, facts or {}))
     if kind == "errorRepetition" and inputs > 1:
         return f"{who(agent)} got the same error {rounds} times from {inputs} different calls{_said(step)}"
     what = " then ".join(_step(each) for each in round_[:4])
@@ -47,7 +47,7 @@ def loop_reason(
     return f"{who(agent)} ran {what} {rounds} times and got the same {noun} each time{_said(step)}"
 
 
-class _Tale(NamedTuple):
+class _Case(NamedTuple):
     """What a sentence is made of."""
 
     name: str
@@ -67,83 +67,83 @@ class _Tale(NamedTuple):
         return one_line(", ".join(str(each) for each in cast("list[object]", value)) if isinstance(value, list) else str(value))
 
 
-def _near(tale: _Tale) -> str:
-    if "linesRead" in tale.facts:
-        return f"{tale.name} read lines of {tale.fact('about')} {tale.rounds} times in a row that it had all read before"
-    what = f"{tale.name} asked {tale.rounds} times for nearly the same, last {tale.call}"
-    return f"{what}, and got the same result{_said(tale.step)}"
+def _near(case: _Case) -> str:
+    if "linesRead" in case.facts:
+        return f"{case.name} read lines of {case.fact('about')} {case.rounds} times in a row that it had all read before"
+    what = f"{case.name} asked {case.rounds} times for nearly the same, last {case.call}"
+    return f"{what}, and got the same result{_said(case.step)}"
 
 
-def _monologue(tale: _Tale) -> str:
-    if tale.facts.get("empty"):
-        return f"{tale.name} gave {tale.rounds} empty answers in a row without doing anything"
-    return f"{tale.name} said the same {tale.rounds} times without doing anything ({tale.fact('said')})"
+def _monologue(case: _Case) -> str:
+    if case.facts.get("empty"):
+        return f"{case.name} gave {case.rounds} empty answers in a row without doing anything"
+    return f"{case.name} said the same {case.rounds} times without doing anything ({case.fact('said')})"
 
 
-def _chant(tale: _Tale) -> str:
-    if "characters" in tale.facts:
+def _chant(case: _Case) -> str:
+    if "characters" in case.facts:
         return (
-            f"{tale.name} wrote {tale.facts['characters']} characters in {tale.facts['seconds']:.0f} s without doing anything"
+            f"{case.name} wrote {case.facts['characters']} characters in {case.facts['seconds']:.0f} s without doing anything"
         )
-    return f"{tale.name} repeats one phrase over and over in its own text ({tale.fact('said')})"
+    return f"{case.name} repeats one phrase over and over in its own text ({case.fact('said')})"
 
 
-def _context(tale: _Tale) -> str:
-    if tale.step.first.start.type == "compaction":
-        return f"the context of {tale.name} was compacted {tale.rounds} times without new work between"
-    return f"{tale.name} was told {tale.rounds} times that the context is full"
+def _context(case: _Case) -> str:
+    if case.step.first.start.type == "compaction":
+        return f"the context of {case.name} was compacted {case.rounds} times without new work between"
+    return f"{case.name} was told {case.rounds} times that the context is full"
 
 
-def _climbing(tale: _Tale) -> str:
-    climbed = ", and the failure has climbed to the task above it" if tale.facts.get("level") == "task" else ""
-    return f"{tale.rounds} attempts of {tale.fact('task') or 'a subtask'} failed{climbed}"
+def _climbing(case: _Case) -> str:
+    climbed = ", and the failure has climbed to the task above it" if case.facts.get("level") == "task" else ""
+    return f"{case.rounds} attempts of {case.fact('task') or 'a subtask'} failed{climbed}"
 
 
-def _still(tale: _Tale) -> str:
-    if "sleptSeconds" in tale.facts:
-        slept = f"{tale.facts['sleptSeconds']:.0f} s in all"
-        return f"{tale.name} slept {tale.rounds} times in a row, {slept}, without looking at anything"
-    if "ignoredUpdates" in tale.facts:
-        return f"{tale.facts['ignoredUpdates']} progress updates were rejected because nothing had changed"
-    if "window" in tale.facts:
-        new = f"{tale.facts['newSteps']} of its last {tale.facts['window']} steps were new"
-        return f"{tale.name} is busy but makes no progress: {new}"
-    return f"{tale.rounds} progress reports said that there is no progress or a loop"
+def _lack_of_progress(case: _Case) -> str:
+    if "sleptSeconds" in case.facts:
+        slept = f"{case.facts['sleptSeconds']:.0f} s in all"
+        return f"{case.name} slept {case.rounds} times in a row, {slept}, without looking at anything"
+    if "ignoredUpdates" in case.facts:
+        return f"{case.facts['ignoredUpdates']} progress updates were rejected because nothing had changed"
+    if "window" in case.facts:
+        new = f"{case.facts['newSteps']} of its last {case.facts['window']} steps were new"
+        return f"{case.name} is busy but makes no progress: {new}"
+    return f"{case.rounds} progress reports said that there is no progress or a loop"
 
 
-_TELLERS: dict[str, Callable[[_Tale], str]] = {
-    "interleaved": lambda tale: (
-        f"{tale.name} came back to {tale.call} {tale.rounds} times and got the same "
-        f"{'error' if tale.step.failed else 'result'} while nothing changed{_said(tale.step)}"
+_DESCRIBERS: dict[str, Callable[[_Case], str]] = {
+    "interleaved": lambda case: (
+        f"{case.name} came back to {case.call} {case.rounds} times and got the same "
+        f"{'error' if case.step.failed else 'result'} while nothing changed{_said(case.step)}"
     ),
-    "stagnation": lambda tale: (
-        f"{tale.name} asked {tale.rounds} questions of {one_line(tale.step.action, 40)} and got one and the same answer"
-        f"{_said(tale.step)}"
+    "stagnation": lambda case: (
+        f"{case.name} asked {case.rounds} questions of {one_line(case.step.action, 40)} and got one and the same answer"
+        f"{_said(case.step)}"
     ),
     "nearDuplicate": _near,
-    "trivialChange": lambda tale: (
-        f"{tale.name} ran {tale.call} {tale.rounds} times and only trifles in its "
-        f"{'error' if tale.step.failed else 'result'} changed{_said(tale.step)}"
+    "trivialChange": lambda case: (
+        f"{case.name} ran {case.call} {case.rounds} times and only trifles in its "
+        f"{'error' if case.step.failed else 'result'} changed{_said(case.step)}"
     ),
-    "unknownTool": lambda tale: f"{tale.name} called tools that do not exist {tale.rounds} times ({tale.fact('tools')})",
-    "denied": lambda tale: f"{tale.name} asked {tale.rounds} times for what it was refused, last {tale.call}{_said(tale.step)}",
+    "unknownTool": lambda case: f"{case.name} called tools that do not exist {case.rounds} times ({case.fact('tools')})",
+    "denied": lambda case: f"{case.name} asked {case.rounds} times for what it was refused, last {case.call}{_said(case.step)}",
     "monologue": _monologue,
     "chanting": _chant,
     "contextLoop": _context,
     "escalatingFailure": _climbing,
-    "editRevert": lambda tale: f"{tale.name} made and undid the same change of {tale.fact('file')} {tale.rounds} times",
-    "recoveryLoop": lambda tale: (
-        f"a loop came back {tale.fact('cameBack')} times after it was answered: recovering this way does not help"
+    "editRevert": lambda case: f"{case.name} made and undid the same change of {case.fact('file')} {case.rounds} times",
+    "recoveryLoop": lambda case: (
+        f"a loop came back {case.fact('cameBack')} times after it was answered: recovering this way does not help"
     ),
-    "pingPong": lambda tale: f"{tale.fact('agents')} gave each other the same words {tale.rounds} times",
-    "hung": _still,
+    "pingPong": lambda case: f"{case.fact('agents')} gave each other the same words {case.rounds} times",
+    "hung": _lack_of_progress,
 }
 
 
 def _step(step: Step) -> str:
     if len(step.calls) == 1:
-        return asked(step.first.start)
-    return f"{len(step.calls)} calls at once ({', '.join(asked(call.start) for call in step.calls[:3])})"
+        return call_text(step.first.start)
+    return f"{len(step.calls)} calls at once ({', '.join(call_text(call.start) for call in step.calls[:3])})"
 
 
 def _said(step: Step) -> str:

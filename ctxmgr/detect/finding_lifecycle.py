@@ -12,7 +12,7 @@ from ctxmgr.detect.text.message_text import plain, text_of
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.types.finding import Finding, FindingKind, Observation, Scope, Severity
 
-_ABOUT = {
+_SUBJECT = {
     "recoveryLoop": "loopIdentity", "escalatingFailure": "task", "contextLoop": "", "unknownTool": "tools",
     "editRevert": "file", "hung": "", "nearDuplicate": "about", "stagnation": "about", "chanting": "said",
 }  # fmt: skip
@@ -118,8 +118,8 @@ class OpenFinding:
     def _identity(self) -> str:
         if self._error is not None:
             return fingerprint([self.agent, "error", self._error])
-        about = dict(self._facts).get(_ABOUT.get(self.kind, ""))
-        if self.kind in _ABOUT:
+        about = dict(self._facts).get(_SUBJECT.get(self.kind, ""))
+        if self.kind in _SUBJECT:
             return fingerprint([self.agent, self.kind, about])
         asked_ = [sorted(_question(call) for call in step.calls) for step in self.round]
         return fingerprint([self.agent, min(asked_[turn:] + asked_[:turn] for turn in range(len(asked_)))])

@@ -294,14 +294,14 @@ class Monitor:
 
     def _tell(self, raised: Sequence[OpenFinding], scope: AgentScope) -> list[OpenFinding]:
         """Tell the detector of recoveries which loops are there, and return what it makes of it."""
-        told: list[OpenFinding] = []
+        found: list[OpenFinding] = []
         for case in (*raised, *scope.came_back):
             record, index = case.raisings[-1][1:]
             data = {"answers": [case.identity]}
             seen = Observation("event", 0, record, self._session, index, type=LOOP_SEEN, data=data, progress=case.last_progress)
-            told += self._wide.hear(seen)
+            found += self._wide.hear(seen)
         scope.came_back.clear()
-        return told
+        return found
 
     def _hear(self, event: Observation, watch: StallWatch) -> list[OpenFinding]:
         kind = event.type or ""

@@ -8,7 +8,7 @@ from typing import Any, cast
 from ctxmgr.detect.agent_state import AgentScope
 from ctxmgr.detect.descriptions import duration, who
 from ctxmgr.detect.finding_lifecycle import OpenFinding
-from ctxmgr.detect.step import Call, asked
+from ctxmgr.detect.step import Call, call_text
 from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.detect.text.vocabulary import delegates
 from ctxmgr.light_dataclass import dataclass
@@ -154,7 +154,7 @@ def stall_reason(stall: Stall, agent: str | None, newest: Observation | None) ->
     name = who(agent)
     if stall.calls:
         call = stall.calls[0]
-        what = asked(call.start)
+        what = call_text(call.start)
         more = f" and {len(stall.calls) - 1} more" if len(stall.calls) > 1 else ""
         if stall.ended:
             return f"the log ends inside {what}{more} by {name}: no result was recorded"
@@ -170,7 +170,7 @@ def stall_reason(stall: Stall, agent: str | None, newest: Observation | None) ->
         lasted = "" if stall.seconds is None else f" in {duration(stall.seconds)}"
         return f"the run began, and nothing was ever done{lasted}"
     verb = "finished" if newest.kind == "finish" else "started"
-    after = f" since {who(newest.agent)} {verb} {one_line(asked(newest), 120)}"
+    after = f" since {who(newest.agent)} {verb} {one_line(call_text(newest), 120)}"
     return f"nothing has happened for {duration(stall.seconds or 0)}{after}, and nothing is in flight"
 
 

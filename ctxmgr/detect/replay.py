@@ -33,14 +33,14 @@ def observations_of(
     continuation is an event of type ``continuation``, the beginning of a process one of type ``session``. Never raises:
     fields of the wrong type count as absent.
     """
-    known = [(place, _told_entry(record.get)) for place, record in earlier]
-    return observations_from(map(told, records), index, known, distinct=distinct)
+    known = [(place, _entry_fields(record.get)) for place, record in earlier]
+    return observations_from(map(record_fields, records), index, known, distinct=distinct)
 
 
 def observations_from(
     happenings: Iterable[Told | None], index: int = 0, earlier: Sequence[tuple[int, Told]] = (), *, distinct: bool = False
 ) -> Iterator[Observation]:
-    """Yield what happened as `observations_of` does, from what each of the records told (see `told`), in the same order."""
+    """Yield what happened as `observations_of` does, from the `record_fields` of each record, in the same order."""
     starts: dict[str, Observation] = {}
     known: set[str] = set()
     for place, (_, name, session, *asked, limit, meta, task, _, _, _, _) in earlier:
@@ -91,14 +91,14 @@ def observations_from(
             )  # fmt: skip
 
 
-def told(record: Mapping[str, Any]) -> Told | None:
+def record_fields(record: Mapping[str, Any]) -> Told | None:
     """Return what a record tells of what happened; None of one that tells nothing."""
     get = record.get
     kind = get("kind")
     if kind == "entry":
-        return _told_entry(get)
+        return _entry_fields(get)
     if kind == "result":
-        return _RESULT, _text(get("entry")), parse_time(get("ts")), *_told_result(get)
+        return _RESULT, _text(get("entry")), parse_time(get("ts")), *_result_fields(get)
     if kind == "event":
         name = get("type")
         if name == "usage":
@@ -118,7 +118,7 @@ def told(record: Mapping[str, Any]) -> Told | None:
     )  # fmt: skip
 
 
-def _told_entry(get: Callable[[str], Any]) -> Told:
+def _entry_fields(get: Callable[[str], Any]) -> Told:
     name, session, process, agent, action = get("id"), get("session"), get("process"), get("agent"), get("action")
     status = get("status")
     return (
@@ -130,14 +130,14 @@ def _told_entry(get: Callable[[str], Any]) -> Told:
         parse_time(get("ts")), _label(get("turn")), _label(get("step")), _optional(get("parent")),
         action if isinstance(action, str) else "",
         _optional(get("inputType")), get("input"), _number(get("timeoutMs")), get("meta"), _optional(get("task")),
-        *(_told_result(get) if isinstance(status, str) else _OPEN),
+        *(_result_fields(get) if isinstance(status, str) else _OPEN),
     )  # fmt: skip
 
 
 _OPEN: Told = (None, None, None, None)
 
 
-def _told_result(get: Callable[[str], Any]) -> Told:
+def _result_fields(get: Callable[[str], Any]) -> Told:
     error: object = get("error")
     problem = cast("dict[str, Any]", error) if isinstance(error, dict) else None
     return _optional(get("status")), get("output"), problem, _number(get("durationMs"))

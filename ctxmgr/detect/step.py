@@ -312,7 +312,7 @@ class Step:
         return fingerprints.plain_text(call.finish.output) or ""
 
 
-def asked(start: Observation) -> str:
+def call_text(start: Observation) -> str:
     """Return a call in a few words for a sentence: its action and the telling part of its input."""
     action = fingerprints.one_line(start.action, 40)
     fields = cast("dict[str, Any]", start.input) if isinstance(start.input, dict) else {}
@@ -331,7 +331,7 @@ def asked(start: Observation) -> str:
 
 def excerpt(step: Step) -> str:
     """Return what a step asked and what came back, in a few words for `detect --explain`."""
-    what = asked(step.first.start) + (f" and {len(step.calls) - 1} more at once" if len(step.calls) > 1 else "")
+    what = call_text(step.first.start) + (f" and {len(step.calls) - 1} more at once" if len(step.calls) > 1 else "")
     if step.first.finish is None:
         return f"{what}, no result"
     return f"{what}, {'error' if step.failed else 'result'}: {fingerprints.one_line(step.answer()) or '(empty)'}"

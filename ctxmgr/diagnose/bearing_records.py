@@ -1,4 +1,4 @@
-"""Which other records bear on a failure: they share its rare words, whoever made them and whatever tool it is.
+"""Find the other records that bear on a failure: those that share its rare words, whoever made them with whatever tool.
 
 A record that shares nothing but a number or a name with one that bears on it bears on it too: the id of a process, a session.
 """

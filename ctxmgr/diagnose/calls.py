@@ -1,4 +1,4 @@
-"""What a call was given: its command, its file, the edit it makes; whatever the client calls them."""
+"""Read what a call was given: its command, its file, the edit it makes, whatever the client calls them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines of an output say why: the error itself, and what the tool says of its reason and of a way out.
+"""Find the lines of an output that say why: the error itself, its reason, and the way out that the tool names.
 
 Tools write a reason in few forms, whatever they are: "must be", "expected A, got B", "because", "hint:", "did you mean". Of
 a line that is told in a sentence only known words and names are shown (`told_words`); what could be an order is left out.

@@ -1,4 +1,4 @@
-"""What of an error may be repeated in a sentence of ours: words that errors are made of, names, and what it offers instead.
+"""The words of an error that our own sentences may repeat: usual words of errors, names, and what it offers instead.
 
 What an output says may be an order. A run of words that only errors use, with the names between them, is none; of a structured
 error the members are named.

@@ -1,4 +1,4 @@
-"""What the failure classes judge: a session's recent entries, what was said, the finding, and lookups in them."""
+"""The evidence that failure classes judge: a session's recent entries, what was said, the finding, and lookups in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which commands wait for a person: they open an editor, ask a question, or read what nobody types."""
+"""Tell commands that wait for a person: they open an editor, ask a question, or read what nobody types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each failure class has: a kind and one function."""
+"""The interface of a failure class: a kind and one function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which look tells most where the record holds no cause: it follows from the kind of call and from how it ended."""
+"""Choose the most telling thing to look at where the record holds no cause, by the kind of call and how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a result reports a failure, whatever its tool called it: a pipe hides exit codes, servers refuse with words."""
+"""Tell whether a result reports a failure, whatever its status: a pipe hides exit codes, servers refuse with words."""
 
 from __future__ import annotations
 

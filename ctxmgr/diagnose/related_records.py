@@ -1,4 +1,4 @@
-"""What else the record says about the cause, in other words than the error: of a person, of another agent, in a look-up.
+"""Find what else the record says about the cause in other words: from a person, from another agent, in a look-up.
 
 A failure has a topic (the clock, the disk, memory ...), and a topic has its own words. They are looked for in all that was
 said and shown, by whomever, and in related sessions.

@@ -1,4 +1,4 @@
-"""History out again, in the formats of others; one format a module.
+"""Write histories in the formats of other programs; one format a module.
 
 To add one: write the module and name it in `EXPORTERS`. `tests/exporters` then holds what our own importer of that format
 reads against what was written.

@@ -21,7 +21,7 @@ from ctxmgr.types.plain_records import build
 if TYPE_CHECKING:
     from ctxmgr.goals.loop_guard import LoopGuard
 
-_MOST_ACTION = 1_000
+_MAX_ACTION_CHARS = 1_000
 
 
 class Refusal(NamedTuple):
@@ -150,5 +150,5 @@ def check_action(request: ActionRequest) -> None:
     Raises:
         InvalidInput: its name is blank.
     """
-    if not request.action.strip() or len(request.action) > _MOST_ACTION:
+    if not request.action.strip() or len(request.action) > _MAX_ACTION_CHARS:
         raise InvalidInput("an action has a name", "e.g. write_file")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ctxmgr.goals.edits import nothing_left
 from ctxmgr.goals.state import Action, OpenAction, State
 from ctxmgr.goals.tree import Node
-from ctxmgr.goals.truncation import plain_line, told
+from ctxmgr.goals.truncation import outcome_text, plain_line
 from ctxmgr.types.finding import Observation
 from ctxmgr.types.goal import BlockedAction, BriefAnswer, GoalSource, Moment
 
@@ -31,7 +31,7 @@ _WORDS: dict[Moment, str] = {
 }
 _MARKS = {True: "✓", False: "✗", None: "?"}
 _LONG, _SHORT = 400, 160
-_LEAST = 24  # characters below which a cut line tells nothing
+_MIN_CHARS = 24  # characters below which a cut line tells nothing
 _SHOWN_BLOCKED, _SHOWN_FLIGHT, _SHOWN_PROBES = 5, 3, 20
 
 
@@ -117,12 +117,13 @@ def _failed(node: Node) -> list[str]:
 
 def _recent(state: State, node: Node) -> list[str]:
     lines = [
-        f"  - {_whose(each, node)}{_what(each)} → {told(each.status, each.output, each.error)}" for each in _shown(state, node)
+        f"  - {_whose(each, node)}{_what(each)} → {outcome_text(each.status, each.output, each.error)}"
+        for each in _recent_actions(state, node)
     ]
     return ["RECENT ACTIONS:", *lines] if lines else []
 
 
-def _shown(state: State, node: Node) -> list[Action]:
+def _recent_actions(state: State, node: Node) -> list[Action]:
     """Return the recent actions, oldest first: what the step before found out is what this one starts from."""
     own = [each for each in state.actions if each.node == node.id][-RECENT:]
     others = [each for each in state.actions if each.node != node.id]
@@ -180,9 +181,9 @@ def _probes(state: State) -> list[str]:
 
 
 def _what(item: OpenAction | BlockedAction) -> str:
-    from ctxmgr.detect.step import asked
+    from ctxmgr.detect.step import call_text
 
-    return plain_line(asked(Observation("start", 0, "", "", action=item.action, input=item.args)), _SHORT)
+    return plain_line(call_text(Observation("start", 0, "", "", action=item.action, input=item.args)), _SHORT)
 
 
 def _hidden(state: State) -> list[str]:
@@ -190,7 +191,7 @@ def _hidden(state: State) -> list[str]:
     node = state.current()
     path = {each.id for each in state.tree.path(node)} if node else {state.goal.id}
     tasks = sum(each.id not in path for each in state.goal.children)
-    earlier = state.count("actions") - (len(_shown(state, node)) if node is not None else 0)
+    earlier = state.count("actions") - (len(_recent_actions(state, node)) if node is not None else 0)
     found = [f"{tasks} other task{'s' * (tasks != 1)}"] if tasks else []
     return [*found, *([f"{earlier} earlier action{'s' * (earlier != 1)}"] if earlier else [])]
 
@@ -224,12 +225,12 @@ def _cut(part: _Part, space: int) -> str:
         lines.append(line)
     if len(lines) > 1 or (lines and len(part.lines) == 1):
         return "\n".join(lines)
-    if space < _LEAST or len(part.lines) > 1:
+    if space < _MIN_CHARS or len(part.lines) > 1:
         return ""
     return part.lines[0][: space - 1] + "…"
 
 
-_MOST = 50
+_MAX_LISTED = 50
 
 
 def source_of(state: State) -> GoalSource:
@@ -247,8 +248,9 @@ def source_of(state: State) -> GoalSource:
         task=f"{task.id} {task.text}" if task else None,
         subtask=f"{node.id} {node.text}" if node is not None and "." in node.id else None,
         attempt=attempt.number if attempt else None,
-        done=[f"{each.id} {each.text}" for each in leaves if each.status == "done"][-_MOST:],
-        open=[f"{each.id} {each.text}" for each in leaves if each.status in ("pending", "in_progress", "failed")][:_MOST],
-        blocked=blocked[:_MOST], next=f"{following.id} {following.text}" if following else None, next_step=state.next_step,
+        done=[f"{each.id} {each.text}" for each in leaves if each.status == "done"][-_MAX_LISTED:],
+        open=[f"{each.id} {each.text}" for each in leaves if each.status in ("pending", "in_progress", "failed")][:_MAX_LISTED],
+        blocked=blocked[:_MAX_LISTED], next=f"{following.id} {following.text}" if following else None,
+        next_step=state.next_step,
         in_flight=[f"{each.action} {plain_line(each.args)}".strip() for each in state.in_flight], probe_state=state.probe_state,
     )  # fmt: skip

@@ -16,8 +16,8 @@ from ctxmgr.types.goal import GOAL_ID, LEAF_TRANSITIONS, Block, LoopRecord, Node
 
 Data = dict[str, Any]
 _GONE = ("split", "dropped")
-_MOST_NODES = 5_000
-_MOST_TEXT = 4_000
+_MAX_NODES = 5_000
+_MAX_TEXT_CHARS = 4_000
 
 
 def find(state: State, name: object) -> Node:
@@ -165,7 +165,7 @@ def _end(state: State, data: Data, ts: str | None) -> None:
         if state.active == node.id:
             state.active = ""
     elif isinstance(data.get("blocked"), str):
-        node.status, node.block = "blocked", Block(by="attempts", reason=data["blocked"][:_MOST_TEXT], since=ts)
+        node.status, node.block = "blocked", Block(by="attempts", reason=data["blocked"][:_MAX_TEXT_CHARS], since=ts)
         failed = sum(each.node == node.id and not each.success for each in state.outcomes)
         state.add("C")
         loop = LoopRecord(
@@ -299,8 +299,8 @@ def _leave(state: State) -> None:
 
 
 def _check_text(value: object) -> None:
-    if not isinstance(value, str) or not value.strip() or len(value) > _MOST_TEXT:
-        raise InvalidInput(f"a description or reason is a text of 1 to {_MOST_TEXT:,} characters")
+    if not isinstance(value, str) or not value.strip() or len(value) > _MAX_TEXT_CHARS:
+        raise InvalidInput(f"a description or reason is a text of 1 to {_MAX_TEXT_CHARS:,} characters")
 
 
 def _check_new(tree: Tree, parent: str, nodes: object) -> None:
@@ -311,8 +311,8 @@ def _check_new(tree: Tree, parent: str, nodes: object) -> None:
     total = len(tree)
     for each in cast("list[object]", nodes):
         total += _check_one(tree, parent, each, seen)
-    if total > _MOST_NODES:
-        raise InvalidInput(f"a goal has at most {_MOST_NODES:,} tasks and subtasks", "make parts of it goals of their own")
+    if total > _MAX_NODES:
+        raise InvalidInput(f"a goal has at most {_MAX_NODES:,} tasks and subtasks", "make parts of it goals of their own")
 
 
 def _check_one(tree: Tree, parent: str, node: object, seen: set[str]) -> int:
@@ -346,4 +346,4 @@ def _node(fields: Data) -> Node:
 
 
 def _text_or_none(value: object) -> str | None:
-    return value[:_MOST_TEXT] if isinstance(value, str) else None
+    return value[:_MAX_TEXT_CHARS] if isinstance(value, str) else None

@@ -15,11 +15,11 @@ LAST = 10
 """Messages that a loop without a brief often keeps."""
 NEEDED_ACTIONS = 3
 
-_SAID = frozenset({
+_TEXT_TYPES = frozenset({
     "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk", "nudge",
     "interrupt", "error",
 })  # fmt: skip
-_TELLING = 40
+_COMPARED_CHARS = 40
 """Characters by which a text is known again; a brief may shorten the rest."""
 
 
@@ -33,15 +33,15 @@ def messages(records: Iterable[Record]) -> Iterator[str]:
                 yield _result(record)
         elif kind == "result":
             yield _result(record)
-        elif kind == "event" and isinstance(type_ := record.get("type"), str) and type_ in _SAID:
+        elif kind == "event" and isinstance(type_ := record.get("type"), str) and type_ in _TEXT_TYPES:
             data = record.get("data")
             text = cast("dict[str, object]", data).get("text") if isinstance(data, dict) else data
             yield _line({"role": "user" if type_ == "user_message" else "assistant", "content": text})
 
 
 def _result(record: Record) -> str:
-    told = {"error": record["error"]} if record.get("error") is not None else {}
-    return _line({"role": "tool", "status": record.get("status"), "content": record.get("output"), **told})
+    error = {"error": record["error"]} if record.get("error") is not None else {}
+    return _line({"role": "tool", "status": record.get("status"), "content": record.get("output"), **error})
 
 
 def _line(value: dict[str, Any]) -> str:
@@ -83,20 +83,20 @@ def _saved(part: int, whole: int) -> float | None:
 def facts(state: GoalState, text: str) -> list[Fact]:
     """Return what the next step needs, each with whether the text holds it."""
     found: list[Fact] = []
-    lines = [_known(line) for line in text.splitlines()]
-    whole = _known(text)
+    lines = [_normalised(line) for line in text.splitlines()]
+    whole = _normalised(text)
 
-    def add(kind: FactKind, told: str, held: bool) -> None:
-        found.append(Fact(kind=kind, text=told, held=held))
+    def add(kind: FactKind, text: str, held: bool) -> None:
+        found.append(Fact(kind=kind, text=text, held=held))
 
     task, leaf = _current(state)
     for kind, node in (("task", task), ("subtask", leaf)):
         if node is not None:
             add("task" if kind == "task" else "subtask", node.description, _beginning(node.description) in whole)
     for action in state.actions[-NEEDED_ACTIONS:]:
-        add("action", _told(action), any(_names(line, action) for line in lines))
+        add("action", _action_text(action), any(_names(line, action) for line in lines))
     for blocked in state.blocked_actions:
-        add("blocked", f"{blocked.action}: {blocked.reason}", any(_known(blocked.action) in line for line in lines))
+        add("blocked", f"{blocked.action}: {blocked.reason}", any(_normalised(blocked.action) in line for line in lines))
     return found
 
 
@@ -111,7 +111,7 @@ def _current(state: GoalState) -> tuple[SubtaskView | None, SubtaskView | None]:
     return None, None
 
 
-def _told(action: ActionView) -> str:
+def _action_text(action: ActionView) -> str:
     return f"{action.action}: {action.status}" + (f", {action.result}" if action.result else "")
 
 
@@ -129,9 +129,9 @@ def _names(line: str, action: ActionView) -> bool:
     return bool(said and said in line) or any(word in line for word in _OUTCOMES[action.status])
 
 
-def _known(text: str) -> str:
+def _normalised(text: str) -> str:
     return " ".join(text.split()).lower()
 
 
 def _beginning(text: str) -> str:
-    return _known(text)[:_TELLING].rstrip()
+    return _normalised(text)[:_COMPARED_CHARS].rstrip()

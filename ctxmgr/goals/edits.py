@@ -249,16 +249,18 @@ class PlanEdits(GoalBase):
 
     def check_probes(self) -> GoalAnswer:
         """Look at the files on disk now, and keep what was seen."""
-        return self.probed(self._look_at_files())
+        return self.keep_probe_results(self._look_at_files())
 
-    def probed(self, results: Sequence[ProbeResult]) -> GoalAnswer:
+    def keep_probe_results(self, results: Sequence[ProbeResult]) -> GoalAnswer:
         """Keep what the checks saw; nothing is written when it is what they saw before."""
         with self._repository.change(work=False) as change:
-            if records := self._seen(self._existing(change.state), results):
+            if records := self._probe_event(self._existing(change.state), results):
                 change.write(records)
         return self._answer([])
 
-    def _seen(self, state: State, results: Sequence[ProbeResult]) -> list[Record]:
+    probed = keep_probe_results  # its name until 0.2
+
+    def _probe_event(self, state: State, results: Sequence[ProbeResult]) -> list[Record]:
         """Return the event that keeps what the checks saw, none where it is what they saw before."""
         if list(results) == state.probe_state:
             return []

@@ -20,7 +20,7 @@ from ctxmgr.types.goal import LoopType
 if TYPE_CHECKING:
     from ctxmgr.detect.interface import Detector
 
-_ENOUGH = 12
+_REPEATS_OF_A_POLL = 12
 """Repeats by which even a poll or a key press counts as repeated."""
 
 
@@ -72,7 +72,7 @@ class LoopGuard:
         last = next((each for each in reversed(state.actions) if each.key == item.key), None)
         if last is None:
             return True
-        told = [last.replace(id=f"told-{number}", ts=item.ts, began=None) for number in range(_ENOUGH)]
+        told = [last.replace(id=f"told-{number}", ts=item.ts, began=None) for number in range(_REPEATS_OF_A_POLL)]
         return _raised_last(self._longer, list(_observations(state.session, [*told, item]))) is not None
 
     def failure(self, state: State, node: str) -> Finding | None:

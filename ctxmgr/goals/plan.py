@@ -359,7 +359,7 @@ def _short(title: str) -> str:
 
 
 # Headings of what stands around the steps of a plan. Their lists say what is so, not what is to be done.
-_ABOUT = frozenset({
+_BACKGROUND_HEADINGS = frozenset({
     "background", "overview", "context", "introduction", "summary", "motivation", "notes", "note", "references", "links",
     "non-goals", "nongoals", "out of scope", "assumptions", "glossary", "risks", "open questions", "license", "why",
 })  # fmt: skip
@@ -470,7 +470,7 @@ def _steps(section: _Section, notes: list[str]) -> list[Item]:
     """Return a section's steps: its list, then what its own sections hold."""
     items = [item for item in section.items if item.text]
     for part in section.parts:
-        if part.name in _ABOUT:
+        if part.name in _BACKGROUND_HEADINGS:
             notes.append(f"left out: the section {part.title!r}, which reads like background")
             continue
         inner = _steps(part, notes)

@@ -18,7 +18,7 @@ from ctxmgr.paths import open_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.goal import Probe, ProbeResult
 
-MOST_READ = 64 * 1024 * 1024
+MAX_SEARCHED_BYTES = 64 * 1024 * 1024
 """Bytes of a file that are searched for a text; beyond them the answer is unknown."""
 SECONDS = 10.0
 """What a command, or the search of a file, may take unless the probe says otherwise."""
@@ -144,7 +144,7 @@ def _search(descriptor: int, path: str, wanted: bytes, seconds: float) -> ProbeO
         window = tail + chunk
         if wanted in window:
             return ProbeOutcome(True, f"{path} contains it")
-        if read >= MOST_READ or time.monotonic() > end:
+        if read >= MAX_SEARCHED_BYTES or time.monotonic() > end:
             return ProbeOutcome(None, f"{path}: not in its first {read // _CHUNK:,} MiB, and no more is read")
         tail = window[max(0, len(window) - len(wanted) + 1) :] if len(wanted) > 1 else b""
     return ProbeOutcome(False, f"{path} does not contain it")

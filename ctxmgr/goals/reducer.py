@@ -22,8 +22,8 @@ EVENT, ENDED = "goal", "subtask_result"
 """Types of the events that change a goal: the second is what the detection engine knows a failed attempt by."""
 
 _Shape = TypeVar("_Shape", bound=Shape)
-_RESULTS = frozenset({"ok", "error", "denied", "interrupted"})
-_PERSON = frozenset({"user_message", "interrupt"})
+_RESULTS = ("ok", "error", "denied", "interrupted")  # no sets: what is looked for may be anything
+_PERSON = ("user_message", "interrupt")
 
 
 def task_of(node: str, attempt: int) -> str:

@@ -139,11 +139,11 @@ class GoalRepository:
 
     def append(self, lock: owner.Lock, records: Sequence[Record], *, save: bool) -> None:
         """Write, sync, fold; and save the state where it must not lag."""
-        told = [self._as_stored(record) for record in records]
+        stored = [self._as_stored(record) for record in records]
         if self._journal is None:
             self._journal = Journal(self.path, durability=self._durability, mask=False, timeout=self._timeout)
         try:
-            size = self._journal.append(told)
+            size = self._journal.append(stored)
         except Busy:
             if lock.is_held():
                 raise
@@ -151,12 +151,12 @@ class GoalRepository:
         if not lock.is_held():
             self._superseded()
         self._inode = owner.inode(self.path)
-        for record in told:
+        for record in stored:
             fold(self.state, record)
             self.included.sum = chain(self.included.sum, encode(record))
-        self.included.records += len(told)
+        self.included.records += len(stored)
         self.included.bytes = size
-        self._lag += len(told)
+        self._lag += len(stored)
         if self._hold and self._me is not None and self.state.owner and self.state.owner.owner == self._me["owner"]:
             self._epoch = self.state.epoch
         if save or not self._hold or self._lag >= LAG:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ctxmgr.goals.state import Action, OpenAction, Owner, State
 from ctxmgr.goals.tree import Node
-from ctxmgr.goals.truncation import told
+from ctxmgr.goals.truncation import outcome_text
 from ctxmgr.types.goal import ActionView, GoalState, GoalView, LoopType, OwnerView, SubtaskView, TaskView
 
 SHOWN_ACTIONS = 10
@@ -44,8 +44,8 @@ def action_view(item: OpenAction) -> ActionView:
     done = item if isinstance(item, Action) else None
     return ActionView(
         id=item.id, action=item.action, args=item.args, status=done.status if done else "open",
-        result=told(done.status, done.output, done.error) if done else None, ts=(done.ts if done else None) or item.began,
-        node=item.node, attempt=item.attempt,
+        result=outcome_text(done.status, done.output, done.error) if done else None,
+        ts=(done.ts if done else None) or item.began, node=item.node, attempt=item.attempt,
     )  # fmt: skip
 
 

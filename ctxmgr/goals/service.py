@@ -279,7 +279,7 @@ class Goals(PlanEdits):
         probed = self._look_at_files()
         with self._repository.change(work=True, anew=True, take_over=asked.take_over) as change:
             state = self._existing(change.state)
-            records = self._seen(state, probed) if probed else []
+            records = self._probe_event(state, probed) if probed else []
             took, rebuilt = change.takes and change.previous is not None, list(self._repository.damaged)
             previous, replayed = change.previous, self._repository.replayed
             change.write(records)

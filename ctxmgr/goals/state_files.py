@@ -34,8 +34,8 @@ HISTORY, STATE, PREVIOUS, LOOPS = "history.jsonl", "state.json", "state.prev.jso
 
 _VERSION = 1
 _SUFFIX = ".tmp"
-_MOST = 64 * 1024 * 1024
-_MOST_ASIDE = 1_000
+_MAX_FILE_BYTES = 64 * 1024 * 1024
+_MAX_SET_ASIDE = 1_000
 
 
 class Included(Stored):
@@ -117,7 +117,7 @@ def set_aside(folder: str, names: list[str]) -> list[str]:
     """Give files names under which nobody looks for them, and return these."""
     given: list[str] = []
     for name in names:
-        for number in range(1, _MOST_ASIDE):
+        for number in range(1, _MAX_SET_ASIDE):
             other = f"{name}.damaged-{number}"
             if os.path.lexists(os.path.join(folder, other)):
                 continue
@@ -182,7 +182,7 @@ def _is_prefix(history: str, included: Included) -> bool:
 
 
 def _read(path: str) -> bytes:
-    return read_regular(path, _MOST, follow=False)
+    return read_regular(path, _MAX_FILE_BYTES, follow=False)
 
 
 def _write(path: str, text: str) -> None:

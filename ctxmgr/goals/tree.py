@@ -57,7 +57,7 @@ class Node(Stored):
             yield from child.walk()
 
     def leaves(self) -> Iterator[Node]:
-        """Yield the leaves that count: what was split or dropped does not, what was done below it does."""
+        """Yield the leaves that count for progress: not what was split or dropped, but what was done below it."""
         if self.is_leaf:
             if self.status not in _GONE:
                 yield self
@@ -121,12 +121,12 @@ class Tree:
         return next(iter(later or [node for node in leaves if node is not after]), None)
 
     def climb(self, node: Node) -> None:
-        """Make the statuses above a changed node follow from it."""
+        """Update the statuses above a changed node."""
         for above in self.path(node)[1:]:
             self.settle(above)
 
     def settle(self, node: Node) -> None:
-        """Make the status of a node with children follow from theirs."""
+        """Set the status of a node with children from theirs."""
         if node.status in _GONE or node.is_leaf:
             return
         own = node.block if node.block and node.block.by != "escalation" else None
@@ -160,7 +160,7 @@ def _of_children(node: Node, *, is_root: bool) -> NodeStatus:
 
 
 def may_follow(before: NodeStatus, after: NodeStatus) -> bool:
-    """Whether a node of one status may come to another."""
+    """Whether a node may go from one status to another."""
     return before == after or after in TRANSITIONS[before]
 
 

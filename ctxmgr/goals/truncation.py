@@ -9,7 +9,7 @@ from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.json_value import describe, plain
 from ctxmgr.types.record import ResultStatus
 
-MOST = 1_200
+MAX_WHOLE_CHARS = 1_200
 """Characters of canonical JSON up to which arguments or a result are kept as they are."""
 
 _TEXT, _HEAD = 500, 320
@@ -30,11 +30,11 @@ def reduced(value: object) -> Any:
     if isinstance(value, str):
         return _text(value)
     whole = canonical(value)
-    if whole is not None and len(whole) <= MOST:
+    if whole is not None and len(whole) <= MAX_WHOLE_CHARS:
         return value
     if isinstance(value, dict) and len(cast("dict[Any, Any]", value)) <= 16:
         fields = {str(name)[:100]: _member(item) for name, item in cast("dict[Any, object]", value).items()}
-        if len(canonical(fields) or "") <= 2 * MOST:
+        if len(canonical(fields) or "") <= 2 * MAX_WHOLE_CHARS:
             return fields
     return {"tooLarge": len(whole or ""), "fingerprint": fingerprint(cast("object", value)), "head": (whole or "")[:_HEAD]}
 
@@ -79,12 +79,16 @@ def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultS
     if isinstance(given, dict):
         fields = cast("dict[str, Any]", given)
         if error := fields.get("error"):
-            told = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": plain_line(error)}
-            return status or "error", fields, {name: plain_line(told[name]) for name in ("type", "message") if name in told}
+            body = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": plain_line(error)}
+            return (
+                status or "error",
+                fields,
+                {name: plain_line(body[name]) for name in ("type", "message") if name in body},
+            )
     return status or "ok", cast("Any", given), None
 
 
-def told(status: str, output: object, error: object, width: int = 120) -> str:
+def outcome_text(status: str, output: object, error: object, width: int = 120) -> str:
     """Return an outcome in a few words: ``success``, or ``error: what it said``, or what came back, on one line."""
     message = cast("dict[str, object]", error).get("message") if isinstance(error, dict) else None
     if status == "ok":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ctxmgr.detect.replay import Told, observations_from, told
+from ctxmgr.detect.replay import Told, observations_from, record_fields
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.history.verdict_cache import GONE_AFTER, STUCK, VerdictCache, is_running
@@ -18,7 +18,7 @@ from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.log.record_schema import RECORDS
 from ctxmgr.store import Store
 from ctxmgr.store.parallel.record_reader import Place, born_of, place_of, stretches, stretches_there
-from ctxmgr.store.parallel.worker_process import Lost, beside, is_of_use
+from ctxmgr.store.parallel.worker_process import ProcessLost, is_of_use, run_in_second_process
 from ctxmgr.store.row_mapper import load
 from ctxmgr.types.finding import Finding, Observation, SessionVerdict, summary_of, verdict_of
 from ctxmgr.types.view import EntryView, SessionView
@@ -227,9 +227,9 @@ def _judged(
 ) -> tuple[SessionVerdict, list[str]]:
     """Return the verdict on one session with the causes of what lasts, and notes: as they were kept, else anew."""
     session = store.sessions.name(key)
-    told = None if kept is None else kept.verdict(key, session)
-    if told is not None:
-        return SessionVerdict.model_validate(told["verdict"]), told["notes"]
+    cached = None if kept is None else kept.verdict(key, session)
+    if cached is not None:
+        return SessionVerdict.model_validate(cached["verdict"]), cached["notes"]
     verdict, said = judge(store, key, settings, now)
     verdict = _diagnosed(store, verdict)
     if kept is not None:
@@ -292,9 +292,9 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
 
 def _seen(store: Store, key: int, name: str, settings: Mapping[str, Any], kept: VerdictCache) -> SessionView:
     """Return a session with what is to be said of it now, and its verdict: as it was kept, else judged anew."""
-    told = kept.row(key, name)
-    if told is not None:
-        return SessionView.model_validate(told)
+    cached = kept.row(key, name)
+    if cached is not None:
+        return SessionView.model_validate(cached)
     verdict, progress = _judged_end(store, key, settings, None)
     view = store.sessions.view(key).model_copy(
         update={
@@ -372,16 +372,16 @@ def replay(store: Store, key: int) -> Iterator[Observation]:
 
 def _here(store: Store, key: int, after: int) -> Iterator[Told | None]:
     for _, bodies in stretches(store.engine, key, KINDS, after):
-        yield from map(told, map(load, bodies))
+        yield from map(record_fields, map(load, bodies))
 
 
 def _beside(store: Store, key: int, place: Place) -> Iterator[Told | None]:
     last = 0
-    with beside("ctxmgr.history.detection:ahead", tuple(place), key) as there:
+    with run_in_second_process("ctxmgr.history.detection:ahead", tuple(place), key) as there:
         while True:
             try:
                 stretch = next(there, None)
-            except Lost:
+            except ProcessLost:
                 break
             if stretch is None:
                 return
@@ -401,4 +401,4 @@ def ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[Told | Non
         ValueError: what is stored is no record.
     """
     for last, bodies in stretches_there(Place(*place), key, KINDS):
-        yield last, [told(loads(body)) for body in bodies]
+        yield last, [record_fields(loads(body)) for body in bodies]

@@ -25,7 +25,7 @@ from ctxmgr.history.open_history import open_history
 from ctxmgr.history.shipping import as_shown, noted
 from ctxmgr.paths import is_url
 from ctxmgr.store import LogStore, open_store
-from ctxmgr.store.integrity.checkup import MOST, contents, library, quick_check, server_facts
+from ctxmgr.store.integrity.checkup import MAX_FAULTS, contents, library, quick_check, server_facts
 from ctxmgr.types.setup import Check
 
 LITTLE_SPACE = 100_000_000
@@ -158,7 +158,7 @@ def _damage(faults: list[str]) -> Check:
         return Check(name="store.damage", level="ok", finding=finding, detail={"faults": []})
     return Check(
         name="store.damage", level="fail", kind="damaged",
-        finding=("at least " if len(faults) >= MOST else "") + f"{len(faults)} damaged: {faults[0]}",
+        finding=("at least " if len(faults) >= MAX_FAULTS else "") + f"{len(faults)} damaged: {faults[0]}",
         hint="'ctxmgr verify' lists all of it; what is intact can be read", detail={"faults": faults},
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from ctxmgr.errors import Damaged, InvalidInput, StorageFailed
 from ctxmgr.paths import is_foreign, is_url, open_regular
 from ctxmgr.store import empty_store, exists, open_store
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.store import DamagedRange, Store
     from ctxmgr.store.log.log_store import Progress

@@ -9,7 +9,7 @@ from pathlib import Path
 from ctxmgr.log.reader import Line, read
 from ctxmgr.store import AppendResult, Store
 from ctxmgr.store.write.bulk import BulkWriter
-from ctxmgr.store.write.row_batch import RowBatch, told_of
+from ctxmgr.store.write.row_batch import RowBatch, import_facts
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record import KINDS
 
@@ -43,7 +43,7 @@ class OwnCount:
         return self.count.bytes >= _MUCH
 
     def add(self, session: str, kind: str, name: str, status: str | None, entry: str) -> None:
-        """Count one record, see `told_of`."""
+        """Count one record, see `ctxmgr.store.write.row_batch.import_facts`."""
         count = self.count
         count.records += 1
         count.session = count.session or session
@@ -70,7 +70,7 @@ class OwnCount:
 def own_lines(own: OwnCount, heard: Heard | None, start: int = 0, last: str = "", stop: int | None = None) -> Iterator[Line]:
     """Yield the records of a log, or of a range of it as `read` does; their sums are the file's, the store makes its own."""
     for line in read(own.count.path, start, own.hear, last, stop):
-        own.add(str(line.record.get("session")), *told_of(line.record))
+        own.add(str(line.record.get("session")), *import_facts(line.record))
         if heard is not None and own.count.records % _TOLD == 0:
             heard(line.offset)
         yield line

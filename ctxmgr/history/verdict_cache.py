@@ -15,7 +15,7 @@ from ctxmgr.log.codec import digest
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.answer_cache import AnswerCache
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any

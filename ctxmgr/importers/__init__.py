@@ -1,4 +1,4 @@
-"""Foreign logs in, records of log format 1 out; a format, or two of one family, a module.
+"""Read foreign logs into records of log format 1. One format a module, or two of one family.
 
 To add one: write the module, name it in `importers`, and put samples with their truth into ``fixtures/formats/<name>``.
 Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it stands on: `descriptions` and `transcript`.

@@ -12,7 +12,7 @@ from ctxmgr.errors import AttemptsUsedUp
 from ctxmgr.integrations.guarded_run import GuardedRun
 
 _EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure")
-_LONGEST = 8_900
+_MAX_CONTEXT_CHARS = 8_900
 """Characters; Claude Code puts longer ones than 10,000 into a file that the model does not read."""
 
 
@@ -46,9 +46,9 @@ class ClaudeAgentGuard(GuardedRun):
         if entry is None:
             return {}
         try:
-            told = self.finish(entry, given.get("tool_response"), error=given.get("error"))
+            continuation = self.finish(entry, given.get("tool_response"), error=given.get("error"))
         except AttemptsUsedUp as error:
             return {"continue_": False, "stopReason": error.message}
-        if told is None:
+        if continuation is None:
             return {}
-        return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": told[:_LONGEST]}}
+        return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": continuation[:_MAX_CONTEXT_CHARS]}}

@@ -88,10 +88,10 @@ class GuardedRun:
             else:
                 self.board.result(entry, "error", error=str(error) or type(error).__name__)
         except DegenerateLoopError as stuck:
-            return self._handed_over(stuck)
+            return self._recover(stuck)
         return None
 
-    def _handed_over(self, stuck: DegenerateLoopError) -> str | None:
+    def _recover(self, stuck: DegenerateLoopError) -> str | None:
         continuation = self._handler.handle(stuck, self.board)
         if continuation is None:
             return None
@@ -110,8 +110,8 @@ class GuardedRun:
         self.board.__exit__(kind, error, trace)
 
 
-def with_text(content: Any, told: str) -> Any:
+def with_text(content: Any, text: str) -> Any:
     """Return the content of a tool's message with a text behind it: a text grows, a list of blocks gets one more."""
     if isinstance(content, list):
-        return [*cast("list[Any]", content), {"type": "text", "text": told}]
-    return f"{content}\n\n{told}"
+        return [*cast("list[Any]", content), {"type": "text", "text": text}]
+    return f"{content}\n\n{text}"

@@ -66,17 +66,17 @@ class LangGraphGuard(GuardedRun):
         return self.begin(request.tool_call["name"], request.tool_call["args"])
 
     def _failed(self, entry: str, error: Exception) -> None:
-        told = self.finish(entry, error=error)
-        if told is not None:
-            error.args = (f"{error}\n\n{told}",)  # a graph that answers errors answers with this text
+        continuation = self.finish(entry, error=error)
+        if continuation is not None:
+            error.args = (f"{error}\n\n{continuation}",)  # a graph that answers errors answers with this text
 
     def _finished(self, entry: str, message: Any) -> Any:
         content = getattr(message, "content", None)
         failed = getattr(message, "status", None) == "error"
-        told = self.finish(entry, None if failed else content, error=str(content) if failed else None)
-        if told is None or content is None:  # a Command changes the state of the graph, and has no words
+        continuation = self.finish(entry, None if failed else content, error=str(content) if failed else None)
+        if continuation is None or content is None:  # a Command changes the state of the graph, and has no words
             return message
-        return message.model_copy(update={"content": with_text(content, told)})
+        return message.model_copy(update={"content": with_text(content, continuation)})
 
 
 def _messages(state: Any) -> list[Any]:

@@ -69,18 +69,18 @@ class OpenAIAgentsGuard(GuardedRun):
             return
         text = result if isinstance(result, str) else None
         failed = text is not None and text.startswith(_FAILED)
-        told = self.finish(entry, None if failed else result, error=_cause(text) if failed else None)
-        if told is not None:
-            self._pending.append(told)
+        continuation = self.finish(entry, None if failed else result, error=_cause(text) if failed else None)
+        if continuation is not None:
+            self._pending.append(continuation)
 
     def hand_over(self, data: Any) -> Any:
         """Return the input of a call of the model, with what was told behind the items that it was told about."""
         items: list[Any] = [*data.model_data.input]
         self.hear([each.get("content") for each in items if each.get("role") == "user"])
-        self._given += [(len(items), told) for told in self._pending]
+        self._given += [(len(items), text) for text in self._pending]
         self._pending.clear()
-        for place, told in reversed(self._given):
-            items.insert(min(place, len(items)), {"role": "user", "content": told})
+        for place, text in reversed(self._given):
+            items.insert(min(place, len(items)), {"role": "user", "content": text})
         return replace(data.model_data, input=items)
 
 

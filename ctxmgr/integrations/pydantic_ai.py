@@ -10,7 +10,7 @@ from typing import Any
 
 from ctxmgr.integrations.guarded_run import GuardedRun, with_text
 
-_WAITS = ("ApprovalRequired", "CallDeferred")
+_WAITING_ERRORS = ("ApprovalRequired", "CallDeferred")
 """Exceptions by which a tool says that a person, or somebody outside, is waited for."""
 
 
@@ -45,19 +45,19 @@ class PydanticAIGuard(GuardedRun):
         try:
             result = await handler(args)
         except Exception as error:
-            if type(error).__name__ in _WAITS:
+            if type(error).__name__ in _WAITING_ERRORS:
                 self.board.event("waiting", {"reason": type(error).__name__, "action": tool_def.name}, entry=entry)
                 raise
             asked = getattr(error, "tool_retry", None)  # the framework's own form of a ModelRetry
-            told = self.finish(entry, error=error if asked is None else str(asked.content))
-            if told is not None and asked is not None:
-                asked.content = with_text(asked.content, told)
-            elif told is not None and hasattr(error, "message"):
-                raise import_module("pydantic_ai").ModelRetry(f"{error}\n\n{told}") from error
+            continuation = self.finish(entry, error=error if asked is None else str(asked.content))
+            if continuation is not None and asked is not None:
+                asked.content = with_text(asked.content, continuation)
+            elif continuation is not None and hasattr(error, "message"):
+                raise import_module("pydantic_ai").ModelRetry(f"{error}\n\n{continuation}") from error
             raise
-        told = self.finish(entry, result)
-        if told is None:
+        continuation = self.finish(entry, result)
+        if continuation is None:
             return result
         if isinstance(result, str):
-            return with_text(result, told)
-        return import_module("pydantic_ai").ToolReturn(result, content=told)
+            return with_text(result, continuation)
+        return import_module("pydantic_ai").ToolReturn(result, content=continuation)

@@ -61,8 +61,8 @@ class Guard:
                     if verdict.verdict in ("healthy", "warn"):
                         continue
                     asked = RecoverRequest(session=verdict.session, plan=True, force=True)
-                    told = workspace.recover(asked).continuation.prompt
-                    pytest.fail(f"the agent's run is stuck ({verdict.verdict}) in {log}\n\n{told}", pytrace=False)
+                    prompt = workspace.recover(asked).continuation.prompt
+                    pytest.fail(f"the agent's run is stuck ({verdict.verdict}) in {log}\n\n{prompt}", pytrace=False)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ CLIENT, AGENT = "client", "agent"
 
 _CHUNKS = {"agent_message_chunk", "agent_thought_chunk", "user_message_chunk"}
 _TOLD = {"plan", "current_mode_update", "session_info_update"}
-_STARTED = {"in_progress", "completed", "failed"}
+_STARTED = ("in_progress", "completed", "failed")  # no set: what is looked for may be anything
 _BEGINS = {"session/new", "session/load", "session/resume", "session/fork"}
 
 

@@ -14,7 +14,7 @@ from ctxmgr.clients.session_file import WATCHER, SessionFile, state_folder
 from ctxmgr.live.rounds import Rounds, fingerprints, rows_of
 from ctxmgr.log.fast_json import dumps
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole hook
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.clients.interface import Client, Event
 

@@ -10,7 +10,7 @@ import os
 from ctxmgr.clients.session_file import state_folder, state_name
 from ctxmgr.live.rounds import fingerprints
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole hook
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

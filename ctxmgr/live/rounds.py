@@ -20,7 +20,7 @@ from ctxmgr.clients.interface import as_object
 from ctxmgr.clients.session_file import digest_of, state_folder, state_name
 from ctxmgr.log.fast_json import dumps
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole hook
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any

@@ -13,7 +13,7 @@ import os
 from ctxmgr.log import codec
 from ctxmgr.paths import make_private_folder, open_regular, user_folder
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to write a record
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

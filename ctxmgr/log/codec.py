@@ -12,7 +12,7 @@ import sys
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.fast_json import cast
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to write a record
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from json import JSONDecoder

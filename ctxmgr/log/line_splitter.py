@@ -7,7 +7,7 @@ import os
 
 from ctxmgr.log.codec import MAX_LINE
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to read a few lines
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ctxmgr.log.secret_shapes import beginnings
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to mask a line
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -18,7 +18,7 @@ _STATUSES = frozenset({"ok", "error", "denied", "interrupted"})
 _ID, _ID_SIGNS = 36, b"0123456789abcdef-"
 
 
-class Taking(Protocol):
+class EncodedSink(Protocol):
     """A sink that takes encoded records too; see `ctxmgr.log.journal.Journal`."""
 
     masked: Callable[[bytes], bytes]
@@ -31,7 +31,7 @@ class Taking(Protocol):
 class RecordTemplate:
     """Writes entries and results of one process into a sink, put together from texts of which most are always the same."""
 
-    def __init__(self, sink: Taking, session: str, process: str) -> None:
+    def __init__(self, sink: EncodedSink, session: str, process: str) -> None:
         self._sink = sink
         self._any = isinstance(sink, Journal)
         # No secret reaches from one of these parts into another: each of them ends behind a member or its name.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import _thread
 from _weakref import ref
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to write a record
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""What a tool shows of a record: the same fields each time, long texts cut, and where the rest is."""
+"""The rows that tools answer with: the same fields each time, long texts cut, and where the rest is."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ctxmgr.types.query import ListResponse, TraceResponse
 from ctxmgr.types.route import Continuation
 from ctxmgr.types.view import EntryView, EventView, NoteView
 
-MOST_TEXT = 600
+MAX_TEXT = 600
 """Characters of an input, output or error in a list; `history_show` gives all of it, a page at a time."""
 
-MOST_PAGE = 8000
+MAX_PAGE = 8000
 """Characters of one page of a long output."""
 
 
@@ -144,13 +144,13 @@ class Tried(BaseModel):
     latest: list[Entry]
 
 
-def entry_row(entry: EntryView, most: int = MOST_TEXT, start: int = 0) -> Entry:
+def entry_row(entry: EntryView, most: int = MAX_TEXT, start: int = 0) -> Entry:
     """Return an entry with its texts from ``start`` on, each cut to ``most`` characters."""
     texts = {"input": text_of(entry.input), "output": text_of(entry.output), "error": text_of(entry.error)}
     shown = {name: text[start : start + most] for name, text in texts.items()}
     return Entry(
         index=entry.index, id=entry.id, session=entry.session, time=entry.ts, agent=entry.agent, action=entry.action,
-        status=entry.status, notes=[note.content[:MOST_TEXT] for note in entry.notes],
+        status=entry.status, notes=[note.content[:MAX_TEXT] for note in entry.notes],
         cut=[name for name, text in texts.items() if len(text) > start + most], **shown,
     )  # fmt: skip
 
@@ -168,7 +168,7 @@ def next_of(found: Continuation) -> Next:
 
 def event_row(event: EventView) -> Said:
     """Return an event."""
-    text = text_of(event.data)[:MOST_TEXT]
+    text = text_of(event.data)[:MAX_TEXT]
     return Said(id=event.id, type=event.type, time=event.ts, agent=event.agent, after=event.after, text=text)
 
 

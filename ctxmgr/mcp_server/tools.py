@@ -1,4 +1,4 @@
-"""What each tool answers. Every call opens the store anew, so it sees what was recorded up to now."""
+"""The tools. Every call opens the store again, so it sees what was recorded up to now."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ctxmgr.types.query import (
 from ctxmgr.types.view import EntryView
 from ctxmgr.workspace import Workspace
 
-MOST_ROWS = 20
+MAX_ROWS = 20
 """Rows of a page; an agent that wants more asks for the next page."""
 
 _LOOKED_AT = 5000
 """Calls of an action that `Tools.tried_before` compares, the latest first."""
 
-_SHOWN = 5
+_MAX_EARLIER_CALLS = 5
 """Earlier calls that `Tools.tried_before` shows."""
 
 _T = TypeVar("_T")
@@ -133,7 +133,7 @@ class Tools:
             failed = sum(entry.status in ("error", "denied") for entry in same)
             return rows.Tried(
                 times=len(same), ok=sum(entry.status == "ok" for entry in same), failed=failed,
-                latest=[rows.entry_row(entry) for entry in same[:_SHOWN]],
+                latest=[rows.entry_row(entry) for entry in same[:_MAX_EARLIER_CALLS]],
             )  # fmt: skip
 
         return self._ask(work)
@@ -187,8 +187,8 @@ class Tools:
 
         def work(workspace: Workspace) -> rows.Whole:
             entry = workspace.show(ShowRequest(session=session, index=index)).entry
-            row = rows.entry_row(entry, rows.MOST_PAGE, max(start, 0))
-            return rows.Whole(entry=row, next_from=max(start, 0) + rows.MOST_PAGE if row.cut else None)
+            row = rows.entry_row(entry, rows.MAX_PAGE, max(start, 0))
+            return rows.Whole(entry=row, next_from=max(start, 0) + rows.MAX_PAGE if row.cut else None)
 
         return self._ask(work)
 
@@ -240,7 +240,7 @@ class Tools:
 
 
 def _rows(limit: int) -> int:
-    return max(1, min(limit, MOST_ROWS))
+    return max(1, min(limit, MAX_ROWS))
 
 
 def _named(name: str | None) -> list[str]:

@@ -24,7 +24,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.store.normalise import storable
-from ctxmgr.text.tokens import WHOLE, Term, fold, stems, terms
+from ctxmgr.text.tokens import MIN_INFIX, Term, fold, stems, terms
 from ctxmgr.types.memory import (
     MEMORY_TAG,
     REFLECTION_TAG,
@@ -74,7 +74,7 @@ class LexicalRanker:
 
 
 def weight(total: int, holding: int) -> float:
-    """Return how telling a word is that so many of all texts hold; always above 0."""
+    """Return the weight of a word that ``holding`` of ``total`` texts have; always above 0."""
     return math.log(1 + (max(total, holding) - holding + 0.5) / (holding + 0.5))
 
 
@@ -87,7 +87,7 @@ def score(counts: Sequence[float], weights: Sequence[float], length: float) -> f
 
 
 def searched(text: str, tags: Sequence[str]) -> str:
-    """Return all of an episode that recall looks at."""
+    """Return the text of an episode that recall searches."""
     if len(tags) == 1 and tags[0] in _MARKERS:
         return text
     return " ".join([text, *(tag for tag in tags if fold(tag) not in _MARKERS)])
@@ -102,17 +102,17 @@ def _frequencies(asked: Sequence[Term], episode: Episode) -> tuple[list[float], 
         exact = held[term.stem]
         if term.running:
             counts.append(float(folded.count(term.needle)))
-        elif len(term.needle) >= WHOLE:
+        elif len(term.needle) >= MIN_INFIX:
             counts.append(exact + INSIDE * max(0, folded.count(term.needle) - exact))
         else:
             counts.append(float(exact))
     return counts, held.total()
 
 
-MOST = 200
+MIN_CANDIDATES = 200
 """Candidates that are looked up as a whole when the request asks for few."""
 _LATEST = 1_000
-_OFTEN = 8
+_MAX_COUNT = 8
 _OUTDATED = 50
 
 
@@ -151,7 +151,7 @@ class TextFinder:
         self._store = store
 
     def find(self, request: RecallRequest) -> Candidates:
-        """Return the best candidates of a request, at least `MOST` where there are so many.
+        """Return the best candidates of a request, at least `MIN_CANDIDATES` where there are so many.
 
         Raises:
             InvalidInput: "Query cannot be empty". NotFound: the named session does not exist.
@@ -165,9 +165,9 @@ class TextFinder:
         weights = [weight(seen.looked_at, each) for each in holding]
         best: list[Episode] = []
         outdated: list[Episode] = []
-        for match in self._ordered(seen, weights, max(MOST, 4 * request.limit) + len(seen.replaced)):
+        for match in self._ordered(seen, weights, max(MIN_CANDIDATES, 4 * request.limit) + len(seen.replaced)):
             successor = self._successor(match, seen)
-            if successor is None and len(best) < max(MOST, 4 * request.limit):
+            if successor is None and len(best) < max(MIN_CANDIDATES, 4 * request.limit):
                 best += self._episode(match)
             elif successor is not None and len(outdated) < _OUTDATED:
                 outdated += [each.model_copy(update={"superseded_by": successor}) for each in self._episode(match)]
@@ -179,7 +179,7 @@ class TextFinder:
         if not request.notes:
             wanted.add(MEMORY_TAG)
         needles = [term.needle for term in asked]
-        plain = all(term.running or len(term.needle) >= WHOLE for term in asked)
+        plain = all(term.running or len(term.needle) >= MIN_INFIX for term in asked)
         seen = _Pass()
         for place, record in enumerate(self._store.sessions.records(None, ("note",))):
             if (former := record.get("supersedes")) is not None and former != record.get("id"):
@@ -198,8 +198,8 @@ class TextFinder:
                 continue
             counts = tuple(map(text.count, needles)) if plain else tuple([term.count(text) for term in asked])
             if any(counts):
-                if max(counts) > _OFTEN:
-                    counts = tuple([min(_OFTEN, count) for count in counts])
+                if max(counts) > _MAX_COUNT:
+                    counts = tuple([min(_MAX_COUNT, count) for count in counts])
                 alike = seen.alike[counts]
                 alike.total += 1
                 alike.latest.append(_Match(str(record.get("session")), str(record.get("id")), place, len(text)))

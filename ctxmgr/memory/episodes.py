@@ -35,10 +35,10 @@ AUTHOR = "ctxmgr"
 _LOOKED_AT = 400
 """Entries and messages, the latest ones, that an episode is made of."""
 
-_MOST = 5
+_MAX_LINES = 5
 """Lines of each part."""
 
-_MOST_BYTES = 8 * 1024 * 1024
+_MAX_LOG_BYTES = 8 * 1024 * 1024
 _QUOTE = 200
 _ERROR = 100
 _DECIDED = lazy_pattern(
@@ -48,7 +48,7 @@ _DECIDED = lazy_pattern(
 )
 _DECISION_TAGS = frozenset({"decision", "routing"})
 _PERSON = frozenset({"user_message"})
-_SAID = frozenset({"message", "agent_message", "agent_message_chunk"})
+_AGENT_MESSAGES = frozenset({"message", "agent_message", "agent_message_chunk"})
 
 Line = tuple[str, list[str]]
 """What is told, and the ids of the records that it quotes."""
@@ -92,7 +92,7 @@ def retain_at(location: str, session: str) -> None:
     Raises:
         CtxmgrError, OSError: the store can't be read or written.
     """
-    if location.endswith(LOG_SUFFIXES) and os.path.getsize(location) > _MOST_BYTES:
+    if location.endswith(LOG_SUFFIXES) and os.path.getsize(location) > _MAX_LOG_BYTES:
         return
     with closing(open_store(location)) as store:
         key = store.sessions.key(session)
@@ -114,7 +114,7 @@ def episode_record(store: Store, key: int, *, telling: bool = False) -> Record |
     said = first if total <= _LOOKED_AT else store.queries.messages(key, None, total - _LOOKED_AT, _LOOKED_AT)[0]
     if not entries and not said:
         return None
-    asked = [line for event in first if event.type in _PERSON and (line := _told("a person asked", event))][:1]
+    asked = [line for event in first if event.type in _PERSON and (line := _event_line("a person asked", event))][:1]
     parts: dict[str, list[Line]] = {
         "Asked": asked,
         "Decided": _decided(entries, said),
@@ -150,14 +150,14 @@ def _former(store: Store, key: int, identity: str) -> str | None:
 def _decided(entries: Sequence[EntryView], said: Sequence[EventView]) -> list[Line]:
     lines: list[Line] = []
     for event in said:
-        if event.type in _SAID and _DECIDED.search(_words(event)):
-            line = _told(f"{_name(event.agent or 'an agent')} said", event)
+        if event.type in _AGENT_MESSAGES and _DECIDED.search(_words(event)):
+            line = _event_line(f"{_name(event.agent or 'an agent')} said", event)
             lines += [line] if line else []
     for entry in entries:
         for note in entry.notes:
             if _DECISION_TAGS & set(map(fold, note.tags)) and EPISODE_TAG not in note.tags:
                 lines.append((f"noted at @{entry.index}: {_quoted(note.content, _QUOTE)}", [entry.id, note.id]))
-    return list({text: (text, ids) for text, ids in lines}.values())[-_MOST:]
+    return list({text: (text, ids) for text, ids in lines}.values())[-_MAX_LINES:]
 
 
 def _learned(entries: Sequence[EntryView]) -> list[Line]:
@@ -173,7 +173,7 @@ def _learned(entries: Sequence[EntryView]) -> list[Line]:
                 f"{_name(entry.action)} failed at @{before.index} ({_error(before)}) and went through at @{entry.index} with "
             )
             lines.append((told + _quoted(_input(entry), _QUOTE), [before.id, entry.id]))
-    return lines[-_MOST:]
+    return lines[-_MAX_LINES:]
 
 
 def _left_open(entries: Sequence[EntryView], said: Sequence[EventView]) -> list[Line]:
@@ -185,14 +185,14 @@ def _left_open(entries: Sequence[EntryView], said: Sequence[EventView]) -> list[
             lines.append((f"{_name(entry.action)} at @{entry.index} has no result", [entry.id]))
         elif entry.status == "error" and passed.get((entry.agent, entry.action), -1) < entry.index:
             lines.append((f"{_name(entry.action)} failed at @{entry.index}: {_error(entry)}", [entry.id]))
-    last = next((event for event in reversed(said) if event.type in _SAID | _PERSON), None)
-    if last is not None and last.type in _SAID and _words(last).rstrip().endswith("?"):
-        line = _told("a question without an answer", last)
+    last = next((event for event in reversed(said) if event.type in _AGENT_MESSAGES | _PERSON), None)
+    if last is not None and last.type in _AGENT_MESSAGES and _words(last).rstrip().endswith("?"):
+        line = _event_line("a question without an answer", last)
         lines += [line] if line else []
-    return lines[-_MOST:]
+    return lines[-_MAX_LINES:]
 
 
-def _told(what: str, event: EventView) -> Line | None:
+def _event_line(what: str, event: EventView) -> Line | None:
     words = _words(event)
     if not words.strip():
         return None

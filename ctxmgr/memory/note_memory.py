@@ -85,11 +85,11 @@ def retain_record(store: Store, key: int | None, request: RetainRequest) -> Reco
     )
 
 
-MOST_AROUND = 200
+MAX_EXPANDED = 200
 """Entries that one episode is expanded to at most; those about its first links are kept."""
 
 
-def around(store: Store, episode: Episode, reach: int) -> list[EntryView]:
+def linked_entries(store: Store, episode: Episode, reach: int) -> list[EntryView]:
     """Return the linked entries and up to ``reach`` before and after each, every one once, session by session in order.
 
     Links are ids of entries, of other sessions too, or addresses. What is gone, or lies beyond the ends, is left out.
@@ -100,7 +100,7 @@ def around(store: Store, episode: Episode, reach: int) -> list[EntryView]:
     for key, index in _linked(store, episode):
         # The linked entry itself comes first, so that the cap never costs it.
         for place in sorted(range(max(0, index - reach), index + reach + 1), key=lambda place: abs(place - index)):
-            if len(found) >= MOST_AROUND:
+            if len(found) >= MAX_EXPANDED:
                 break
             if (key, place) not in found and (entry := store.queries.entry_at(key, place)) is not None:
                 found[key, place] = entry
@@ -114,7 +114,7 @@ def _linked(store: Store, episode: Episode) -> list[tuple[int, int]]:
         return []
     places = [(own, index) for index in episode.indexes]
     rows = Rows(store.engine)
-    for link in episode.links[:MOST_AROUND]:
+    for link in episode.links[:MAX_EXPANDED]:
         with suppress(InvalidInput, NotFound, NoHistory, OutOfBounds):  # a link that was written elsewhere may lead nowhere
             entry = linked_entry(store, rows, own, link)
             if entry is not None and (key := store.sessions.key(str(entry["session"]))) is not None:
@@ -124,7 +124,7 @@ def _linked(store: Store, episode: Episode) -> list[tuple[int, int]]:
 
 REFLECTOR = "reflect"
 """Who a kept reflection is by when nobody else says so: these rules, no person and no model."""
-_MOST_LINKED = 200
+_MAX_LINKED = 200
 
 
 class EmbeddedMemory:
@@ -159,7 +159,7 @@ class EmbeddedMemory:
         """
         ranked = self._ranked(self._finder.find(request), request.query)[: request.limit]
         episodes = [
-            each.model_copy(update={"score": score, "around": around(self._store, each, request.expand)})
+            each.model_copy(update={"score": score, "around": linked_entries(self._store, each, request.expand)})
             for each, score in ranked
         ]
         return RecallResponse(status="ok" if episodes else "empty", query=request.query, episodes=episodes)
@@ -177,28 +177,28 @@ class EmbeddedMemory:
         ranked = [(each, score) for each, score in self._ranked(found, request.query) if not _is_reflection(each)]
         sources = [each.model_copy(update={"score": score}) for each, score in ranked[: request.limit]]
         outdated = [each for each in found.outdated if not _is_reflection(each)]
-        told = reflection(self._store, request.query, sources, outdated)
+        answer = reflection(self._store, request.query, sources, outdated)
         if request.keep and sources:
-            told = told.model_copy(update={"kept": self._keep(request, told, sources, found)})
-        return ReflectResponse(status="ok" if sources else "empty", reflection=told)
+            answer = answer.model_copy(update={"kept": self._keep(request, answer, sources, found)})
+        return ReflectResponse(status="ok" if sources else "empty", reflection=answer)
 
     def _ranked(self, found: Candidates, query: str) -> list[tuple[Episode, float]]:
         return (self._ranker or LexicalRanker(found.weights)).rank(query, found.episodes)
 
-    def _keep(self, request: ReflectRequest, told: Reflection, sources: list[Episode], found: Candidates) -> str:
+    def _keep(self, request: ReflectRequest, answer: Reflection, sources: list[Episode], found: Candidates) -> str:
         """Retain a reflection in the named session, else in that of its newest source; return its id."""
-        session = request.session or told.sessions[0]
+        session = request.session or answer.sessions[0]
         key = session_key(self._store, session)
         author = request.author or REFLECTOR
         former = next(
-            (e for e in found.episodes if _is_reflection(e) and e.author == author and is_about(e, request.query)), None
+            (e for e in found.episodes if _is_reflection(e) and e.author == author and answers_query(e, request.query)), None
         )
-        if former is not None and former.text == told.text:
+        if former is not None and former.text == answer.text:
             return former.id
-        entries, links = source_entries(sources, "" if key is None else self._store.sessions.name(key), _MOST_LINKED)
+        entries, links = source_entries(sources, "" if key is None else self._store.sessions.name(key), _MAX_LINKED)
         links = [] if key is None else still_linked(self._store, key, links)
         made = RetainRequest(
-            text=told.text, entry_ids=entries, links=links, tags=[REFLECTION_TAG, *request.tags], author=author,
+            text=answer.text, entry_ids=entries, links=links, tags=[REFLECTION_TAG, *request.tags], author=author,
             supersedes=None if former is None else former.id,
         )  # fmt: skip
         return self._write(key, made).id
@@ -219,7 +219,7 @@ def _is_reflection(episode: Episode) -> bool:
 
 SAME = 0.75
 """Share of their words that two statements have in common when they say the same."""
-ABOUT = 0.5
+SAME_SUBJECT = 0.5
 """Share of their words that two statements have in common when they speak of the same."""
 _FEWEST = 2
 _READ = 2_000
@@ -269,7 +269,7 @@ def claim(text: str) -> Claim:
 def disagreement(newer: Claim, older: Claim) -> str | None:
     """Return why two statements about the same do not agree, or None."""
     alike = _alike(newer, older)
-    if alike < ABOUT:
+    if alike < SAME_SUBJECT:
         return None
     turned = next(((mine, theirs) for mine in sorted(newer.poles) for theirs in sorted(older.poles & _OPPOSITES[mine])), None)
     if newer.poles & older.poles:  # both say "fails", whatever else they say
@@ -337,7 +337,7 @@ def quoted(text: str) -> str:
     return "".join(_visible(char) for char in json.dumps(shown, ensure_ascii=False))
 
 
-def _bare(name: str) -> str:
+def _quoted_inside(name: str) -> str:
     return quoted(name)[1:-1]
 
 
@@ -358,13 +358,13 @@ def _topics(store: Store, newest: Sequence[Episode]) -> list[Topic]:
     """Return the groups in the order of their newest statement; what has no group comes last."""
     groups: dict[tuple[Literal["action", "tag", "none"], str | None], list[Statement]] = {}
     for episode in newest:
-        groups.setdefault(_about(store, episode), []).append(_statement(episode))
+        groups.setdefault(_subject(store, episode), []).append(_statement(episode))
     loose = groups.pop(("none", None), [])
     topics = [Topic(by=by, name=name, statements=said) for (by, name), said in groups.items()]
     return [*topics, Topic(by="none", name=None, statements=loose)] if loose else topics
 
 
-def _about(store: Store, episode: Episode) -> tuple[Literal["action", "tag", "none"], str | None]:
+def _subject(store: Store, episode: Episode) -> tuple[Literal["action", "tag", "none"], str | None]:
     """Return the action that most of the linked entries are, else the first tag."""
     key = store.sessions.key(episode.session)
     if key is not None:
@@ -451,7 +451,7 @@ def _written(found: Reflection, newest: Sequence[Episode]) -> Iterator[str]:
     if found.superseded:
         yield "\n## Superseded"
         for old in found.superseded:
-            yield f"- [{_bare(old.episode)}] by [{_bare(old.by)}]: {quoted(old.text)}"
+            yield f"- [{_quoted_inside(old.episode)}] by [{_quoted_inside(old.by)}]: {quoted(old.text)}"
     if found.questions:
         yield "\n## Still asked"
         yield from (_line(named[said.episode]) for said in found.questions)
@@ -477,6 +477,6 @@ def source_entries(episodes: Sequence[Episode], session: str, most: int) -> tupl
     return list(dict.fromkeys(own))[:most], list(dict.fromkeys(others))[:most]
 
 
-def is_about(episode: Episode, query: str) -> bool:
+def answers_query(episode: Episode, query: str) -> bool:
     """Whether an episode is a kept reflection on this very query."""
     return episode.text.startswith(heading(query))

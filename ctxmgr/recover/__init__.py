@@ -1,4 +1,4 @@
-"""From a finding or a request to exactly one continuation.
+"""Turn a finding or a request into exactly one continuation.
 
 The way of a request, and where to read it:
 

@@ -1,4 +1,4 @@
-"""What was answered before: to which question, how often to one trouble, and what an agent still holds (ruling 24).
+"""Earlier answers: to which question, how often to one problem, and what an agent still has of them (ruling 24).
 
 A recovery is a function of the history: the same question on the same history has one answer, which is recorded once and
 told again. An attempt at a loop counts only when somebody went on in between.
@@ -106,7 +106,7 @@ class KnownFacts:
 
     Attributes:
         latest: id of the newest continuation it was given; None when it holds nothing.
-        facts: by hash; sections: hashes of the sections, as `section_hash` makes them.
+        facts: by hash; sections: hashes of the sections.
     """
 
     latest: str | None = None

@@ -1,4 +1,4 @@
-"""From one request to exactly one continuation, recorded, and no recursion (FR-018, FR-019).
+"""Turn one request into exactly one recorded continuation, without recursion (FR-018, FR-019).
 
 The rules alone always yield a valid answer; a model, where one was named, may add to it and can't break it. One recovery
 at a time holds a stored lease that survives a crash and expires; the same loop is answered a limited number of times, then

@@ -9,7 +9,7 @@ from ctxmgr.errors import StorageFailed
 from ctxmgr.store.repositories.queries import Queries
 from ctxmgr.store.repositories.sessions import Sessions
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
@@ -55,14 +55,14 @@ class Store:
         self.queries = Queries(engine)
         self.sessions = Sessions(engine)
         self._masked = masked
-        for name in _LATER:  # made over another engine, where a store is set up again
+        for name in _LAZY:  # made over another engine, where a store is set up again
             self.__dict__.pop(name, None)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """Make what reading does not need, and what loads slowly, when it is first asked for."""
-            if name not in _LATER:
+            if name not in _LAZY:
                 raise AttributeError(f"a store has no {name!r}")
             setattr(self, name, _made(name, self.engine, masked=self._masked))
             return self.__dict__[name]
@@ -220,7 +220,7 @@ class Store:
         self.engine.close()
 
 
-_LATER = ("annotations", "leases", "imported", "artifacts", "shared", "_appender")
+_LAZY = ("annotations", "leases", "imported", "artifacts", "shared", "_appender")
 
 
 def _made(name: str, engine: Engine, *, masked: bool) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxmgr.log.fast_json import cast
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Iterable, Iterator

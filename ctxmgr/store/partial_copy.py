@@ -16,9 +16,9 @@ from ctxmgr.store.engine.disposable import BORN
 from ctxmgr.store.engine.interface import Engine, Row
 from ctxmgr.store.engine.spelling import KEEP_STATE
 from ctxmgr.store.row_mapper import placeholders
-from ctxmgr.store.write.append import TOGETHER, Appender
+from ctxmgr.store.write.append import BATCH, Appender
 
-_HANDED = 4 * TOGETHER
+_MAX_UNCONFIRMED = 4 * BATCH
 """Places that are remembered until they have been written for certain."""
 
 _WAITING = (
@@ -53,7 +53,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class CopyProgress:
     """How far the extract is: the last place that was looked at, how many records were, and how many were kept back."""
 
     place: int = 0
@@ -78,15 +78,15 @@ class Extract:
                 self._own.execute(statement)
             yield
 
-    def reached(self) -> Reached | None:
+    def reached(self) -> CopyProgress | None:
         """Return how far the extract is; None when it was made of another store, or of this one before it was made anew."""
         state = dict(self._own.query("SELECT name, value FROM state"))
         if "extract.place" not in state:
-            return Reached()
+            return CopyProgress()
         place = int(state["extract.place"])
         if state.get("extract.mark") != self._mark(place):
             return None
-        return Reached(place, int(state["extract.looked_at"]), int(state["extract.kept_back"]))
+        return CopyProgress(place, int(state["extract.looked_at"]), int(state["extract.kept_back"]))
 
     def last_place(self) -> int:
         """Return the place of the whole store's last record, 0 when there is none."""
@@ -103,7 +103,7 @@ class Extract:
         for table in (*schema.DERIVED, "waiting"):
             self._own.execute(f"DELETE FROM {table}")
 
-    def settle(self, reached: Reached) -> None:
+    def settle(self, reached: CopyProgress) -> None:
         """Store how far the extract is."""
         values = {"place": reached.place, "looked_at": reached.looked_at, "kept_back": reached.kept_back}
         self._own.many(
@@ -196,8 +196,8 @@ class Extract:
 
         def handed() -> Iterator[tuple[int, Record]]:
             for place, record in placed:
-                if len(self._handed) >= _HANDED:
-                    self._handed = dict.fromkeys(list(self._handed)[_HANDED // 2 :])
+                if len(self._handed) >= _MAX_UNCONFIRMED:
+                    self._handed = dict.fromkeys(list(self._handed)[_MAX_UNCONFIRMED // 2 :])
                 self._handed[place] = None
                 yield place, record
 

@@ -22,7 +22,7 @@ from ctxmgr.store.sql_views import FINDING_COLUMNS, FINDINGS, PROJECT_VIEWS, VIE
 NAMES = (*VIEWS, FINDINGS, *PROJECT_VIEWS)
 """What a query may name."""
 
-_MOST_MEMORY = 1 << 30
+_MAX_MEMORY = 1 << 30
 _STEPS = 10_000
 _SECONDS_TO_READ = 10.0
 _PRAGMAS = frozenset({"table_info", "table_xinfo"})
@@ -119,8 +119,8 @@ class ReadQuery:
 
     def views(self) -> dict[str, list[str]]:
         """Return the columns of each view that a query may name, in order."""
-        told = {name: self._engine.query(f"PRAGMA table_info({name})") for name in NAMES}
-        return {name: [str(row[1]) for row in rows] for name, rows in told.items()}
+        columns = {name: self._engine.query(f"PRAGMA table_info({name})") for name in NAMES}
+        return {name: [str(row[1]) for row in rows] for name, rows in columns.items()}
 
     def run(self, query: str, values: Sequence[Any] = (), *, most: int, seconds: float) -> Rows:
         """Return up to ``most`` rows of a query; a query that takes too long is stopped.
@@ -158,7 +158,7 @@ class ReadQuery:
                 if not watch.stopped and str(getattr(error, "sqlite_errorname", "")) == "SQLITE_INTERRUPT":
                     raise KeyboardInterrupt from None  # it came before the watch could keep it
                 if not watch.stopped:
-                    raise self._told(error) from None
+                    raise self._as_error(error) from None
                 found.stopped = watch.stopped
         return found
 
@@ -207,7 +207,7 @@ class ReadQuery:
         self._refused = f"{table!r} is a table of the store's own, which may change"
         return sqlite.SQLITE_DENY
 
-    def _told(self, error: Exception) -> CtxmgrError:
+    def _as_error(self, error: Exception) -> CtxmgrError:
         words = str(error)
         if self._refused:
             return InvalidInput(f"refused: {self._refused}", f"'ctxmgr sql' only reads; {_HINT}")
@@ -229,7 +229,7 @@ class _Watch:
 
     def __init__(self, end: float, seconds: float) -> None:
         self._end, self._seconds = end, seconds
-        self._most = self._used() + _MOST_MEMORY
+        self._most = self._used() + _MAX_MEMORY
         self.stopped = ""
         self.raised: BaseException | None = None
 

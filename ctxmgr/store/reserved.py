@@ -8,7 +8,7 @@ from __future__ import annotations
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log import fast_json
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine
 
@@ -47,8 +47,8 @@ def require_not_archived(engine: Engine, session: str) -> None:
     """
     rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": f"{ARCHIVED}{session}"})
     if rows:
-        told = fast_json.loads(rows[0][0])
-        place = f"{told['archive']}/{told['file']}"
+        fields = fast_json.loads(rows[0][0])
+        place = f"{fields['archive']}/{fields['file']}"
         raise InvalidInput(
             f"session {session!r} was archived in {place}",
             f"read it with --store {place}, or take it back: ctxmgr store restore {place}",

@@ -10,7 +10,7 @@ from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.normalise import storable
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
@@ -121,9 +121,9 @@ def entry_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[P
         records = [(row, load(row[4]), load(row[5]) if row[5] is not None else None) for row in batch]
         with readable():
             keyed = [(int(row[1]), storable(str(record["id"]))) for row, record, _ in records]
-        noted, told = _attached(engine, {key for key, _ in keyed})
+        noted, with_events = _attached(engine, {key for key, _ in keyed})
         notes = _notes_on(engine, [place for place in keyed if place[0] in noted])
-        events = _event_counts(engine, [place for place in keyed if place[0] in told])
+        events = _event_counts(engine, [place for place in keyed if place[0] in with_events])
         gone = _gone_parents(engine, [(int(row[1]), record.get("parent")) for row, record, _ in records])
         with readable():
             for (row, record, result), place in zip(records, keyed, strict=True):
@@ -134,12 +134,12 @@ def entry_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[P
 
 def _attached(engine: Engine, keys: set[int]) -> tuple[set[int], set[int]]:
     """Return those of the sessions with these keys that have notes on entries, and those that have events of entries."""
-    noted, told = set[int](), set[int]()
+    noted, with_events = set[int](), set[int]()
     for key in keys:
         notes, events = engine.query(_ATTACHED, {"session": key})[0]
         noted |= {key} if notes else set()
-        told |= {key} if events else set()
-    return noted, told
+        with_events |= {key} if events else set()
+    return noted, with_events
 
 
 _ATTACHED = (

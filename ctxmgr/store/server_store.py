@@ -1,4 +1,4 @@
-"""A store on a PostgreSQL server, that many machines write; and what its owner does with it, as granting rights to teams."""
+"""A store on a PostgreSQL server that many machines write, and its administration, such as granting rights to teams."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ _JOIN = (
     f"INSERT INTO {SCHEMA}.member (role, team) SELECT oid, :team FROM pg_roles WHERE rolname = :role "
     "ON CONFLICT (role) DO UPDATE SET team = excluded.team"
 )
-_LONGEST_NAME = 200
+_MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +268,8 @@ class Administration:
             NotFound: no such role on the server.
             Denied: you are not the owner.
         """
-        if not team.strip() or not team.isprintable() or len(team) > _LONGEST_NAME:
-            raise InvalidInput(f"{team!r} can't name a team", f"use up to {_LONGEST_NAME} printable characters")
+        if not team.strip() or not team.isprintable() or len(team) > _MAX_NAME:
+            raise InvalidInput(f"{team!r} can't name a team", f"use up to {_MAX_NAME} printable characters")
         with self._as_owner():
             quoted, passes, is_owner = self._role(role)
             if passes:

@@ -63,7 +63,7 @@ class Estimate:
 
 
 class Exact:
-    """Counts in one vocabulary, offline; made by `exact_counter`."""
+    """Counts in one vocabulary, offline; made by `counter_by_name`."""
 
     band = 1.0
 
@@ -104,9 +104,9 @@ def _exact(vocabulary: str) -> Counter:
         ) from None
 
 
-MOST_TERMS = 32
+MAX_TERMS = 32
 """Words of a query that count; a longer one is a text, and its first words say what it is about."""
-WHOLE = 4
+MIN_INFIX = 4
 """Letters from which on a word is also found inside others: "auth" in "authenticate", but not "in" in "line"."""
 _READ = 20_000
 
@@ -147,7 +147,7 @@ class Term:
         """Return how often a folded text seems to hold the word; never 0 where it does."""
         if self.needle not in text:
             return 0
-        if self.running or len(self.needle) >= WHOLE:
+        if self.running or len(self.needle) >= MIN_INFIX:
             return text.count(self.needle)
         return len(_beginning(self.needle).findall(text))
 
@@ -168,19 +168,19 @@ def fold(text: str) -> str:
 @lru_cache(65_536)
 def stem(word: str) -> str:
     """Return what a folded word has in common with its other forms; always at least three letters of those it has."""
-    if len(word) < WHOLE or not (word.isascii() and word.isalpha()):
+    if len(word) < MIN_INFIX or not (word.isascii() and word.isalpha()):
         return word
     if word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
     for ending in ("ment", "ing", "ion", "ly", "ed"):
         rest = word.removesuffix(ending)
-        if rest == word or len(rest) < WHOLE or (ending == "ion" and rest[-1] not in "st"):
+        if rest == word or len(rest) < MIN_INFIX or (ending == "ion" and rest[-1] not in "st"):
             continue
         word = rest[:-1] if ending in ("ing", "ed") and rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest
         break
     else:
-        word = word[:-1] if word.endswith("ed") and len(word) > WHOLE else word
-    if len(word) > WHOLE and word.endswith("e"):
+        word = word[:-1] if word.endswith("ed") and len(word) > MIN_INFIX else word
+    if len(word) > MIN_INFIX and word.endswith("e"):
         word = word[:-1]
     return word[:-1] + "i" if len(word) > 3 and word[-1] == "y" and word[-2] not in "aeiou" else word
 
@@ -210,7 +210,7 @@ def terms(query: str) -> list[Term]:
     telling = [term for term in found.values() if term.stem not in _EMPTY_STEMS] or list(found.values())
     if not telling and (literal := " ".join(fold(query[:_READ]).replace("\0", " ").split())):
         telling = [Term(literal, literal, running=True)]
-    return telling[:MOST_TERMS]
+    return telling[:MAX_TERMS]
 
 
 _EMPTY_STEMS = frozenset(stem(word) for word in EMPTY)

@@ -110,7 +110,7 @@ class Label(Shape):
     now: float | None = None
 
 
-_MOST = 2**53
+_MAX_COUNT = 2**53
 """The largest count that a float holds exactly."""
 
 
@@ -138,8 +138,8 @@ class Score(Shape):
             ValueError: a number of alarms below 0, or too large to divide by.
         """
         tp, fp, fn, tn = self.true_positives, self.false_positives, self.false_negatives, self.true_negatives
-        if not all(0 <= number <= _MOST for number in (tp, fp, fn, tn)):
-            raise ValueError(f"counts of alarms are 0 to {_MOST:,}")
+        if not all(0 <= number <= _MAX_COUNT for number in (tp, fp, fn, tn)):
+            raise ValueError(f"counts of alarms are 0 to {_MAX_COUNT:,}")
         product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
         derived = {
             "precision": _ratio(tp, tp + fp),

@@ -260,7 +260,7 @@ class ChangeNeedsRequest(Shape):
 
 
 class NeedsChanged(Shape):
-    """The needs that were named, as they are now, and how many were new, other, or went."""
+    """The needs that were named, as they are now, and how many were added, changed or removed."""
 
     needs: list[AgentNeed]
     added: int

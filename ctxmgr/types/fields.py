@@ -1,4 +1,4 @@
-"""What a field of a shape is declared with, and the table of fields that a shape is made of."""
+"""The declaration of a field, and the table of fields that a shape is made of."""
 
 from __future__ import annotations
 

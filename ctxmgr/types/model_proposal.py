@@ -1,4 +1,4 @@
-"""What a model may answer: a flat proposal that the gate checks."""
+"""The answer of a model: a flat proposal that the gate checks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-MOST_FACTS = 12
-MOST_ADVICE = 5
+MAX_FACTS = 12
+MAX_ADVICE = 5
 _CITES = "The entries that show it, as @12: only such as you were shown."
 
 
@@ -58,11 +58,11 @@ class Proposal(Answered):
     reason: Annotated[str, Field(min_length=1, max_length=400, description="Why this agent, in a sentence.")]
     summary: Annotated[str, Field(min_length=1, max_length=1_200, description="Where the work stands and why it is stuck.")]
     facts: Annotated[
-        list[ProposedFact], Field(max_length=MOST_FACTS, description="What the agent must know beyond the brief.")
+        list[ProposedFact], Field(max_length=MAX_FACTS, description="What the agent must know beyond the brief.")
     ] = []
-    advice: Annotated[list[Advice], Field(max_length=MOST_ADVICE, description="What to do instead, the best first.")] = []
+    advice: Annotated[list[Advice], Field(max_length=MAX_ADVICE, description="What to do instead, the best first.")] = []
     dropped: Annotated[
-        list[Dropped], Field(max_length=MOST_FACTS, description="Entries of the brief that are to be left out.")
+        list[Dropped], Field(max_length=MAX_FACTS, description="Entries of the brief that are to be left out.")
     ] = []
     unanswered: Annotated[
         list[Annotated[str, Field(max_length=300)]], Field(max_length=5, description="What was asked and no record holds.")

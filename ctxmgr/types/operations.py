@@ -171,8 +171,8 @@ class RecoverResponse(Shape):
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form: ``data.continuation``."""
-        told: dict[str, Any] = {"continuation": self.continuation.to_json(), "toldAgain": self.continuation.told_again}
-        return told if self.plan is None else {**told, "plan": self.plan.to_json()}
+        fields: dict[str, Any] = {"continuation": self.continuation.to_json(), "toldAgain": self.continuation.told_again}
+        return fields if self.plan is None else {**fields, "plan": self.plan.to_json()}
 
 
 class ExplainRequest(Shape):

@@ -288,7 +288,7 @@ def dumped(shape: FieldTable, *, by_alias: bool, exclude: Collection[str], exclu
         if name in values and name not in exclude:
             value = values[name]
             if value is not None or not exclude_none:
-                found[alias if by_alias else name] = value if type(value) in _WHOLE else _plain(value, by_alias, exclude_none)
+                found[alias if by_alias else name] = value if type(value) in _SCALARS else _plain(value, by_alias, exclude_none)
     for name in kind.model_computed:
         if name not in exclude:
             found[name] = _plain(getattr(shape, name), by_alias, exclude_none)
@@ -297,7 +297,7 @@ def dumped(shape: FieldTable, *, by_alias: bool, exclude: Collection[str], exclu
 
 def _plain(value: Any, by_alias: bool, exclude_none: bool) -> Any:
     kind = cast("Any", type(value))
-    if kind in _WHOLE:
+    if kind in _SCALARS:
         return value
     if kind is list:
         return [_plain(item, by_alias, exclude_none) for item in value]
@@ -310,4 +310,4 @@ def _plain(value: Any, by_alias: bool, exclude_none: bool) -> Any:
     return value
 
 
-_WHOLE = frozenset({str, int, float, bool, NoneType})
+_SCALARS = frozenset({str, int, float, bool, NoneType})

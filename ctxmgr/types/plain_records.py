@@ -5,7 +5,7 @@ Free of the model library.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

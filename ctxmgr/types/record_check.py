@@ -9,7 +9,7 @@ from __future__ import annotations
 from ctxmgr.log.fast_json import cast
 from ctxmgr.log.record_schema import COMMON, OUTCOMES, RECORDS, STATUSES
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
 

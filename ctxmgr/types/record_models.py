@@ -1,4 +1,4 @@
-"""What each kind of record of log format 1 must hold; the models only check, and are loaded where a record is not plain."""
+"""Models of the records of log format 1; they only check, and are loaded where a record is not plain."""
 
 from __future__ import annotations
 

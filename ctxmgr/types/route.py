@@ -27,12 +27,12 @@ CONTEXT_MANAGER = "context-manager"
 """The context manager agent's own name; never a target (FR-019)."""
 
 
-_LONGEST_NAME = 200
+_MAX_NAME = 200
 
 
 def is_context_manager(agent: str) -> bool:
     """Whether a name is the context manager's own, however it is written: no way around the guard by a capital or a sign."""
-    plain = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", agent[:_LONGEST_NAME]).casefold()))
+    plain = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", agent[:_MAX_NAME]).casefold()))
     return plain in ("contextmanager", "contextmanageragent")
 
 

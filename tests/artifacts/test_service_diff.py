@@ -65,7 +65,7 @@ def test_a_long_diff_is_cut_and_says_so(artifacts: ArtifactStore) -> None:
     found = _diff(artifacts)
 
     assert found.diff is not None
-    assert found.diff.count("\n") <= diffing.MOST_SHOWN
+    assert found.diff.count("\n") <= diffing.MAX_DIFF_LINES
     assert artifacts.warnings == ["too long to show whole: the diff is cut"]
 
 

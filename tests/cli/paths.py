@@ -1,4 +1,4 @@
-"""Run command lines by the quick path and by typer, on the same stores, and demand that they agree."""
+"""Run command lines by the fast path and by typer, on the same stores, and demand that they agree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLAUDE = Path(__file__).parents[2] / "fixtures/demo/claude-code/projects/-home-d
 
 
 class Ended(NamedTuple):
-    """How a command line ended, what it wrote, and whether the quick path answered it."""
+    """How a command line ended, what it wrote, and whether the fast path answered it."""
 
     code: int
     out: bytes
@@ -49,7 +49,7 @@ class _Stream(io.TextIOWrapper):
 
 
 def run_by(words: list[str], answered: Callable[[list[str]], int | None], *, terminal: bool = False) -> Ended:
-    """Run a command line in this process with an ``answered`` in the place of the quick path's."""
+    """Run a command line in this process with an ``answered`` in the place of the fast path's."""
     was_quick: list[bool] = []
 
     def asked(arguments: list[str]) -> int | None:
@@ -68,7 +68,7 @@ def run_by(words: list[str], answered: Callable[[list[str]], int | None], *, ter
 
 
 def both(words: list[str], *, terminal: bool = False) -> Ended:
-    """Run a command line by the quick path and by typer, demand that they agree, and return how it ended."""
+    """Run a command line by the fast path and by typer, demand that they agree, and return how it ended."""
     by_quick = run_by(words, dispatch.answered, terminal=terminal)
     by_typer = run_by(words, lambda _: None, terminal=terminal)
     assert by_quick[:3] == by_typer[:3], words

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.access.guard import AccessGuard
-from ctxmgr.context.service import MOST_BYTES, list_needs, read_task_context
+from ctxmgr.context.service import MAX_CONTENT_BYTES, list_needs, read_task_context
 from ctxmgr.errors import BudgetExceeded, Damaged, Denied, InvalidInput, NotFound
 from ctxmgr.store.reserved import ACCESS, NEEDS, PACKAGE
 from ctxmgr.types.context_package import AgentNeed, ListNeedsRequest
@@ -271,7 +271,7 @@ BAD = {
     "empty": b"", "a list": b"[1]", "a text": b"hello", "broken": b"{", "tabs": b"a:\n\t- b", "twice": b"a: 1\na: 2\n",
     "a bomb": BOMB, "deep": b"a: " + b"[" * 60 + b"]" * 60, "very deep": b'{"a":' * 5_000, "no text": b"\xff\xfe\0",
     "two documents": b"a: 1\n---\nb: 2\n", "a class": b"!!python/object/apply:os.system [ls]", "NaN": b"[" * 300,
-    "too large": b"a: " + b"x" * MOST_BYTES,
+    "too large": b"a: " + b"x" * MAX_CONTENT_BYTES,
 }  # fmt: skip
 
 

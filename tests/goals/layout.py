@@ -84,7 +84,7 @@ def worked(folder: Path) -> None:
     goals.drop(DropRequest(id="t4", reason="not needed"))
     goals.block(BlockRequest(id="t3", reason="waiting for the key"))
     refused = ProbeResult(name="runs", kind="command", ok=None, detail="commands are not allowed")
-    goals.probed([ProbeResult(name="pkg", kind="fileExists", ok=True), refused])
+    goals.keep_probe_results([ProbeResult(name="pkg", kind="fileExists", ok=True), refused])
     goals.begin(ActionRequest(action="deploy", args={"to": "test"}, agent="other"))
     goals.record(RecordRequest(action="ask", args="plain", status="denied"))
     goals.apply({"id": "c", "reason": "stuck", "goal": "read the error first"})

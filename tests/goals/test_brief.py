@@ -52,7 +52,7 @@ def _full(folder: Path) -> None:
     act(goals, "write_file", {"path": "mathx/add.py", "content": "2"})
     goals.begin(ActionRequest(action="deploy", args={"to": "test"}))
     seen = {"pkg_exists": True, "tests_exist": False, "lint": None}
-    goals.probed([ProbeResult(name=name, kind="fileExists", ok=ok) for name, ok in seen.items()])
+    goals.keep_probe_results([ProbeResult(name=name, kind="fileExists", ok=ok) for name, ok in seen.items()])
 
 
 @pytest.mark.requirement("H-need", "H-recent", "H-next")

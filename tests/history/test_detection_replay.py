@@ -18,7 +18,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine.disposable import BESIDE
 from ctxmgr.store.parallel import record_reader
-from ctxmgr.store.parallel.worker_process import Lost
+from ctxmgr.store.parallel.worker_process import ProcessLost
 from ctxmgr.types.finding import Observation
 from tests.builders import entry, event, result
 
@@ -82,7 +82,7 @@ class Ending:
 
     def __next__(self) -> Any:
         if not self._left:
-            raise Lost("it is gone")
+            raise ProcessLost("it is gone")
         self._left -= 1
         return next(self._happenings)
 
@@ -100,7 +100,7 @@ def lose(monkeypatch: pytest.MonkeyPatch, stretches: int) -> None:
         assert function == "ctxmgr.history.detection:ahead"
         return Ending(stretches, detection.ahead(place, key))
 
-    monkeypatch.setattr(detection, "beside", begin)
+    monkeypatch.setattr(detection, "run_in_second_process", begin)
 
 
 def test_a_second_process_tells_what_one_would(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_a_second_process_tells_what_one_would(store: Store, monkeypatch: pytest
 def test_a_short_session_is_replayed_by_one_process(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Starting another one would take longer."""
     monkeypatch.setattr(detection, "_LONG", 1_000)
-    monkeypatch.setattr(detection, "beside", None)
+    monkeypatch.setattr(detection, "run_in_second_process", None)
     assert list(detection.replay(store, key_of(store))) == expected(store)
 
 

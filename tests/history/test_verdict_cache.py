@@ -314,7 +314,7 @@ def test_what_verdicts_add_up_to() -> None:
 
 
 def test_nothing_is_judged_to_answer_a_program_from_what_is_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The quick path neither builds a model nor asks the workspace where every verdict is kept."""
+    """The fast path neither builds a model nor asks the workspace where every verdict is kept."""
     from ctxmgr.cli.fast import detection as fast
     from ctxmgr.cli.fast.dispatch import answered
 

@@ -247,7 +247,8 @@ def test_odd_messages_are_no_fault() -> None:
     odd: list[Any] = [None, 5, "x", [], {}, {"method": 5}, {"id": [], "method": "session/prompt"}, {"id": 1, "result": None}]
     given: list[Any] = [None, [], {"sessionId": 5}, {"sessionId": "s"}, {"sessionId": "s", "update": {"sessionUpdate": []}}]
     odd += [{"method": "session/update", "params": params} for params in given]
-    for fields in ({}, {"toolCallId": 5}, {"toolCallId": "c", "content": [None, {"content": 5}], "status": "completed"}):
+    calls: list[dict[str, Any]] = [{}, {"toolCallId": 5}, {"toolCallId": "b", "status": ["completed"]}]
+    for fields in (*calls, {"toolCallId": "c", "content": [None, {"content": 5}], "status": "completed"}):
         odd.append(
             {"method": "session/update", "params": {"sessionId": "t", "update": {"sessionUpdate": "tool_call", **fields}}}
         )

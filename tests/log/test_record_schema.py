@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from ctxmgr.history.live.bus import ActionFinished, ActionStarted
+from ctxmgr.history.query import tools
 from ctxmgr.log.codec import decode
 from ctxmgr.log.record_schema import COMMON, OUTCOMES, RECORDS, STATUSES, Field
-from ctxmgr.recorder import Recorder
+from ctxmgr.recorder import Details, Recorder
 from ctxmgr.store import Store
+from ctxmgr.store.repositories.queries import Rows
 from ctxmgr.store.write.log_parser import Plain
+from ctxmgr.types.finding import Observation
+from ctxmgr.types.query import ListRequest
 from ctxmgr.types.record import ResultStatus
 from ctxmgr.types.record_check import is_plain
 from ctxmgr.types.record_models import MODELS
 from ctxmgr.types.view import EntryView, EventView
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name)
+
 
 FIELDS = {kind: {**COMMON, **own} for kind, own in RECORDS.items()}
 RIGHT: Mapping[str, st.SearchStrategy[Any]] = {
@@ -107,8 +119,45 @@ def test_records_are_written_in_the_order_of_the_table(tmp_path: Path) -> None:
         assert places == sorted(places), record
 
 
-def _snake(name: str) -> str:
-    return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name)
+GIVEN = {_snake(name) for name in RECORDS["entry"].keys() - RECORDS["result"].keys()} - {"id", "process"} | {"meta"}
+"""What a caller says of an action; the recorder adds the rest."""
+
+
+def test_callers_can_give_every_field_of_an_entry() -> None:
+    """The recorder's parameters, the typed details and the event of the bus name the fields of an entry, and no other."""
+    parameters = set(inspect.signature(Recorder.entry).parameters) - {"self"}
+    started = {field.name for field in fields(ActionStarted)} - {"id"}
+
+    assert parameters == GIVEN
+    assert {"agent", "action", *get_type_hints(Details)} == GIVEN
+    assert started == GIVEN
+
+
+def test_callers_can_give_every_field_of_a_result() -> None:
+    """The recorder's parameters and the event of the bus name the fields of a result; its meta is an importer's alone."""
+    fields_of_result = {_snake(name) for name in RECORDS["result"]} - {"meta"}
+    finished = {field.name for field in fields(ActionFinished)}
+
+    assert set(inspect.signature(Recorder.result).parameters) - {"self"} == fields_of_result
+    assert finished - {"id"} == fields_of_result - {"entry"}
+
+
+def test_detectors_are_shown_every_field() -> None:
+    """An observation has each field of an entry and its result but the usage, by the name that Python gives it."""
+    shown = {field.name for field in fields(Observation)}
+
+    assert {_snake(name) for name in (RECORDS["entry"] | RECORDS["result"]).keys() - {"usage", "entry"}} <= shown
+
+
+def test_rows_are_mapped_in_the_order_of_the_view(store: Store) -> None:
+    """The keys of a row that is answered without models stand in the order of the fields of its view."""
+    entry = {"v": 1, "kind": "entry", "session": "s", "id": "e", "agent": "a", "action": "Bash"}
+    store.append([entry, {"v": 1, "kind": "event", "session": "s", "id": "m", "type": "message"}])
+    rows = tools.list_(store, Rows(store.engine), ListRequest(session="s", kind="all")).rows
+
+    assert [row["kind"] for row in rows] == ["entry", "event"]
+    for row, view in zip(rows, (EntryView, EventView), strict=True):
+        assert list(row) == [field.alias for field in view.model_fields.values()]
 
 
 def test_the_table_is_whole() -> None:

@@ -17,7 +17,7 @@ import pytest
 from mcp import Client, MCPError
 
 from ctxmgr.mcp_server.server import LOOPBACK, build_server, require_token
-from ctxmgr.mcp_server.tools import MOST_ROWS, Tools
+from ctxmgr.mcp_server.tools import MAX_ROWS, Tools
 from ctxmgr.store import open_store
 from tests import builders as b
 
@@ -104,7 +104,7 @@ def test_the_history_is_read_in_pages(store: str) -> None:
     offset: int | None = 0
     while offset is not None:
         page = call(Tools(store), "history_list", session="calm", limit=1000, offset=offset)
-        assert len(page["entries"]) <= MOST_ROWS
+        assert len(page["entries"]) <= MAX_ROWS
         seen += [entry["index"] for entry in page["entries"]]
         offset = page["next_offset"]
     assert seen == list(range(50))

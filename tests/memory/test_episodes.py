@@ -186,7 +186,7 @@ def test_the_last_process_of_a_session_keeps_its_episode(store_path: Path) -> No
 
 def test_no_episode_costs_an_agent_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large log nothing is read, and a fault on the way is kept from the agent."""
-    monkeypatch.setattr(episodes, "_MOST_BYTES", 100)
+    monkeypatch.setattr(episodes, "_MAX_LOG_BYTES", 100)
     with Recorder(tmp_path / "large.jsonl") as recorder:
         _fail(recorder)
     assert _kept(tmp_path / "large.jsonl") == []

@@ -20,7 +20,7 @@ from ctxmgr.cli.views.evidence import is_index, mapping, member_places
 from ctxmgr.cli.views.findings import show_findings
 from ctxmgr.cli.views.formatting import ago, clock, duration, plural, short_ids, status_sign, verdict_sign, verdict_style
 from ctxmgr.cli.views.layout import Span, as_span
-from ctxmgr.cli.views.one_line import brief, pretty, telling_end
+from ctxmgr.cli.views.one_line import brief, end_to_keep, pretty
 from ctxmgr.cli.views.safe_text import cells, cut
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Finding
@@ -170,7 +170,7 @@ class Timeline:
         told = brief(entry.input).strip()
         notes = f"{printer.symbols.note}{len(entry.notes)} " if entry.notes else ""
         text = f"{notes}{_pause(entry, before)}{told}"
-        tail = _row(printer, room - (10 if took else 0), parts, Span(text, "", telling_end(text)))
+        tail = _row(printer, room - (10 if took else 0), parts, Span(text, "", end_to_keep(text)))
         pad = room - sum(cells(span.text) for span in tail) - cells(took)
         return [*head, *lanes, Span(" "), *tail, Span(" " * max(pad, 1)), Span(took, "dim")]
 

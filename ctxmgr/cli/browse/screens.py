@@ -36,8 +36,8 @@ _T = TypeVar("_T")
 _WIDE = 110
 """Cells from which on the pane stands beside the timeline, not below it."""
 
-_EVERY = 2.0
-"""Seconds between two looks at a session that is followed."""
+_REFRESH_SECONDS = 2.0
+"""Polling interval of a session that is followed, in seconds."""
 
 
 class Head(Widget):
@@ -172,7 +172,7 @@ class SessionsScreen(ListScreen[SessionView]):
     def on_mount(self) -> None:
         """Look for new sessions now and then."""
         super().on_mount()
-        self.look_every(_EVERY * 2)
+        self.look_every(_REFRESH_SECONDS * 2)
 
     async def _read(self, offset: int, limit: int) -> tuple[list[SessionView], int]:
         found, total = await self.history.sessions(offset, limit, judge=False)
@@ -285,7 +285,7 @@ class TimelineScreen(BrowseScreen):
         """Read the session and judge it; a running one is followed."""
         self.rows.focus()
         self._start()
-        self.look_every(_EVERY)
+        self.look_every(_REFRESH_SECONDS)
 
     @on(Resize)
     def _resized(self, event: Resize) -> None:

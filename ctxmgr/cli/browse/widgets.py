@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 PAGE = 100
 """Rows read at a time."""
 
-_KEPT = 30
+_MAX_PAGES = 30
 """Pages kept in memory."""
 
 _CURSOR = Style(reverse=True)
@@ -220,7 +220,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         self._pages.pop(page, None)
         self._pages[page] = rows
         self._stale.discard(page)
-        for old in [each for each in self._pages if not self._in_sight(each)][: max(len(self._pages) - _KEPT, 0)]:
+        for old in [each for each in self._pages if not self._in_sight(each)][: max(len(self._pages) - _MAX_PAGES, 0)]:
             del self._pages[old]
         if total != self.total:
             self.total = total

@@ -14,7 +14,7 @@ from ctxmgr.cli.requests import build
 from ctxmgr.cli.views.formatting import plural, when
 from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import MOST_SETTINGS, read_regular
+from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RulesChanged
 from ctxmgr.workspace import Workspace
 
@@ -74,7 +74,7 @@ def _from_file(source: str) -> list[AccessRule]:
     from ctxmgr.access.rule_changes import parse_rules_file
 
     try:
-        text = read_regular(source, MOST_SETTINGS).decode("utf-8")
+        text = read_regular(source, MAX_SETTINGS_BYTES).decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidInput(f"{source}: not UTF-8", "a file of rules is TOML or JSON") from None
     return parse_rules_file(text, source)

@@ -32,7 +32,7 @@ def add(
     message: Annotated[str, typer.Option("--message", "-m", help="The note.")],
     tag: Tags = None,
     link: Annotated[list[str] | None, typer.Option("--link", help="A related entry: its id or address; repeatable.")] = None,
-    author: Annotated[str | None, typer.Option("--author", help="Who says so.")] = None,
+    author: Annotated[str | None, typer.Option("--author", help="Who wrote it.")] = None,
     supersedes: Annotated[str | None, typer.Option("--supersedes", metavar="NOTE", help="The note this one replaces.")] = None,
     session: o.Session = None,
     store: o.Store = None,

@@ -11,7 +11,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.envelope import ascii_json, say
 from ctxmgr.cli.exits import VERDICTS, Exit
-from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer_without_store
 from ctxmgr.cli.report.check import (
     FAIL_ON,
     CheckedSession,
@@ -88,7 +88,7 @@ def check(
             warnings=[*result.remarks, *unread], code=_code(result),
         )  # fmt: skip
 
-    answer_alone("check", Shown("json" if form == "json" else "table"), work)
+    answer_without_store("check", Shown("json" if form == "json" else "table"), work)
 
 
 def _code(result: CheckResult) -> Exit:
@@ -138,8 +138,8 @@ class _Pages(PageFolder):
     def hear(self, checked: CheckedSession, workspace: Workspace, found: DetectResponse, verdict: SessionVerdict) -> None:
         """Write the page of a session that is stuck."""
         if verdict.verdict not in ("healthy", "warn"):
-            told = session_report(workspace, found, verdict, continuation=checked.continuation, focus=True)
-            self.add(told, checked.log)
+            report = session_report(workspace, found, verdict, continuation=checked.continuation, focus=True)
+            self.add(report, checked.log)
 
     def keep(self, summary: str) -> None:
         """Write the index and the summary."""

@@ -53,7 +53,7 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 def completion(
     shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="Your shell.")],
 ) -> None:
-    """Print what makes a shell complete commands, options, sessions and settings.
+    """Print the script that lets a shell complete commands, options, sessions and settings.
 
     Examples:
       ctxmgr completion bash >> ~/.bashrc

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from ctxmgr import paths
 from ctxmgr.cli import declarations as typer
-from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer_without_store
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.layout import Column, Span
 from ctxmgr.cli.views.one_line import compact
@@ -43,7 +43,7 @@ def list_(*, how: Shown) -> None:
       ctxmgr config list
       ctxmgr config list --json
     """
-    _tell("config list", how, lambda config: list(_held(config)), show_list)
+    _answer("config list", how, lambda config: list(_settings_in_force(config)), show_list)
 
 
 @config_app.command("get")
@@ -63,7 +63,7 @@ def get(
         found = _named(load_config(Path.cwd()), name)
         return Answer(found.to_json(), lambda out: show_value(out, found))
 
-    answer_alone("config get", how, work)
+    answer_without_store("config get", how, work)
 
 
 @config_app.command("path")
@@ -78,7 +78,7 @@ def path(*, how: Shown) -> None:
         found = _files(load_config(Path.cwd()))
         return Answer([each.to_json() for each in found], lambda out: show_paths(out, found))
 
-    answer_alone("config path", how, work)
+    answer_without_store("config path", how, work)
 
 
 @config_app.command("explain")
@@ -94,20 +94,20 @@ def explain(
       ctxmgr config explain detect.repeat_rounds
       ctxmgr config explain --format md
     """
-    _tell(
+    _answer(
         "config explain", how, lambda config: [_named(config, name)] if name is not None else list(_all(config)),
         show_explained,
     )  # fmt: skip
 
 
-def _tell(
+def _answer(
     command: str, how: Shown, find: Callable[[Config], list[SettingView]], show: Callable[[Printer, list[SettingView]], None]
 ) -> None:
     def work() -> Answer:
         found = find(load_config(Path.cwd()))
         return Answer([each.to_json() for each in found], lambda out: show(out, found))
 
-    answer_alone(command, how, work)
+    answer_without_store(command, how, work)
 
 
 def _files(config: Config) -> list[SettingsPath]:
@@ -120,7 +120,7 @@ def _files(config: Config) -> list[SettingsPath]:
     ]
 
 
-def _held(config: Config) -> Iterator[SettingView]:
+def _settings_in_force(config: Config) -> Iterator[SettingView]:
     """Yield every setting but the thresholds that nobody set."""
     for name in SETTINGS:
         if name == "detect":
@@ -169,15 +169,15 @@ _VALUES: dict[str, Callable[[Config], Any]] = {
 
 
 def _setting(config: Config, name: str) -> SettingView:
-    told = SETTINGS[name]
+    setting = SETTINGS[name]
     default = _VALUES[name](Config())
-    said = os.environ.get(told.variable) if told.variable is not None else None
+    said = os.environ.get(setting.variable) if setting.variable is not None else None
     file = config.file_of(name)
     return SettingView(
         name=name, value=said if said else _VALUES[name](config), default=default,
         origin="environment" if said else config.origins.get(name, "built-in"),
-        file=None if said or file is None else str(file), about=told.about, option=told.option, variable=told.variable,
-        project=told.project,
+        file=None if said or file is None else str(file), about=setting.about, option=setting.option, variable=setting.variable,
+        project=setting.project,
     )  # fmt: skip
 
 
@@ -188,7 +188,7 @@ def _threshold(config: Config, name: str) -> SettingView:
     return SettingView(
         name=_DETECT + name, value=_plain(config.detect[name]) if own else default, default=default,
         origin=config.origins.get("detect", "built-in") if own else "built-in", file=None if file is None else str(file),
-        about=_about(name), option=f"--set {name}=VALUE", variable=None, project="free",
+        about=_description(name), option=f"--set {name}=VALUE", variable=None, project="free",
     )  # fmt: skip
 
 
@@ -198,17 +198,17 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _about(name: str) -> str:
+def _description(name: str) -> str:
     """Return what the docstring of the settings says of a threshold; several are told of together."""
     attributes = (DetectSettings.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
-    told: list[str] = []
+    lines: list[str] = []
     for line in attributes.splitlines():
         words = line.strip()
         if line.startswith(" " * 8) and not line.startswith(" " * 9):
-            told.append(words)
-        elif told:
-            told[-1] += f" {words}"
-    about = next((each for each in told if name in each.replace("``", " ").replace(",", " ").replace(":", " ").split()), "")
+            lines.append(words)
+        elif lines:
+            lines[-1] += f" {words}"
+    about = next((each for each in lines if name in each.replace("``", " ").replace(",", " ").replace(":", " ").split()), "")
     return about.replace("``", "").replace(f"{name}: ", "", 1) if about.startswith(name) else about.replace("``", "")
 
 

@@ -9,7 +9,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.envelope import say
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer, shown
+from ctxmgr.cli.output import Answer, Shown, answer, output_options
 from ctxmgr.cli.requests import build, goal_source, version_number
 from ctxmgr.cli.views import context as views
 from ctxmgr.paths import open_regular
@@ -207,15 +207,15 @@ def assemble(
         improver = _improver(workspace, model, base_url, timeout)
         supply = workspace.supply if improver is None else workspace.supply.improved_by(improver)
         made = supply.assemble(asked)
-        told = [] if plan or made.id else ["the package is not recorded: the store can only be read"]
+        warnings = [] if plan or made.id else ["the package is not recorded: the store can only be read"]
         if improver is not None and improver.failure:
-            told.append(f"not every summary is the model's: {improver.failure}")
+            warnings.append(f"not every summary is the model's: {improver.failure}")
         return Answer(
             made.to_json(), lambda out: views.show_package(out, made, yaml=format_ == "yaml"),
-            "partial" if made.package.missing else "ok", warnings=[*told, *workspace.guard.warnings],
+            "partial" if made.package.missing else "ok", warnings=[*warnings, *workspace.guard.warnings],
         )  # fmt: skip
 
-    answer("context assemble", _shown(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
+    answer("context assemble", _package_options(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
 
 
 def _improver(workspace: Workspace, model: str | None, base_url: str | None, timeout: float | None) -> ModelImprover | None:
@@ -297,17 +297,17 @@ def why(
     answer("context why", how, work, store=store)
 
 
-def _shown(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> Shown:
-    return shown(as_json, "table" if form == "yaml" else form, fields, jq)
+def _package_options(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> Shown:
+    return output_options(as_json, "table" if form == "yaml" else form, fields, jq)
 
 
 def _read(place: str | None) -> dict[str, Any] | None:
     if place is None:
         return None
-    from ctxmgr.context.service import MOST_BYTES, read_task_context
+    from ctxmgr.context.service import MAX_CONTENT_BYTES, read_task_context
 
     with open(open_regular(place), "rb") as file:
-        return read_task_context(file.read(MOST_BYTES + 1), place)
+        return read_task_context(file.read(MAX_CONTENT_BYTES + 1), place)
 
 
 def set_(

@@ -33,7 +33,7 @@ def demo(
         typer.Option("--save", metavar="FILE", help="Only write the recorded run to a file, to try things on it."),
     ] = None,
 ) -> None:
-    """Run the main job on a recorded run of a real coding agent that went in circles.
+    """Show the main use on a recorded run of a real coding agent that went in circles.
 
     Works on a copy in a temporary folder, which is removed at the end.
 

@@ -9,7 +9,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import is_folder, parse
 from ctxmgr.cli.detection import detected
-from ctxmgr.cli.output import Answer, Shown, answer, answer_alone, resolve_place
+from ctxmgr.cli.output import Answer, Shown, answer, answer_without_store, resolve_place
 from ctxmgr.cli.requests import merged, tell_session
 from ctxmgr.cli.views import findings as findings_view
 from ctxmgr.cli.views.layout import Span
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Backtest = Annotated[
     Path | None,
-    typer.Option("--backtest", metavar="DIR", help="Score the detectors on the logs and the labels.json of a folder."),
+    typer.Option("--backtest", metavar="DIR", help="Score the detectors on a folder of logs with a labels.json."),
 ]
 Explain = Annotated[
     str | None,
@@ -46,7 +46,7 @@ def detect(
 ) -> None:
     """Replay history through the detectors and list every loop and stall with its evidence.
 
-    Of a folder every log in it is judged, each by itself.
+    In a folder, every log is judged by itself.
 
     Exit codes: 0 no loop and no stall, 2 nothing in the folder could be read, 3 nothing to judge, 8 no loop and no stall
     but a file of the folder, a session or a part of the log could not be read, 10 loop, 11 hung, 12 both.
@@ -112,7 +112,7 @@ def _detect_folder(
             code=found.code,
         )
 
-    answer_alone("detect", how, work)
+    answer_without_store("detect", how, work)
 
 
 def _show_folder(out: Printer, found: FolderFindings) -> None:
@@ -122,7 +122,7 @@ def _show_folder(out: Printer, found: FolderFindings) -> None:
         out.line()
 
 
-_SHOWN = 5
+_MAX_NAMED = 5
 
 
 def _backtest(folder: Path, settings: list[str] | None, how: Shown, *, conflicting: list[str]) -> None:
@@ -146,13 +146,13 @@ def _backtest(folder: Path, settings: list[str] | None, how: Shown, *, conflicti
         found, notes = backtest_folder(folder, merged(dict(load_config(Path.cwd()).detect), settings))
         warnings = list(notes)
         if found.absent:
-            shown = ", ".join(found.absent[:_SHOWN]) + (", ..." if len(found.absent) > _SHOWN else "")
+            shown = ", ".join(found.absent[:_MAX_NAMED]) + (", ..." if len(found.absent) > _MAX_NAMED else "")
             warnings.append(f"{len(found.absent)} labelled sessions are in no log: {shown}")
         return Answer(
             found.to_json(), lambda out: show_backtest(out, found), "ok" if found.scored else "empty", warnings=warnings
         )
 
-    answer_alone("detect backtest", how, work)
+    answer_without_store("detect backtest", how, work)
 
 
 def _explain(

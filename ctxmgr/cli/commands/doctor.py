@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ctxmgr.artifacts.repair import check_artifacts
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit, exit_for
-from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer_without_store
 from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import GAP, Span
 from ctxmgr.config import find_store
@@ -48,7 +48,7 @@ def doctor(
     *,
     how: Shown,
 ) -> None:
-    """Check what ctxmgr stands on here: versions, store, configuration, and what a recovery would send where.
+    """Check what ctxmgr depends on here: versions, store, configuration, and what a recovery would send where.
 
     Changes nothing, and contacts nothing but a store that is on a server. Exit codes: 0 in order (warnings too),
     5 the store is damaged or can't be used,
@@ -70,14 +70,14 @@ def doctor(
             code=_exit(failed),
         )
 
-    answer_alone("doctor", how, work)
+    answer_without_store("doctor", how, work)
 
 
 def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode: str | None) -> Iterator[Check]:
     folder, home = Path.cwd(), Path.home()
     yield from check_program()
-    config, told = check_config(folder)
-    yield told
+    config, settings_checks = check_config(folder)
+    yield settings_checks
     yield from check_settings(config, os.environ)
     yield check_routes(config)
     for check in check_store(store, folder, os.environ, config):

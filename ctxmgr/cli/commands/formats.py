@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer_without_store
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.history.formats import format_views
 
@@ -29,7 +29,7 @@ def formats(*, how: Shown) -> None:
         rows = format_views()
         return Answer([row.to_json() for row in rows], lambda out: show_formats(out, rows))
 
-    answer_alone("formats", how, work)
+    answer_without_store("formats", how, work)
 
 
 _COLUMNS = ("calls", "results", "errors", "open", "usage", "agents", "times")
@@ -42,8 +42,8 @@ def show_formats(printer: Printer, rows: Sequence[FormatView]) -> None:
     titles = _GAP.join(name.ljust(len(name)) for name in _COLUMNS)
     printer.line(Span("format".ljust(width) + _GAP + titles, "dim"))
     for row in rows:
-        told = (row.calls, row.results, row.errors, row.open_calls, row.usage, row.sub_agents, row.times)
-        cells = _GAP.join(("yes" if yes else "no").ljust(len(name)) for name, yes in zip(_COLUMNS, told, strict=True))
+        covered = (row.calls, row.results, row.errors, row.open_calls, row.usage, row.sub_agents, row.times)
+        cells = _GAP.join(("yes" if yes else "no").ljust(len(name)) for name, yes in zip(_COLUMNS, covered, strict=True))
         printer.line(row.name.ljust(width), _GAP, cells, _GAP, Span(row.title, "dim"), hang=width + 2)
         for place in row.places:
             printer.line(" " * (width + 2), Span(place, "dim"), hang=width + 4)

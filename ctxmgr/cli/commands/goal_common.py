@@ -1,4 +1,4 @@
-"""What the commands of ``goal`` share: the group, the folder, texts from stdin."""
+"""Shared parts of the ``goal`` commands: the group, the folder, texts from stdin."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from ctxmgr.cli import declarations as typer
-from ctxmgr.cli.output import Answer, Shown, answer_alone, say
+from ctxmgr.cli.output import Answer, Shown, answer_without_store, say
 from ctxmgr.cli.requests import project_folder
 from ctxmgr.cli.views import goal_answers as views
 from ctxmgr.errors import InvalidInput
@@ -27,7 +27,7 @@ Examples:
   ctxmgr goal tree
 """
 
-MOST_STDIN = 8 * 1024 * 1024
+MAX_STDIN = 8 * 1024 * 1024
 
 goal_app = typer.Typer(no_args_is_help=True, help=_HELP)
 probe_app = typer.Typer(no_args_is_help=True, help="Named checks of the files on disk, without a shell.")
@@ -89,7 +89,17 @@ def opened(named: str | None, *, create: bool = False, commands: bool | frozense
 
 def answer(command: str, how: Shown, work: Callable[[], Answer]) -> None:
     """Do the work of a command of ``goal`` and show what it answers."""
-    answer_alone(f"goal {command}", how, work)
+    answer_without_store(f"goal {command}", how, work)
+
+
+def change(command: str, how: Shown, named: str | None, do: Callable[[Goals], GoalAnswer]) -> None:
+    """Do what changes the goal of a project, and show it as it is then."""
+
+    def work() -> Answer:
+        with opened(named) as goals:
+            return changed(do(goals))
+
+    answer(command, how, work)
 
 
 def changed(found: GoalAnswer) -> Answer:
@@ -110,9 +120,9 @@ def text(given: str) -> str:
     """
     if given != "-":
         return given
-    read = sys.stdin.read(MOST_STDIN + 1)
-    if len(read) > MOST_STDIN:
-        raise InvalidInput(f"stdin has more than {MOST_STDIN:,} characters", "give a shorter text")
+    read = sys.stdin.read(MAX_STDIN + 1)
+    if len(read) > MAX_STDIN:
+        raise InvalidInput(f"stdin has more than {MAX_STDIN:,} characters", "give a shorter text")
     return read
 
 

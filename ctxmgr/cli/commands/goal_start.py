@@ -32,7 +32,7 @@ def start(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept the plan without being asked.")] = False,
     plan_only: Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the plan, and start nothing.")] = False,
-    again: Annotated[bool, typer.Option("--replace", help="Give an unfinished goal up for this one.")] = False,
+    again: Annotated[bool, typer.Option("--replace", help="Give up an unfinished goal for this one.")] = False,
     model: o.Model = None,
     base_url: o.BaseUrl = None,
     by_model: Annotated[
@@ -43,7 +43,7 @@ def start(
     *,
     how: Shown,
 ) -> None:
-    """Start a goal, or go on with it when it is the one there.
+    """Start a goal, or continue it if it was started before.
 
     A plan is split by rules: its title is the goal, headings and lists are tasks, what is nested are subtasks, ticked boxes
     are done. It is shown, and counts when it is accepted: at the terminal, by --yes, or by a script that says --json. What a
@@ -60,25 +60,25 @@ def start(
 
     def work() -> Answer:
         project_folder(dir_)
-        text, plan, notes, given = _given(goal, source)
-        proposal = _proposed(text, plan, notes, given, ModelRequest(name=model, base_url=base_url, seconds=timeout), by_model)
+        text, plan, notes, given = _read_goal(goal, source)
+        proposal = _propose(text, plan, notes, given, ModelRequest(name=model, base_url=base_url, seconds=timeout), by_model)
         if proposal is None or not proposal.tasks:
             if plan_only:
                 raise InvalidInput("there is no plan to show", "give one with --from, or let a --model split the goal")
-            return _started(dir_, text, proposal, again)
+            return _start(dir_, text, proposal, again)
         if plan_only or not _accepted(proposal, how, yes):
-            return _shown(proposal, waiting=not plan_only)
-        return _started(dir_, proposal.goal, proposal, again)
+            return _show_proposal(proposal, waiting=not plan_only)
+        return _start(dir_, proposal.goal, proposal, again)
 
     c.answer("start", how, work)
 
 
-def _given(goal: str | None, source: str | None) -> tuple[str | None, Plan, list[str], str | None]:
+def _read_goal(goal: str | None, source: str | None) -> tuple[str | None, Plan, list[str], str | None]:
     """Return the goal, the rules' split of what was given, remarks on it, and the text of the plan."""
     text = None if goal is None else c.text(goal).strip()
     if source is not None:
         name = "stdin" if source == "-" else source
-        data = sys.stdin.buffer.read(c.MOST_STDIN) if source == "-" else read_content(Path(source))
+        data = sys.stdin.buffer.read(c.MAX_STDIN) if source == "-" else read_content(Path(source))
         plan = parse_plan(data, name)
         notes = list(plan.notes)
         if text is None and plan.goal is None:
@@ -95,7 +95,7 @@ def _given(goal: str | None, source: str | None) -> tuple[str | None, Plan, list
     return text, Plan(None, ()), [], None
 
 
-def _proposed(
+def _propose(
     goal: str | None, plan: Plan, notes: list[str], given: str | None, wanted: ModelRequest, by_model: bool
 ) -> GoalPlan | None:
     """Return the plan that is to be accepted, None where there is none; a model is asked only where the call says so."""
@@ -130,7 +130,7 @@ def _accepted(proposal: GoalPlan, how: Shown, yes: bool) -> bool:
     return confirm("Start with this plan?", default=True)
 
 
-def _shown(proposal: GoalPlan, *, waiting: bool) -> Answer:
+def _show_proposal(proposal: GoalPlan, *, waiting: bool) -> Answer:
     found = StartAnswer(started=False, plan=proposal, state=None, message="not started" if waiting else None)
     asked = sys.stdin.isatty() and sys.stdout.isatty() and waiting
 
@@ -140,21 +140,21 @@ def _shown(proposal: GoalPlan, *, waiting: bool) -> Answer:
         else:
             views.show_plan(out, proposal)
 
-    told = _remarks(proposal)
+    remarks = _remarks(proposal)
     if waiting and not asked:
-        told.append("nothing is started yet: accept the plan with --yes, or save it, edit it and give it with --from")
+        remarks.append("nothing is started yet: accept the plan with --yes, or save it, edit it and give it with --from")
     code = Exit.NEEDS_HUMAN if waiting and not asked else Exit.OK
-    return Answer(found.to_json(), draw, warnings=[] if asked else told, code=code)
+    return Answer(found.to_json(), draw, warnings=[] if asked else remarks, code=code)
 
 
 def _remarks(proposal: GoalPlan) -> list[str]:
-    told = list(proposal.notes)
+    remarks = list(proposal.notes)
     if proposal.failure is not None:
-        told.append(f"the model had no answer that counts, so the rules split the goal: {proposal.failure}")
-    return [str(line) for line in told]
+        remarks.append(f"the model had no answer that counts, so the rules split the goal: {proposal.failure}")
+    return [str(line) for line in remarks]
 
 
-def _started(named: str | None, goal: str | None, proposal: GoalPlan | None, again: bool) -> Answer:
+def _start(named: str | None, goal: str | None, proposal: GoalPlan | None, again: bool) -> Answer:
     tasks = [] if proposal is None else proposal.tasks
     wanted = [
         {

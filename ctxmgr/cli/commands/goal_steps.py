@@ -59,7 +59,7 @@ def record(
     *,
     how: Shown,
 ) -> None:
-    """Record an action of the current step, or learn that it goes in circles and is refused.
+    """Record an action of the current step, or be told that it goes in circles and is refused.
 
     Exit codes: 0 allowed, 10 refused.
 
@@ -86,8 +86,8 @@ def record(
             elif begin:
                 found = goals.begin(build(ActionRequest, **asked))
             else:
-                told = None if result is None else c.text(result)
-                found = goals.record(build(RecordRequest, **asked, result=told, status=status, entry=entry))
+                outcome = None if result is None else c.text(result)
+                found = goals.record(build(RecordRequest, **asked, result=outcome, status=status, entry=entry))
         return Answer(
             found.to_json(), lambda out: views.show_record(out, name, found), code=Exit.OK if found.allowed else Exit.LOOP,
             next=[] if found.allowed else ["ctxmgr goal recover", "ctxmgr goal unblock"],
@@ -252,12 +252,7 @@ def split(
     Examples:
       ctxmgr goal split t2.1 "parse the header" "parse the body" --reason "too big for one attempt"
     """
-
-    def work() -> Answer:
-        with c.opened(dir_) as goals:
-            return c.changed(goals.split(build(SplitRequest, id=step, into=c.drafts(into), reason=reason)))
-
-    c.answer("split", how, work)
+    c.change("split", how, dir_, lambda goals: goals.split(build(SplitRequest, id=step, into=c.drafts(into), reason=reason)))
 
 
 @goal_app.command("move")
@@ -297,12 +292,7 @@ def drop(
     Examples:
       ctxmgr goal drop t4 --reason "not needed after all"
     """
-
-    def work() -> Answer:
-        with c.opened(dir_) as goals:
-            return c.changed(goals.drop(build(DropRequest, id=step, reason=reason)))
-
-    c.answer("drop", how, work)
+    c.change("drop", how, dir_, lambda goals: goals.drop(build(DropRequest, id=step, reason=reason)))
 
 
 @goal_app.command("next")
@@ -320,12 +310,7 @@ def next_(
       ctxmgr goal next
       ctxmgr goal next t2.3
     """
-
-    def work() -> Answer:
-        with c.opened(dir_) as goals:
-            return c.changed(goals.next(build(NextRequest, to=to)))
-
-    c.answer("next", how, work)
+    c.change("next", how, dir_, lambda goals: goals.next(build(NextRequest, to=to)))
 
 
 @goal_app.command("done")
@@ -390,12 +375,7 @@ def block(
     Examples:
       ctxmgr goal block t3 --reason "waiting for the key"
     """
-
-    def work() -> Answer:
-        with c.opened(dir_) as goals:
-            return c.changed(goals.block(build(BlockRequest, id=step, reason=reason)))
-
-    c.answer("block", how, work)
+    c.change("block", how, dir_, lambda goals: goals.block(build(BlockRequest, id=step, reason=reason)))
 
 
 @goal_app.command("unblock")
@@ -415,12 +395,7 @@ def unblock(
       ctxmgr goal unblock t3
       ctxmgr goal unblock run_tests --reason "the server is up again"
     """
-
-    def work() -> Answer:
-        with c.opened(dir_) as goals:
-            return c.changed(goals.unblock(build(UnblockRequest, target=target, reason=reason)))
-
-    c.answer("unblock", how, work)
+    c.change("unblock", how, dir_, lambda goals: goals.unblock(build(UnblockRequest, target=target, reason=reason)))
 
 
 @goal_app.command("say")
@@ -430,17 +405,12 @@ def say(
     *,
     how: Shown,
 ) -> None:
-    """Record what a person says: it lifts what the guard blocked, and the counting of loops starts anew.
+    """Record what a person says: it lifts what the guard blocked, and loops are counted from the beginning.
 
     Examples:
       ctxmgr goal say "use the other endpoint, the first one is gone"
     """
-
-    def work() -> Answer:
-        with c.opened(dir_) as goals:
-            return c.changed(goals.message(build(MessageRequest, text=c.text(message))))
-
-    c.answer("say", how, work)
+    c.change("say", how, dir_, lambda goals: goals.message(build(MessageRequest, text=c.text(message))))
 
 
 def _siblings(state: GoalState, step: str) -> tuple[list[str], str | None]:

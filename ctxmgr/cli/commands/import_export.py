@@ -57,9 +57,9 @@ def import_(
     *,
     how: Shown,
 ) -> None:
-    """Import the logs that agents leave on disk; run it again at any time, only what is new is added.
+    """Import the logs that agents leave on disk; run it again at any time to add what is new.
 
-    The URL of a database stands for the checkpoints that LangGraph's PostgresSaver keeps in it. Its password belongs into
+    With the URL of a database, the checkpoints that LangGraph's PostgresSaver keeps there are read. The password belongs in
     ~/.pgpass.
 
     Exit codes: 2 no log at the paths, 8 a file was passed over or brought nothing, or more than 2 % was not understood.
@@ -89,7 +89,7 @@ def import_(
             report.to_json(),
             lambda out: show_import(out, report),
             "partial" if partial else "empty" if empty else "ok",
-            warnings=[*_told(report), *(["nothing in what was named could be read"] if nothing else [])],
+            warnings=[*_warnings(report), *(["nothing in what was named could be read"] if nothing else [])],
             next=["ctxmgr sessions", "ctxmgr detect --all-sessions"] if report.sessions else [],
             code=Exit.PARTIAL if partial else Exit.OK,
         )
@@ -97,11 +97,11 @@ def import_(
     answer("import", how, work, store=store, create=True, masked=mask)
 
 
-def _told(report: ImportReport) -> list[str]:
-    told = [untrusted(report.untrusted)] if report.untrusted else []
+def _warnings(report: ImportReport) -> list[str]:
+    lines = [untrusted(report.untrusted)] if report.untrusted else []
     if report.skipped:
-        told.append(f"passed over: {report.skipped:,} that can't be read as a log")
-    return told
+        lines.append(f"passed over: {report.skipped:,} that can't be read as a log")
+    return lines
 
 
 def export(
@@ -117,7 +117,7 @@ def export(
 ) -> None:
     """Write history as a log of format 1: nothing is lost, and any ctxmgr reads it in place. Or write another format.
 
-    What another format can't hold is told on stderr, and with --json as losses.
+    What another format has no place for is listed on stderr, and with --json under losses.
 
     Examples:
       ctxmgr export --all-sessions -o history.jsonl
@@ -135,13 +135,13 @@ def export(
         # Closed here, whatever happens: a half-read answer outlives neither an error nor the store.
         with closing(_lines(workspace, _keys(workspace, key, every=all_sessions), form, losses)) as lines:
             written = _write(lines, output, sealed=form == OWN_FORMAT)
-        told = [f"{form} has no place for {count} x {name}" for name, count in sorted(losses.items()) if count]
-        for line in [] if json_ else told:
+        missing = [f"{form} has no place for {count} x {name}" for name, count in sorted(losses.items()) if count]
+        for line in [] if json_ else missing:
             say(f"ctxmgr: {line}")
         if output is not None and not json_:
             say(f"{written} {'records' if form == OWN_FORMAT else 'lines'} written to {output}")
         data = {"records": written, "format": form, "losses": {name: count for name, count in sorted(losses.items()) if count}}
-        return Answer(data, lambda out: None, warnings=told if json_ else [])
+        return Answer(data, lambda out: None, warnings=missing if json_ else [])
 
     answer("export", how, work, store=store)
 
@@ -208,7 +208,7 @@ def verify(
     log: o.Log = None,
     store: o.Store = None,
     *,
-    accept: Annotated[bool, typer.Option("--accept", help="Take the history as it stands for whole from now on.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Accept the history as it is now as whole.")] = False,
     how: Shown,
 ) -> None:
     """Check every record against its sum, and the end of the history against what was noted outside of it.
@@ -251,7 +251,7 @@ def verify(
     answer("verify", how, work, store=store, damaged=True)
 
 
-_FEW = 12
+_MAX_FILES_IN_FULL = 12
 _SUMMED = ("records", "tool_calls", "failed_calls", "open_calls")
 _COLUMNS = (
     Column("SESSION", give=2, least=8),
@@ -272,7 +272,7 @@ def show_import(printer: Printer, report: ImportReport) -> None:
         return
     read = [file for file in report.files if file.skipped is None or file.records]
     rows = _by_session(read)
-    shown = rows if len(rows) <= _FEW or not printer.terminal else [file for file in rows if _wrong(file)]
+    shown = rows if len(rows) <= _MAX_FILES_IN_FULL or not printer.terminal else [file for file in rows if _wrong(file)]
     if shown:
         names = short_ids(file.session for file in shown) if printer.terminal else {}
         printer.table(_COLUMNS, (_file(printer, file, names.get(file.session, file.session)) for file in shown))
@@ -333,11 +333,11 @@ def _trouble(printer: Printer, report: ImportReport) -> None:
         )
     if report.damaged:
         printer.heading(f"Damaged: {plural(report.damaged, 'range')} could not be read; everything around is imported")
-    told = [(file.path, remark) for file in report.files for remark in _remarks(file)]
-    if told:
+    remarks = [(file.path, remark) for file in report.files for remark in _remarks(file)]
+    if remarks:
         printer.heading("About single files")
     before = ""
-    for path, remark in told:
+    for path, remark in remarks:
         if not printer.terminal:
             printer.line(Span(path, "warn"), f"  {remark}", indent=2)
             continue

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 from ctxmgr.cli import declarations as typer
-from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer_without_store
 from ctxmgr.cli.terminal import printer, safe
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.clients import CLIENTS, client
@@ -54,7 +54,7 @@ def install(
 ) -> None:
     """Let a client call ctxmgr, so that an agent in it is told when it goes in circles, and what to do next.
 
-    What its settings hold stays as it is; 'ctxmgr uninstall' puts them back byte for byte. The client's version is asked first.
+    Its other settings stay as they are; 'ctxmgr uninstall' puts them back byte for byte. The client's version is asked first.
 
     Examples:
       ctxmgr install claude-code
@@ -90,7 +90,7 @@ def install(
             row = row.model_copy(update={"then": asked.left_to_do(change.path, os.environ)})
         return _answered([row])
 
-    answer_alone("install", how, work)
+    answer_without_store("install", how, work)
 
 
 def uninstall(
@@ -118,7 +118,7 @@ def uninstall(
         row = InstallationView(client=asked.name, scope=where, path=change.path, installed=False, diff=change.diff() or None)
         return _answered([_done(row, change, how, dry_run=dry_run, yes=yes, undo=True)])
 
-    answer_alone("uninstall", how, work)
+    answer_without_store("uninstall", how, work)
 
 
 def hook(name: Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}.")]) -> None:

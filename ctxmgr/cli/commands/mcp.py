@@ -20,12 +20,12 @@ TOKEN = "CTXMGR_MCP_TOKEN"
 
 def mcp(
     http: Annotated[
-        int | None, typer.Option("--http", metavar="PORT", help="Serve HTTP on 127.0.0.1 in place of stdin and stdout.")
+        int | None, typer.Option("--http", metavar="PORT", help="Serve HTTP on 127.0.0.1 instead of stdin and stdout.")
     ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Record nothing: no notes, no answers.")] = False,
     store: o.Store = None,
 ) -> None:
-    """Serve the history to an agent by the Model Context Protocol: is this run stuck, what next, what was tried.
+    """Serve the history to an agent over the Model Context Protocol: is this run stuck, what to do next, what was tried.
 
     It speaks over stdin and stdout. With --http it listens on this machine alone, and a client must send the token of
     CTXMGR_MCP_TOKEN as a bearer token; without that variable a new token is made and printed to stderr. With --as the

@@ -106,13 +106,13 @@ def recall(
     limit: Annotated[int, typer.Option("--limit", "-n", help="Most episodes to show.")] = DEFAULT_RECALL,
     expand: Annotated[int, typer.Option("--expand", "-x", help="Entries to show before and after each linked one.")] = 0,
     tag: Tags = None,
-    notes: Annotated[bool, typer.Option("--notes", help="Look at all notes, not at episodes alone.")] = False,
+    notes: Annotated[bool, typer.Option("--notes", help="Search all notes, not only episodes.")] = False,
     session: Within = None,
     store: o.Store = None,
     *,
     how: Shown,
 ) -> None:
-    """Find the episodes that speak of something, the best first; superseded ones are left out.
+    """Find the episodes about something, the best first; superseded ones are left out.
 
     Examples:
       ctxmgr memory recall "deploy timeout"
@@ -142,7 +142,7 @@ def reflect(
 ) -> None:
     """Say what memory holds about something: by topic, what recurs, what does not agree, what was superseded.
 
-    Worked out by rules; contradictions are found by words alone and are leads, no verdicts.
+    Worked out by rules; contradictions are found by their words alone: they are hints, not verdicts.
 
     Examples:
       ctxmgr memory reflect "deploy timeout"
@@ -163,7 +163,7 @@ _AROUND = (
     Column("STATUS"), Column("INPUT", fill=True, least=20),
 )  # fmt: skip
 _MARKER = "memory"
-_MOST_LINES = 8
+_MAX_LINES = 8
 
 
 def show_episodes(printer: Printer, episodes: Sequence[Episode]) -> None:
@@ -196,7 +196,7 @@ def _episode(printer: Printer, episode: Episode, name: str) -> None:
         Span(f"  {printer.fit(episode.author or 'unsigned', 24)}  {day(episode.ts)} {clock(episode.ts)}".rstrip(), "dim"),
     ]
     printer.line(*parts, hang=4)
-    left_out = printer.block(episode.text, indent=4, most=_MOST_LINES)
+    left_out = printer.block(episode.text, indent=4, most=_MAX_LINES)
     if left_out:
         printer.line(Span(f"{printer.symbols.ellipsis} {plural(left_out, 'more line')}", "dim"), indent=4)
     for title, text in (

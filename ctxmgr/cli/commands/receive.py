@@ -19,12 +19,12 @@ from ctxmgr.workspace import Workspace
 TOKEN = "CTXMGR_RECEIVE_TOKEN"
 
 _MEGABYTE = 1_000_000
-_MOST = 256
+_MAX_MEGABYTES = 256
 
 
 def receive(
     host: Annotated[str, typer.Option("--host", help="Listen on this address.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Listen on this port; 0 takes any that is free.")] = 4318,
+    port: Annotated[int, typer.Option("--port", help="Listen on this port; 0 takes any free one.")] = 4318,
     max_body: Annotated[int, typer.Option("--max-body", metavar="MB", help="Longest body of a request.")] = 16,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
     store: o.Store = None,
@@ -43,8 +43,8 @@ def receive(
     """
 
     def work(workspace: Workspace) -> Answer:
-        if not 0 < max_body <= _MOST:
-            raise InvalidInput(f"--max-body {max_body} can't be held", f"1 to {_MOST} megabytes")
+        if not 0 < max_body <= _MAX_MEGABYTES:
+            raise InvalidInput(f"--max-body {max_body} can't be held", f"1 to {_MAX_MEGABYTES} megabytes")
         limits = Limits(max_body * _MEGABYTE)
         receiver = Receiver(host, port, token=os.environ.get(TOKEN) or None, limits=limits)
         recorder = TelemetryRecorder(workspace.store)

@@ -21,7 +21,7 @@ from ctxmgr.recorder import Recorder
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.workspace import Workspace
 
-_KEPT = 64 * 1024
+_TAIL_BYTES = 64 * 1024
 
 
 def record(
@@ -88,7 +88,7 @@ class _Tee(threading.Thread):
     def run(self) -> None:
         while part := os.read(self._pipe, 1 << 16):
             self._total += len(part)
-            self._kept = (self._kept + part)[-_KEPT:]
+            self._kept = (self._kept + part)[-_TAIL_BYTES:]
             try:
                 self._to.write(part)
                 self._to.flush()

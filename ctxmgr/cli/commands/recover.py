@@ -17,7 +17,7 @@ from ctxmgr.cli.views.formatting import amount, plural, short_ids
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.cli.views.one_line import brief, command
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import MOST_SETTINGS, read_regular
+from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.operations import AgentRequest, ModelRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace
@@ -59,20 +59,20 @@ def continued(workspace: Workspace, found: RecoverResponse, *, prompt: bool = Fa
 
 def _warnings(found: RecoverResponse) -> list[str]:
     continuation = found.continuation
-    told: list[str] = []
+    lines: list[str] = []
     if continuation.routing == "history" and len(continuation.candidates) > 1:
-        told.append("no routing table: who may continue is read off the history ('routes' under [recover], or --routes)")
+        lines.append("no routing table: who may continue is read off the history ('routes' under [recover], or --routes)")
     if continuation.fallback and continuation.model is not None:
-        told.append(f"the model had no answer that counts, so the rules answered: {continuation.model.failure}")
+        lines.append(f"the model had no answer that counts, so the rules answered: {continuation.model.failure}")
     if continuation.quarantined:
-        told.append(f"{len(continuation.quarantined)} entries read like instructions to an agent: their texts are withheld")
-    return told
+        lines.append(f"{len(continuation.quarantined)} entries read like instructions to an agent: their texts are withheld")
+    return lines
 
 
 def recover(
     target: o.Target = None,
     session: o.Session = None,
-    to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The agent that shall continue.")] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The agent that should continue.")] = None,
     finding: Annotated[str | None, typer.Option("--finding", metavar="ID", help="Answer this finding, not the worst.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Give a continuation though nothing is wrong.")] = False,
     plan: o.Plan = False,
@@ -124,9 +124,9 @@ def recover(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
-        told = Keeper(workspace, request).shown(found := workspace.recover(request, say), continued, prompt=prompt)
-        told.warnings = [*told.warnings, *(apply_to_goal(goal, found.continuation) if goal is not None and not plan else [])]
-        return told
+        answered = Keeper(workspace, request).shown(found := workspace.recover(request, say), continued, prompt=prompt)
+        answered.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
+        return answered
 
     answer("recover", how, work, store=store, writes=not (plan or last), scratch=True)
 
@@ -176,7 +176,7 @@ def request(
     store: o.Store = None,
     how: Shown,
 ) -> None:
-    """Let an agent ask for context by itself, though nothing need be wrong; the answer has the form of 'ctxmgr recover'.
+    """Let an agent ask for context of its own accord, also when nothing is wrong; it is answered as by 'ctxmgr recover'.
 
     introspect answers the agent that asks, proceed hands over to another one. A question is no attempt at ending a loop. For
     artifacts and shared values an agent asks with 'ctxmgr context request'.
@@ -221,7 +221,7 @@ def _drafts(given: list[str]) -> dict[str, Any]:
         if not equals or not agent.strip():
             raise InvalidInput(f"--draft {text[:80]!r} is not of the form AGENT=JSON", 'e.g. --draft \'coder={"goal": "..."}\'')
         try:
-            drafts[agent] = json.loads(read_regular(body[1:], MOST_SETTINGS) if body.startswith("@") else body)
+            drafts[agent] = json.loads(read_regular(body[1:], MAX_SETTINGS_BYTES) if body.startswith("@") else body)
         except (OSError, ValueError, RecursionError) as error:
             raise InvalidInput(f"--draft for {agent[:80]!r} can't be read: {error}", "JSON, or @FILE with JSON in it") from None
     return drafts

@@ -27,7 +27,7 @@ def report(
     ] = None,
     focus: Annotated[bool, typer.Option("--focus", help="Leave out what happened before the trouble.")] = False,
     redact: Annotated[
-        bool, typer.Option("--redact", help="Tell texts by their length alone: no content leaves this machine.")
+        bool, typer.Option("--redact", help="Show only the length of each text: no content leaves this machine.")
     ] = False,
     session: o.Session = None,
     all_sessions: o.AllSessions = False,

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import MEANINGS
-from ctxmgr.cli.output import Answer, answer_alone, shown
+from ctxmgr.cli.output import Answer, answer_without_store, output_options
 from ctxmgr.errors import NotFound
 from ctxmgr.types import analysis, artifact, context_package, finding, goal, importing, memory, operations, query, setup, view
 from ctxmgr.types import goal as comparison
@@ -210,7 +210,7 @@ def schema(
     def work() -> Answer:
         return Answer(_schema(" ".join(command or ())), lambda out: None)
 
-    answer_alone("schema", shown(True, None, None, jq), work)
+    answer_without_store("schema", output_options(True, None, None, jq), work)
 
 
 def _schema(command: str) -> Any:

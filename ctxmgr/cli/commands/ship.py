@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer_alone, say
+from ctxmgr.cli.output import Answer, Shown, answer_without_store, say
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.config import load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput
@@ -28,16 +28,16 @@ def ship(
     logs: Annotated[
         list[Path] | None, typer.Argument(metavar="[LOG...]", help="Logs and databases of ctxmgr; else the nearest .ctxmgr.")
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is recorded, until it is ended.")] = False,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Seconds between two looks, with --follow.")] = 1.0,
-    status: Annotated[bool, typer.Option("--status", help="Only tell how far each log is; no store is asked.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep shipping what is recorded, until interrupted.")] = False,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Polling interval, with --follow.")] = 1.0,
+    status: Annotated[bool, typer.Option("--status", help="Only show how far each log is; contacts no store.")] = False,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything leaves this machine.")] = True,
     trust_project: o.TrustProject = False,
     store: o.Store = None,
     *,
     how: Shown,
 ) -> None:
-    """Bring the records of local logs to another store, each once; agents go on writing to the log and wait for nobody.
+    """Copy the records of local logs to another store, each once; agents keep writing to the log and never wait.
 
     It can be ended at any time, and goes on where the store is. Several at once do no harm. --store is where the records
     go, a URL or a path; other agents' logs are for 'ctxmgr import'.
@@ -52,7 +52,7 @@ def ship(
         if not (math.isfinite(every) and every > 0):
             raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
         if status:
-            return _told(noted())
+            return _progress_answer(noted())
         target = _target(store)
         paths = [str(path) for path in logs or ()] or [nearest_store(os.getcwd())]
         _require_apart(paths, target)
@@ -62,9 +62,9 @@ def ship(
                 _follow(service, every)
             else:
                 service.once()
-        return _told([shipper.progress for shipper in shippers])
+        return _progress_answer([shipper.progress for shipper in shippers])
 
-    answer_alone("ship", how, work)
+    answer_without_store("ship", how, work)
 
 
 def _target(store: str | None) -> str:
@@ -97,7 +97,7 @@ def _follow(service: Service, every: float) -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-def _told(found: list[Progress]) -> Answer:
+def _progress_answer(found: list[Progress]) -> Answer:
     rows: list[dict[str, Any]] = [each.to_json() for each in found]
     warnings: list[str] = []
     for each in found:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, Shown, answer, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer, answer_without_store
 from ctxmgr.cli.progress import ProgressMeter
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.times import moment
@@ -23,7 +23,7 @@ from ctxmgr.store import administer
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
-    from ctxmgr.store.archive.retention import Retained
+    from ctxmgr.store.archive.retention import RetentionResult
     from ctxmgr.store.server_store import Administration
 
 _HELP = """Look after the store itself.
@@ -71,7 +71,7 @@ def migrate(
         return told(*workspace.store.migrate())
 
     if "://" in _location(store):
-        answer_alone("store migrate", how, alone)
+        answer_without_store("store migrate", how, alone)
     else:
         answer("store migrate", how, work, store=store, writes=True)
 
@@ -99,7 +99,7 @@ def init(
 
         return Answer({"before": before, "now": now}, draw)
 
-    answer_alone("store init", how, work)
+    answer_without_store("store init", how, work)
 
 
 @store_app.command("grant")
@@ -134,7 +134,7 @@ def grant(
 
         return Answer({"role": role, "team": team, "writes": not reader}, draw, warnings=warnings)
 
-    answer_alone("store grant", how, work)
+    answer_without_store("store grant", how, work)
 
 
 @store_app.command("revoke")
@@ -155,7 +155,7 @@ def revoke(
             owner.revoke(role)
         return Answer({"role": role}, lambda out: out.line(f"{role} has no rights in the store any more"))
 
-    answer_alone("store revoke", how, work)
+    answer_without_store("store revoke", how, work)
 
 
 @store_app.command("teams")
@@ -183,7 +183,7 @@ def teams(
 
         return Answer(rows, draw, columns=("team", "role", "writes"))
 
-    answer_alone("store teams", how, work)
+    answer_without_store("store teams", how, work)
 
 
 @store_app.command("retain")
@@ -219,11 +219,11 @@ def retain(
         before, abandoned_before = (None if age is None else _before(age, now) for age in (keep, abandoned))
         chosen, kept = retention.aged(workspace.store, before or 0.0, abandoned_before)
         if dry_run:
-            done = retention.Retained([each.session for each in chosen], 0, [], kept)
+            done = retention.RetentionResult([each.session for each in chosen], 0, [], kept)
         else:
-            told = ProgressMeter("archiving", "sessions", 1)
-            done = retention.retain(workspace.store, archive if "://" in archive else os.path.abspath(archive), chosen, told)
-            told.end()
+            meter = ProgressMeter("archiving", "sessions", 1)
+            done = retention.retain(workspace.store, archive if "://" in archive else os.path.abspath(archive), chosen, meter)
+            meter.end()
             done = replace(done, passed_over=[*kept, *done.passed_over])
         return _retained(done, dry_run=dry_run)
 
@@ -297,7 +297,7 @@ def _before(age: str, now: float) -> float:
     return found
 
 
-def _retained(done: Retained, *, dry_run: bool) -> Answer:
+def _retained(done: RetentionResult, *, dry_run: bool) -> Answer:
     data = {
         "sessions": done.sessions, "records": done.records, "files": done.files, "dryRun": dry_run,
         "passedOver": [{"session": session, "reason": reason} for session, reason in done.passed_over],

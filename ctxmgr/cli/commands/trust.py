@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr import config as kept
 from ctxmgr.cli import declarations as typer
-from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer_without_store
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.config import SettingsFile, grants, project_file
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
@@ -27,7 +27,7 @@ def trust(
     folder: Annotated[str | None, typer.Argument(metavar="[FOLDER]", help="Of the project; else the current one.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="List every file that is trusted; change nothing.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Show what would be trusted; change nothing.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Trust the file no longer.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Stop trusting the file.")] = False,
     *,
     how: Shown,
 ) -> None:
@@ -47,22 +47,22 @@ def trust(
         if list_ + show + revoke > 1:
             raise InvalidInput("--list, --show and --revoke are three questions", "ask one of them")
         if list_:
-            return _answered([_listed(each) for each in kept.listed(os.environ)])
+            return _answer([_kept_view(each) for each in kept.listed(os.environ)])
         place = Path(folder) if folder is not None else Path.cwd()
         if not os.path.isdir(place):
             raise InvalidInput(f"{str(place)!r} is no folder", "name the project's folder")
         if revoke:
-            return _answered(_revoked(place))
-        return _answered([_shown(place) if show else _granted(place)])
+            return _answer(_revoke(place))
+        return _answer([_show(place) if show else _grant(place)])
 
-    answer_alone("trust", how, work)
+    answer_without_store("trust", how, work)
 
 
-def _answered(rows: list[TrustView]) -> Answer:
+def _answer(rows: list[TrustView]) -> Answer:
     return Answer([row.to_json() for row in rows], lambda out: show_trust(out, rows), "ok" if rows else "empty")
 
 
-def _listed(each: kept.Trust) -> TrustView:
+def _kept_view(each: kept.Trust) -> TrustView:
     """Return a row for what is kept, which holds only while the file is as it was."""
     try:
         file = project_file(Path(each.path).parent)
@@ -83,18 +83,18 @@ def _found(place: Path) -> SettingsFile:
     return file
 
 
-def _shown(place: Path) -> TrustView:
+def _show(place: Path) -> TrustView:
     file = _found(place)
     return _view(file, place, kept.find(file.path, file.content, os.environ))
 
 
-def _granted(place: Path) -> TrustView:
+def _grant(place: Path) -> TrustView:
     file = _found(place)
     commands = {fingerprint for _, _, fingerprint in _commands(file, place)}
     return _view(file, place, kept.grant(file.path, file.content, commands, os.environ))
 
 
-def _revoked(place: Path) -> list[TrustView]:
+def _revoke(place: Path) -> list[TrustView]:
     paths = [place / OWN_FILE, place / SHARED_FILE]
     with suppress(CtxmgrError):  # it is gone or broken by now, and its trust ends all the same
         paths.insert(0, _found(place).path)
@@ -145,8 +145,8 @@ def show_trust(printer: Printer, rows: Sequence[TrustView]) -> None:
             printer.line("  ", Span("grants".ljust(_NAME), "dim"), f"{name} = {json.dumps(value, default=str)}", hang=_NAME + 2)
         for command in row.commands:
             word = "may run" if command.trusted and row.trusted else "may not run"
-            told = f"{' '.join(command.argv)}  (probe {command.probe} in {command.folder})"
-            printer.line("  ", Span(word.ljust(_NAME), "dim"), told, hang=_NAME + 2)
+            text = f"{' '.join(command.argv)}  (probe {command.probe} in {command.folder})"
+            printer.line("  ", Span(word.ljust(_NAME), "dim"), text, hang=_NAME + 2)
         if row.trusted and not row.grants:
             printer.hint(f"{row.path} grants nothing: it needs no trust")
     if not rows:

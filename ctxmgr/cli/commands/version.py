@@ -132,7 +132,7 @@ def prune(
             Retention,
             **{
                 **configured(workspace.config.artifacts),
-                **_given(keep_versions=keep_versions, keep_days=keep_days, always_keep=always_keep),
+                **_given_options(keep_versions=keep_versions, keep_days=keep_days, always_keep=always_keep),
             },
         )
         done = workspace.artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
@@ -141,7 +141,7 @@ def prune(
     answer("version prune", how, work, store=store, writes=not dry_run, frees=not dry_run)
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _given_options(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -48,7 +48,7 @@ def watch(
         str | None, typer.Argument(metavar="[SESSION|LOG]", help="A session, or a log of ours, Claude Code or Codex.")
     ] = None,
     session: o.Session = None,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Seconds between two looks.")] = 2.0,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Polling interval.")] = 2.0,
     command: Annotated[
         str | None, typer.Option("--exec", metavar="CMD", help="Run this on a finding, which it gets as JSON on its stdin.")
     ] = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctxmgr.cli.envelope import tell_session
 from ctxmgr.cli.fast.answer import Answer, FastRequest
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxmgr.types.plain_records import page_of
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

@@ -9,14 +9,14 @@ recovery need to be loaded. Only a request without any option that could change 
 from __future__ import annotations
 
 from ctxmgr.cli.envelope import tell_session
-from ctxmgr.cli.fast.answer import Answer, FastRequest
+from ctxmgr.cli.fast.answer import Answer
 from ctxmgr.cli.told_again import config_here, settings_here
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.address import session_key
 from ctxmgr.history.verdict_cache import STUCK, VerdictCache, worst_of
 from ctxmgr.log.ids import parse_time
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -48,7 +48,7 @@ def _workspace(store: Store) -> Workspace:
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./")
 
 
-def _following(command: str, session: str, store: str | None) -> list[str]:
+def _next_command(command: str, session: str, store: str | None) -> list[str]:
     """Return the command that may come next, as `session_command` spells it."""
     words = ["ctxmgr", command, "--session", session, *(["--store", store] if store is not None else [])]
     if all(word and _UNQUOTED.issuperset(word) for word in words):
@@ -59,7 +59,7 @@ def _following(command: str, session: str, store: str | None) -> list[str]:
 
 
 def _sessions(store: Store, values: dict[str, Any]) -> Answer | None:
-    answer = _listed(store, values) if values["judge"] or values["stuck"] else None
+    answer = _cached_sessions(store, values) if values["judge"] or values["stuck"] else None
     if answer is not None or values["drawn"]:
         return answer
     from ctxmgr.cli.detection import listed
@@ -71,7 +71,7 @@ def _sessions(store: Store, values: dict[str, Any]) -> Answer | None:
     return answer
 
 
-def _listed(store: Store, values: dict[str, Any]) -> Answer | None:
+def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
     """Return a page of sessions whose verdicts are all kept, or None."""
     since = values["since"]
     if since is not None:
@@ -101,8 +101,8 @@ def _listed(store: Store, values: dict[str, Any]) -> Answer | None:
         return None
     answer = Answer(rows, "ok" if rows else "empty", (offset, limit, len(rows), total, True))
     answer.draw = lambda out: _show_sessions(out, rows)
-    amiss = next((row["session"] for row in rows if row["verdict"] != "healthy"), None)
-    answer.next += [] if amiss is None else _following("detect", amiss, values["store"])
+    first_wrong = next((row["session"] for row in rows if row["verdict"] != "healthy"), None)
+    answer.next += [] if first_wrong is None else _next_command("detect", first_wrong, values["store"])
     return answer
 
 
@@ -110,13 +110,13 @@ def _show_sessions(out: Printer, rows: list[dict[str, Any]]) -> None:
     import time
 
     from ctxmgr.cli.views.sessions import show_sessions
+    from ctxmgr.types.view import SessionView
 
-    shown: Any = [FastRequest({**row, "last_progress": row["lastProgress"]}) for row in rows]
-    show_sessions(out, shown, None, time.time())
+    show_sessions(out, [SessionView.model_validate(row) for row in rows], None, time.time())
 
 
 def _detect(store: Store, values: dict[str, Any]) -> Answer | None:
-    answer = None if values["now"] or values["set_"] or values["ever"] else _judged(store, values)
+    answer = None if values["now"] or values["set_"] or values["ever"] else _cached_verdicts(store, values)
     if answer is not None or values["drawn"]:
         return answer
     from ctxmgr.cli.detection import detected
@@ -138,7 +138,7 @@ def _detect(store: Store, values: dict[str, Any]) -> Answer | None:
     return answer
 
 
-def _judged(store: Store, values: dict[str, Any]) -> Answer | None:
+def _cached_verdicts(store: Store, values: dict[str, Any]) -> Answer | None:
     """Return the verdicts that were asked for where all of them are kept, or None."""
     if values["all_sessions"]:
         chosen = store.sessions.keys(0, None)
@@ -161,9 +161,9 @@ def _judged(store: Store, values: dict[str, Any]) -> Answer | None:
     if len(answer.data) == 1:
         tell_session(store, values["session"], answer.data[0]["session"])
     worst = worst_of(verdict["verdict"] for verdict in answer.data)
-    amiss = [each["session"] for each in answer.data if each["verdict"] not in ("healthy", "warn")]
-    amiss = amiss or [each["session"] for each in answer.data if each["notes"]]
-    answer.next += _following("recover", amiss[0], values["store"]) if amiss else []
+    wrong = [each["session"] for each in answer.data if each["verdict"] not in ("healthy", "warn")]
+    wrong = wrong or [each["session"] for each in answer.data if each["notes"]]
+    answer.next += _next_command("recover", wrong[0], values["store"]) if wrong else []
     if values["drawn"]:
         from ctxmgr.cli.views.findings import show_findings
         from ctxmgr.history.detection import named_entries
@@ -199,12 +199,12 @@ def recover(store: Store, values: dict[str, Any]) -> Answer | None:
         return None
     kept = VerdictCache(store, settings)
     try:
-        told = kept.continuation(key, session)
+        cached = kept.continuation(key, session)
     finally:
         kept.close()
-    if told is None:
+    if cached is None:
         return None
-    answer = Answer(told["data"])
-    answer.warnings += told["warnings"]
-    answer.draw = lambda out: out.block(told["prompt"])
+    answer = Answer(cached["data"])
+    answer.warnings += cached["warnings"]
+    answer.draw = lambda out: out.block(cached["prompt"])
     return answer

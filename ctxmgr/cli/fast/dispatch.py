@@ -10,9 +10,9 @@ import gc
 import os
 import sys
 
-from ctxmgr.cli.fast.parser import is_quick, named, parsed
+from ctxmgr.cli.fast.parser import find_command, is_quick, parse
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -21,38 +21,38 @@ if TYPE_CHECKING:
 _IN_A_LINE = frozenset({"record"})
 """Commands that tell a person no more than a line, which is the same in every file or pipe."""
 
-_KEPT = frozenset({"detect", "sessions"})
+_CACHED = frozenset({"detect", "sessions"})
 """Commands whose answers are drawn from what was kept of them."""
 
 
 def answered(arguments: list[str]) -> int | None:
     """Answer a command line; return its exit code, or None when typer has to read it and nothing was done."""
-    found = named(arguments)
+    found = find_command(arguments)
     if found is None or any(name.endswith("_COMPLETE") for name in os.environ):  # a shell asks what could come next
         return None
     name, command, words = found
-    values = parsed(command, words)
+    values = parse(command, words)
     if values is None:
         return None
     if is_quick(command, values):
         form = "json" if values["json_"] else values["format_"] or os.environ.get("CTXMGR_FORMAT") or "table"
-        if form in ("json", "ndjson") or (form == "table" and _is_shown_quickly(name, values)):
+        if form in ("json", "ndjson") or (form == "table" and _can_draw(name, values)):
             from ctxmgr.cli.fast.rows import quick_answer
 
             code = quick_answer(name, dict(values), form)
             if code is not None:
                 return code
-    return _called(command, values)
+    return _call_function(command, values)
 
 
-def _is_shown_quickly(name: str, values: dict[str, Any]) -> bool:
+def _can_draw(name: str, values: dict[str, Any]) -> bool:
     """Whether a command may be shown to a person without its own function."""
     if name in _IN_A_LINE:
         return not sys.stdout.isatty()
-    return name in _KEPT or bool(name == "recover" and values["prompt"])
+    return name in _CACHED or bool(name == "recover" and values["prompt"])
 
 
-def _called(command: Command, values: dict[str, Any]) -> int:
+def _call_function(command: Command, values: dict[str, Any]) -> int:
     """Call the function of a command as typer would; return its exit code."""
     from importlib import import_module
 
@@ -63,9 +63,9 @@ def _called(command: Command, values: dict[str, Any]) -> int:
     module, name = command["function"]
     function = getattr(import_module(module), name)
     if command["how"]:
-        from ctxmgr.cli.output import take_shown
+        from ctxmgr.cli.output import take_output_options
 
-        values["how"] = take_shown(values)
+        values["how"] = take_output_options(values)
     gc.enable()
     try:
         function(**values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.log import fast_json
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TypedDict
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         quick: Quick | None
 
 
-_LONGEST_NUMBER = 16
+_MAX_DIGITS = 16
 _DEEPEST = 3
 """Words of the longest name of a command."""
 
@@ -46,7 +46,7 @@ def command_of(name: str) -> Command | None:
     return None if text is None else fast_json.loads(text)
 
 
-def named(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
+def find_command(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
     """Return the name and the command that a command line begins with, and the words behind; None where there is none."""
     for count in range(1, 1 + min(_DEEPEST, len(arguments))):
         name = " ".join(arguments[:count])
@@ -56,7 +56,7 @@ def named(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
     return None
 
 
-def parsed(command: Command, words: list[str]) -> dict[str, Any] | None:
+def parse(command: Command, words: list[str]) -> dict[str, Any] | None:
     """Return the value of every parameter of a command, or None when the words are not all understood."""
     values = dict(command["defaults"])
     given: list[str] = []
@@ -112,9 +112,9 @@ def _value(kind: str, word: str | None) -> Any:
     if word is None or kind == "text":
         return word
     if kind == "number":
-        return int(word) if word.isascii() and word.isdigit() and len(word) <= _LONGEST_NUMBER else None
+        return int(word) if word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS else None
     if kind == "float":
-        plain = word.isascii() and word.replace(".", "", 1).isdigit() and len(word) <= _LONGEST_NUMBER
+        plain = word.isascii() and word.replace(".", "", 1).isdigit() and len(word) <= _MAX_DIGITS
         return float(word) if plain else None
     from pathlib import Path
 

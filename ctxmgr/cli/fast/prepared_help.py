@@ -9,7 +9,7 @@ _WIDTH = 80
 """Help is never laid out wider than this, so that from here on it is the same for every width."""
 
 
-def helped(command: list[str]) -> bool:
+def print_help(command: list[str]) -> bool:
     """Show a command's help and return True, or do nothing: where it must be laid out anew, or there is no such command."""
     if not _is_plain():
         return False

@@ -15,10 +15,10 @@ from ctxmgr.cli.envelope import (
     IndexProgress,
     ascii_json,
     envelope,
+    report_error,
     say,
     slow_search,
     tell_session,
-    told,
     write_json,
     write_lines,
 )
@@ -30,7 +30,7 @@ from ctxmgr.history.query import tools
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.repositories.queries import Rows
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -48,12 +48,12 @@ def quick_answer(name: str, values: dict[str, Any], form: str) -> int | None:
         if answer is None:
             return None
     except CtxmgrError as error:
-        return told(name, form, error)
+        return report_error(name, form, error)
     except OSError as error:
         if error.filename is None:
             raise
         reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
-        return told(name, form, StorageFailed(reason, "check it, and its permissions"))
+        return report_error(name, form, StorageFailed(reason, "check it, and its permissions"))
     try:
         _write(name, form, answer)
     except BrokenPipeError:
@@ -82,7 +82,7 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
     for line in left_out:  # at once, for the work may fail because of it
         say(f"ctxmgr: {line}")
     masked = values.get("mask", True)
-    store, warnings = _opened(values["store"], configured, writes, create=name == "record", masked=masked)
+    store, warnings = _open(values["store"], configured, writes, create=name == "record", masked=masked)
     try:
         if not writes and name != "record":
             require_record(store)
@@ -135,7 +135,7 @@ def _told_again(values: dict[str, Any], form: str) -> Answer | None:
         if not _locate("recover", values):
             return None
         configured, left_out = _configured(os.getcwd())
-        store, warnings = _opened(values["store"], configured, writes=False, create=False, masked=True)
+        store, warnings = _open(values["store"], configured, writes=False, create=False, masked=True)
         try:
             answer = recover(store, values)
         finally:
@@ -157,9 +157,7 @@ def _close(store: Store) -> None:
         return
 
 
-def _opened(
-    location: str | None, configured: str | None, writes: bool, *, create: bool, masked: bool
-) -> tuple[Store, list[str]]:
+def _open(location: str | None, configured: str | None, writes: bool, *, create: bool, masked: bool) -> tuple[Store, list[str]]:
     chosen = location if location is not None else os.environ.get(paths.STORE_VARIABLE) or configured
     path = paths.nearest_store(os.getcwd()) if chosen is None else chosen
     return open_history(
@@ -183,7 +181,7 @@ def _configured(folder: str) -> tuple[str | None, list[str]]:
 
 
 def _write(command: str, form: str, answer: Answer) -> None:
-    restored = _as_it_is if answer.texts is None else answer.texts.restored
+    restored = _unchanged if answer.texts is None else answer.texts.restored
     if form == "json":
         whole = envelope(command, answer.status, answer.data, answer.page, answer.warnings, answer.next)
         write_json(whole, restored)
@@ -217,11 +215,11 @@ def _draw(answer: Answer, draw: Callable[[Printer], object]) -> None:
         say(f"{page['offset'] + 1} to {page['nextOffset']} of {page['total']}; more: --offset {page['nextOffset']}")
 
 
-def _as_it_is(line: str) -> str:
+def _unchanged(line: str) -> str:
     return line
 
 
-def _asked(values: dict[str, Any], **changed: Any) -> FastRequest:
+def _request(values: dict[str, Any], **changed: Any) -> FastRequest:
     """Return the request of option values, times as points in time."""
     asked = {**values, **changed}
     for name in ("since", "until"):
@@ -237,14 +235,14 @@ def _asked(values: dict[str, Any], **changed: Any) -> FastRequest:
 def _trace(store: Store, values: dict[str, Any]) -> Answer:
     actions: list[str] = [*([values["action"]] if values["action"] else []), *(values["actions"] or [])]
     reader = Rows(store.engine, verbatim=True)
-    found = tools.trace(store, reader, _asked(values, action=actions, event_type=None))
+    found = tools.trace(store, reader, _request(values, action=actions, event_type=None))
     tell_session(store, values["session"], found.session)
     return _page(found, reader)
 
 
 def _list(store: Store, values: dict[str, Any]) -> Answer:
     reader = Rows(store.engine, verbatim=True)
-    found = tools.list_(store, reader, _asked(values))
+    found = tools.list_(store, reader, _request(values))
     tell_session(store, values["session"], found.session)
     return _page(found, reader)
 
@@ -256,7 +254,7 @@ def _page(found: tools.Found, reader: Rows) -> Answer:
 
 
 def _search(store: Store, values: dict[str, Any]) -> Answer:
-    found = tools.search(store, Rows(store.engine), _asked(values, max_results=values["max_"], exact_total=False), _hit)
+    found = tools.search(store, Rows(store.engine), _request(values, max_results=values["max_"], exact_total=False), _hit)
     if not values["all_sessions"]:
         tell_session(store, values["session"], found.session)
     answer = Answer(found.rows, found.status, found.page)

@@ -57,14 +57,14 @@ class CheckedSession:
     @property
     def cause(self) -> str:
         """Why it is stuck, or an empty text."""
-        told = self.continuation and self.continuation.diagnosis
-        return told.cause if told else ""
+        diagnosis = self.continuation and self.continuation.diagnosis
+        return diagnosis.cause if diagnosis else ""
 
     @property
     def next_step(self) -> str:
         """What to do next, or an empty text."""
-        told = self.continuation and self.continuation.diagnosis
-        return told.next_step if told else ""
+        diagnosis = self.continuation and self.continuation.diagnosis
+        return diagnosis.next_step if diagnosis else ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the row of a check."""
@@ -154,8 +154,8 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
                 raise
             result.passed_over.append((str(log), error.message.removeprefix(f"{log}: ")))
     if not result.sessions:
-        told = "".join(f"\n  {path}: {why}" for path, why in result.passed_over[:5])
-        raise InvalidInput(f"nothing was read, so nothing was judged{told}", "name a log, a folder of logs, or a store")
+        reasons = "".join(f"\n  {path}: {why}" for path, why in result.passed_over[:5])
+        raise InvalidInput(f"nothing was read, so nothing was judged{reasons}", "name a log, a folder of logs, or a store")
     return result
 
 
@@ -183,8 +183,8 @@ def _judge(result: CheckResult, log: str | None, heard: Heard | None) -> None:
     result.notes += [(place, note) for note in workspace.warnings]
     for note in found.notes:
         session = next((each.session for each in found.verdicts if note.startswith(f"{each.session}: ")), "")
-        told = note.removeprefix(f"{session}: ")
-        result.notes.append((f"{place}: {session}" if len(found.verdicts) > 1 else place, told))
+        text = note.removeprefix(f"{session}: ")
+        result.notes.append((f"{place}: {session}" if len(found.verdicts) > 1 else place, text))
 
 
 def _continuation(workspace: Workspace, session: str) -> Continuation | None:
@@ -355,10 +355,10 @@ def sarif(result: CheckResult) -> dict[str, Any]:
 
 
 def _result(session: CheckedSession, finding: Finding, kinds: list[str]) -> dict[str, Any]:
-    told = [finding.reason, session.cause, session.next_step and f"Next step: {session.next_step}"]
+    parts = [finding.reason, session.cause, session.next_step and f"Next step: {session.next_step}"]
     return {
         "ruleId": finding.kind, "ruleIndex": kinds.index(finding.kind), "level": _LEVELS[finding.severity],
-        "message": {"text": safe("\n".join(part for part in told if part), keep_lines=True)},
+        "message": {"text": safe("\n".join(part for part in parts if part), keep_lines=True)},
         "locations": [{
             "physicalLocation": {"artifactLocation": {"uri": _uri(session.log)}},
             "logicalLocations": [{"name": safe(session.session), "kind": "session"}],

@@ -16,7 +16,7 @@ from ctxmgr.cli.detection import NOTHING_READ
 from ctxmgr.cli.report.timeline import Timeline, draw_timeline, tokens_of
 from ctxmgr.cli.views.evidence import Entries, loop_steps, mapping
 from ctxmgr.cli.views.formatting import amount, clock, day, duration, plural
-from ctxmgr.cli.views.one_line import brief, compact, error_text, pretty, said
+from ctxmgr.cli.views.one_line import brief, compact, error_text, event_text, pretty
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import AttemptsUsedUp, Conflict, CtxmgrError, NoHistory, NotStuck, StorageFailed
 from ctxmgr.log.ids import parse_time
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _PAGE = 5000
 """Rows read at a time."""
 
-_LONG = 2000
+_LONG_ROWS = 2000
 """Rows from which on less of each input and output is quoted."""
 
 _QUOTED, _QUOTED_IN_LONG = 4000, 400
@@ -151,10 +151,10 @@ def session_report(
     entries = [row for row in rows if isinstance(row, EntryView)]
     lasting = [each for each in verdict.findings if each.resolved is None]
     over = [each for each in verdict.findings if each.resolved is not None]
-    answer, no_answer = _answer(workspace, verdict, texts) if continuation is None else (_told(continuation, texts), "")
+    answer, no_answer = _answer(workspace, verdict, texts) if continuation is None else (_to_answer(continuation, texts), "")
     members = {member for each in lasting for member in each.members}
-    kept = _kept(rows, members) if focus else rows
-    texts.most = _QUOTED_IN_LONG if len(kept) > _LONG else _QUOTED
+    kept = _rows_to_quote(rows, members) if focus else rows
+    texts.most = _QUOTED_IN_LONG if len(kept) > _LONG_ROWS else _QUOTED
     notes = {note.id: note for entry in entries for note in entry.notes if note.superseded_by is None}
     return SessionReport(
         session=verdict.session, title=_title(rows, texts) or verdict.session, verdict=verdict.verdict,
@@ -209,14 +209,14 @@ def _rows(workspace: Workspace, session: str) -> Iterator[EntryView | EventView]
         offset = page.page.next_offset
 
 
-def _kept(rows: list[EntryView | EventView], members: set[str]) -> list[EntryView | EventView]:
+def _rows_to_quote(rows: list[EntryView | EventView], members: set[str]) -> list[EntryView | EventView]:
     first = next((number for number, row in enumerate(rows) if row.id in members), None)
     return rows if first is None else rows[max(first - _BEFORE, 0) :]
 
 
 def _title(rows: list[EntryView | EventView], texts: _Texts) -> str:
     """Return the first line of the first thing a person said."""
-    asked = (said(row.data) for row in rows if isinstance(row, EventView) and row.type.startswith("user_message"))
+    asked = (event_text(row.data) for row in rows if isinstance(row, EventView) and row.type.startswith("user_message"))
     first = next((text.strip() for text in asked if text.strip()), "")
     return texts(first.splitlines()[0][:200]) if first else ""
 
@@ -229,14 +229,14 @@ def _facts(entries: list[EntryView], verdict: SessionVerdict) -> list[tuple[str,
     failed = sum(entry.status == "error" for entry in entries)
     agents = list(dict.fromkeys(entry.agent for entry in entries))
     tokens = sum(map(tokens_of, entries))
-    told = [
+    facts = [
         ("Session", verdict.session),
         ("Time", f"{day(begin)} {clock(begin)} to {clock(end)} UTC, {took}" if begin else "not recorded"),
         ("Calls", f"{len(entries):,}" + (f", {failed:,} failed" if failed else "")),
         ("Agents", ", ".join(agents[:8]) + (f" and {len(agents) - 8} more" if len(agents) > 8 else "")),
         ("Tokens", amount(tokens) if tokens else ""),
     ]
-    return [(name, text) for name, text in told if text]
+    return [(name, text) for name, text in facts if text]
 
 
 def _answer(workspace: Workspace, verdict: SessionVerdict, texts: _Texts) -> tuple[Answer | None, str]:
@@ -248,14 +248,16 @@ def _answer(workspace: Workspace, verdict: SessionVerdict, texts: _Texts) -> tup
         return None, error.message
     except CtxmgrError as error:
         return None, f"no answer could be worked out: {error.message}"
-    return _told(found, texts), ""
+    return _to_answer(found, texts), ""
 
 
-def _told(found: Continuation, texts: _Texts) -> Answer:
-    told = found.diagnosis
-    cause, next_step, check = ("", "", "") if told is None else (told.cause, told.next_step, told.check or "")
+def _to_answer(found: Continuation, texts: _Texts) -> Answer:
+    diagnosis = found.diagnosis
+    cause, next_step, check = (
+        ("", "", "") if diagnosis is None else (diagnosis.cause, diagnosis.next_step, diagnosis.check or "")
+    )
     if texts.redacted:
-        cause, next_step, check = (f"The failure is of the kind {told.kind}." if told else "", "", "")
+        cause, next_step, check = (f"The failure is of the kind {diagnosis.kind}." if diagnosis else "", "", "")
     else:
         cause, next_step, check = texts(cause), texts(next_step), texts(check)
     return Answer(
@@ -286,7 +288,7 @@ def _trouble(finding: Finding, entries: Entries, texts: _Texts) -> Trouble:
 
 def _row(row: EntryView | EventView, texts: _Texts, *, in_trouble: bool) -> Row:
     if isinstance(row, EventView):
-        heard = texts(said(row.data))
+        heard = texts(event_text(row.data))
         first = heard.splitlines()[0] if heard else ""
         rest = [("Text", heard)] if heard != first or len(first) > 200 else []
         by_person = row.type.startswith("user_message")

@@ -1,4 +1,4 @@
-"""Where the calls of a session stand in a picture: a lane for each agent, from left to right in time."""
+"""Lay the calls of a session out in time, from left to right, with a lane for each agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMN = 4.0
 _PAUSE = 30
 """A pause this many times longer than the median step is drawn short."""
 
-_LEAST_PAUSE = 60.0
+_MIN_PAUSE = 60.0
 """Seconds below which a pause is never drawn short."""
 
 _ROUNDS = 60
@@ -94,7 +94,7 @@ class _Scale:
     def __init__(self, moments: Sequence[float]) -> None:
         self.moments = sorted(set(moments)) or [0.0]
         steps = [after - before for before, after in pairwise(self.moments)]
-        self.longest = max(_LEAST_PAUSE, _PAUSE * median(steps)) if steps else _LEAST_PAUSE
+        self.longest = max(_MIN_PAUSE, _PAUSE * median(steps)) if steps else _MIN_PAUSE
         self._at = [0.0]
         for step in steps:
             self._at.append(self._at[-1] + min(step, self.longest))
@@ -172,16 +172,16 @@ def _add_bands(
             start, silent = scale.x(places[own[0].id]), as_seconds(finding.evidence.get("stalledSeconds"))
             after = [mark.x for mark in lane.marks if mark.x > start] if finding.resolved else []
             end = min(after, default=WIDTH)
-            told = f"hung for {duration(silent)}" if silent else "hung: no result was recorded"
-            lane.bands.append(Band(start, round(max(end - start, COLUMN), 1), "hung", odd=False, text=told))
+            label = f"hung for {duration(silent)}" if silent else "hung: no result was recorded"
+            lane.bands.append(Band(start, round(max(end - start, COLUMN), 1), "hung", odd=False, text=label))
             continue
         size = max(len(own) // max(finding.count, 1), 1) if finding.count <= _ROUNDS else len(own)
         rounds = [own[at : at + size] for at in range(0, len(own), size)]
         for number, each in enumerate(rounds):
             start, last = scale.x(places[each[0].id]), scale.x(places[each[-1].id]) + COLUMN
             end = scale.x(places[rounds[number + 1][0].id]) if number + 1 < len(rounds) else last
-            told = f"{finding.kind}, round {number + 1} of {finding.count}" if len(rounds) > 1 else finding.kind
-            lane.bands.append(Band(start, round(max(end - start, COLUMN), 1), finding.severity, bool(number % 2), told))
+            label = f"{finding.kind}, round {number + 1} of {finding.count}" if len(rounds) > 1 else finding.kind
+            lane.bands.append(Band(start, round(max(end - start, COLUMN), 1), finding.severity, bool(number % 2), label))
 
 
 def _ticks(scale: _Scale) -> list[Tick]:
@@ -190,8 +190,8 @@ def _ticks(scale: _Scale) -> list[Tick]:
     days = {day(format_time(moment)) for moment in (moments[0], moments[-1])}
     ticks: list[Tick] = []
     for moment in (moments[0], moments[-1], *(moments[len(moments) * number // 8] for number in range(1, 8))):
-        told = format_time(moment)
-        text = clock(told) if len(days) == 1 else f"{day(told)[5:]} {clock(told)[:5]}"
+        time = format_time(moment)
+        text = clock(time) if len(days) == 1 else f"{day(time)[5:]} {clock(time)[:5]}"
         _add_tick(ticks, Tick(scale.x(moment), text))
     return sorted(ticks, key=lambda tick: tick.x)
 

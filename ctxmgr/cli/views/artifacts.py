@@ -138,7 +138,7 @@ def show_pruned(printer: Printer, done: Pruned) -> None:
     printer.hint(f"{plural(len(done.removed), 'version')} {went}, with {plural(done.files, 'file')} of {done.bytes:,} bytes")
 
 
-SHOWN_AT_MOST = 4 * 2**20
+MAX_SHOWN_BYTES = 4 * 2**20
 """Contents larger than this, in bytes, are not written to a terminal."""
 
 
@@ -150,7 +150,7 @@ def write_content(out: Printer, view: ArtifactView, content: Content) -> None:
             content.copy_to(sys.stdout.buffer.write)
             sys.stdout.buffer.flush()
             return
-        if view.size > SHOWN_AT_MOST:
+        if view.size > MAX_SHOWN_BYTES:
             out.hint(f"{view.size:,} bytes: too many for a terminal. Write them to a file with -o FILE, or into a pipe")
             return
         try:

@@ -1,4 +1,4 @@
-"""What agents share and get: context keys, runs of agents, needs and context packages."""
+"""Show context keys, runs of agents, needs and context packages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _REQUESTED = (
 )  # fmt: skip
 _GOT = {"full": "ok", "summary": "open", "truncated": "warn", "omitted": "error"}
 _BAR = 30
-_MOST_LINES = 12
+_MAX_LINES = 12
 
 
 def show_package(printer: Printer, made: AssembleResponse, *, yaml: bool) -> None:
@@ -132,7 +132,7 @@ def show_requested(printer: Printer, items: Sequence[RequestedItem]) -> None:
     for item in items:
         if item.status == "success" and item.content is not None:
             printer.rule(f"{item.source}/{item.name}", Span(f"  {item.included}", "dim"))
-            left = printer.block(item.content.removesuffix("\n"), most=_MOST_LINES)
+            left = printer.block(item.content.removesuffix("\n"), most=_MAX_LINES)
             if left:
                 printer.line(Span(f"{printer.symbols.ellipsis} {plural(left, 'more line')}; all of it with --json", "dim"))
         elif not printer.terminal:

@@ -1,4 +1,4 @@
-"""What the detectors thought of one entry, and how they scored in a backtest."""
+"""Show what each detector thought of one entry, and how they scored in a backtest."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def show_backtest(printer: Printer, found: Backtest) -> None:
     if found.missed:
         printer.heading("Missed")
         for missed in found.missed:
-            told = "  (warned)" if missed.warned else ""
-            printer.line(Span(missed.session, "name"), f"  {missed.pattern or ''}{told}", indent=2, hang=4)
+            suffix = "  (warned)" if missed.warned else ""
+            printer.line(Span(missed.session, "name"), f"  {missed.pattern or ''}{suffix}", indent=2, hang=4)
     _show_off(printer, "Begins elsewhere than labelled", found.onset)
     _show_off(printer, "Raised after the third iteration", found.delay)
 

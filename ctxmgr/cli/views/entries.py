@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ctxmgr.cli.views.formatting import clock, day, duration, plural, short_ids, size, status_sign, status_span
 from ctxmgr.cli.views.layout import Cell, Column, Span
 from ctxmgr.cli.views.notes import note_lines
-from ctxmgr.cli.views.one_line import command, compact, error_text, pretty, row_text, said, telling_end
+from ctxmgr.cli.views.one_line import command, compact, end_to_keep, error_text, event_text, pretty, row_text
 from ctxmgr.cli.views.safe_text import cells, cut, take
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def picked_out(text: str, found: re.Pattern[str], room: int, ellipsis: str) -> l
     return [*spans, Span(text[at:])]
 
 
-_LONGEST = 40
+_MAX_LINES = 40
 
 
 def show_entry(printer: Printer, entry: EntryView, *, full: bool = False) -> None:
@@ -106,7 +106,7 @@ def show_entry(printer: Printer, entry: EntryView, *, full: bool = False) -> Non
     _value(printer, entry, "Input", entry.input, full=full)
     if entry.error is not None:
         _value(printer, entry, "Error", error_text(entry.error), full=full, style="error")
-    if not _is_told(entry):
+    if not _error_says_output(entry):
         _value(printer, entry, "Output", entry.output, full=full)
     if entry.status == "open":
         printer.line()
@@ -117,7 +117,7 @@ def show_entry(printer: Printer, entry: EntryView, *, full: bool = False) -> Non
             note_lines(printer, note, about=False)
 
 
-def _is_told(entry: EntryView) -> bool:
+def _error_says_output(entry: EntryView) -> bool:
     """Whether the error has told all that the output says; some clients put it between tags there."""
     error: Any = cast("dict[str, Any]", entry.error).get("message") if isinstance(entry.error, dict) else entry.error
     if not isinstance(error, str) or not isinstance(entry.output, str) or not error.strip():
@@ -136,7 +136,7 @@ def _value(printer: Printer, entry: EntryView, title: str, value: Any, *, full: 
     lines = text.count("\n") + 1
     extent = f"  {plural(lines, 'line')}, {size(len(text.encode('utf-8', 'replace')))}" if lines > 3 else ""
     printer.heading(f"{title}{extent}")
-    left = printer.block(text, indent=2, style=style, most=None if full else _LONGEST)
+    left = printer.block(text, indent=2, style=style, most=None if full else _MAX_LINES)
     if left:
         show = command("show", f"{entry.session}@{entry.index}", "--full")
         printer.line(Span(f"{printer.symbols.ellipsis} {plural(left, 'more line')}: {show}", "dim"), indent=2)
@@ -190,7 +190,7 @@ def _row(printer: Printer, row: EntryView | EventView, *, dated: bool) -> list[C
         return ["", Span(when, "dim"), row.agent, Span(row.type, "dim"), "", Span(text, "dim"), ""]
     notes = f"{printer.symbols.note}{len(row.notes)} " if row.notes else ""
     took = "" if row.duration_ms is None else duration(row.duration_ms / 1000)
-    told = [Span(notes, "strong"), Span(_missing(row), "warn"), Span(text, keep=telling_end(text))]
+    told = [Span(notes, "strong"), Span(_missing(row), "warn"), Span(text, keep=end_to_keep(text))]
     return [
         row.index, Span(when, "dim"), row.agent, Span(row.action, "name"), status_span(printer, row.status), told,
         Span(took, "dim"),
@@ -225,7 +225,7 @@ def show_messages(printer: Printer, response: MessagesResponse) -> None:
         printer.hint("Nothing was said here." if entry is not None else "No messages in this session.")
         return
     if not printer.terminal:
-        rows = ([event.ts, _who(event), event.type, event.after, said(event.data)] for event in response.messages)
+        rows = ([event.ts, _who(event), event.type, event.after, event_text(event.data)] for event in response.messages)
         printer.table(_MESSAGES, rows)
         return
     for first, text in _joined(response.messages):
@@ -233,7 +233,7 @@ def show_messages(printer: Printer, response: MessagesResponse) -> None:
         kind = "" if first.type in _TALK else f" {printer.fit(first.type, 30)}"
         after = "" if first.after is None else f"  after @{first.after}"
         printer.line(*head, Span(f"{kind}  {clock(first.ts)}{after}", "dim"))
-        left = printer.block(text, indent=4, style="dim" if "thought" in first.type else "", most=_LONGEST)
+        left = printer.block(text, indent=4, style="dim" if "thought" in first.type else "", most=_MAX_LINES)
         if left:
             printer.line(Span(f"{printer.symbols.ellipsis} {left} more lines; --json shows all", "dim"), indent=4)
 
@@ -248,10 +248,10 @@ def _joined(events: Sequence[EventView]) -> Iterator[tuple[EventView, str]]:
     text = ""
     for event in events:
         if first is not None and event.type.endswith("_chunk") and (event.type, event.agent) == (first.type, first.agent):
-            text += said(event.data)
+            text += event_text(event.data)
             continue
         if first is not None:
             yield first, text
-        first, text = event, said(event.data)
+        first, text = event, event_text(event.data)
     if first is not None:
         yield first, text

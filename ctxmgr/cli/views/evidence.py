@@ -1,4 +1,4 @@
-"""What a finding rests on: its indexes, steps and numbers, whatever is in them, and a loop drawn as a table."""
+"""Show the evidence of a finding: its indexes, steps and numbers, and a loop drawn as a table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.cli.views.formatting import plural, status_sign
 from ctxmgr.cli.views.layout import GAP, Span
-from ctxmgr.cli.views.one_line import brief, telling_end
+from ctxmgr.cli.views.one_line import brief, end_to_keep
 from ctxmgr.light_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def is_index(value: Any) -> bool:
 
 
 _PLAIN_ROUNDS = 8
-_LEAST_INPUT = 22
+_MIN_INPUT_WIDTH = 22
 _VARIANTS = 5
 _ROWS = 24
 _ROUND = "round"
@@ -136,8 +136,8 @@ def draw_loop(printer: Printer, finding: Finding, entries: Entries) -> None:
     wide = max(wide, len(f"{rounds}"))
     actions = [printer.fit(row.action, max(8, printer.width // 4)) for row in shown]
     left = max(len(_ROUND) if rounds > 1 else 0, *(printer.cells(action) for action in actions))
-    told = min(max(len(row.input) for row in shown), _LEAST_INPUT)
-    room = printer.width - 2 - left - len(GAP) - (told + len(GAP) if told else 0)
+    width = min(max(len(row.input) for row in shown), _MIN_INPUT_WIDTH)
+    room = printer.width - 2 - left - len(GAP) - (width + len(GAP) if width else 0)
     columns = chosen(rounds, (room + len(GAP)) // (wide + len(GAP)) if printer.terminal else _PLAIN_ROUNDS)
     elided = f"{printer.symbols.dots} {rounds - len(columns) + 1:,} more {printer.symbols.dots}"
     if printer.terminal and None in columns:
@@ -179,8 +179,8 @@ def _row(printer: Printer, row: LoopStep, action: str, columns: list[int | None]
             spans += [Span(GAP), Span(" " * wide)]
         used += len(GAP) + (gap if column is None else wide)
     if row.input:
-        told = row.input.strip()
-        spans += [Span(GAP), Span(printer.fit(told, printer.width - used - len(GAP), telling_end(told)))]
+        text = row.input.strip()
+        spans += [Span(GAP), Span(printer.fit(text, printer.width - used - len(GAP), end_to_keep(text)))]
     printer.line(*spans, indent=2)
 
 

@@ -1,4 +1,4 @@
-"""What the detectors found, drawn so that a loop or a stall is seen at a glance."""
+"""Draw findings so that a loop or a stall is seen at a glance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ctxmgr.cli.views.evidence import Entries, as_seconds, draw_loop, place, seconds, steps
 from ctxmgr.cli.views.formatting import clock, duration, plural, verdict_sign, verdict_style
 from ctxmgr.cli.views.layout import Cell, Span
-from ctxmgr.cli.views.one_line import brief, error_text, pretty, session_command, telling_end
+from ctxmgr.cli.views.one_line import brief, end_to_keep, error_text, pretty, session_command
 from ctxmgr.log.ids import format_time, parse_time
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _open_calls(printer: Printer, finding: Finding, entries: Entries) -> None:
         room = printer.width - 4 - len(head) - len(state)
         printer.line(
             Span(head, "open"),
-            Span("  " + printer.fit(asked, max(room, 12), telling_end(asked))),
+            Span("  " + printer.fit(asked, max(room, 12), end_to_keep(asked))),
             Span(state, "dim"),
             indent=2,
             hang=4,
@@ -119,8 +119,8 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
         at_hand.setdefault(entry.session, {})[name] = entry
     parted = True
     well = [verdict for verdict in verdicts if verdict.verdict == "healthy" and not verdict.notes]
-    told = [verdict for verdict in verdicts if verdict.verdict != "healthy" or verdict.notes or len(verdicts) == 1]
-    for verdict in told:
+    shown = [verdict for verdict in verdicts if verdict.verdict != "healthy" or verdict.notes or len(verdicts) == 1]
+    for verdict in shown:
         own = at_hand.get(verdict.session, {})
         if verdict.verdict == "healthy":
             if not parted:
@@ -128,7 +128,7 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
             _healthy(printer, verdict, own)
             parted = True
             continue
-        if verdict is not told[0]:
+        if verdict is not shown[0]:
             printer.line()
         parted = False
         printer.rule(
@@ -145,7 +145,7 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
             printer.line(Span("next  ", "dim"), session_command("recover", verdict.session, store), indent=2)
     if len(verdicts) > 1:
         stuck = sum(verdict.verdict not in ("healthy", "warn") for verdict in verdicts)
-        if told:
+        if shown:
             printer.line()
         over = sum(bool(verdict.findings) for verdict in well)
         healthy = f", {len(well):,} healthy" if well else ""
@@ -228,14 +228,14 @@ def _progress(printer: Printer, finding: Finding, entries: Entries) -> list[str 
     entry = entries.get(finding.last_progress)
     if entry is None:
         return [where]
-    told = brief(entry.input).strip()
+    text = brief(entry.input).strip()
     when = f"  {clock(entry.ts)}" if entry.ts else ""
     room = printer.width - 34 - printer.cells(printer.safe(entry.action))
     return [
         where,
         " ",
         Span(entry.action, "name"),
-        f" {printer.fit(told, max(room, 12), telling_end(told))}",
+        f" {printer.fit(text, max(room, 12), end_to_keep(text))}",
         Span(when, "dim"),
     ]
 
@@ -251,7 +251,7 @@ def _excerpts(printer: Printer, finding: Finding, entries: Entries) -> list[tupl
             texts["result"] = pretty(last.output)
     found: list[tuple[str, Cell]] = []
     for name, text in texts.items():
-        told = text if isinstance(text, str) else error_text(text)
-        if told.strip():
-            found.append((name, Span(printer.fit(told.strip(), _EXCERPT), "error" if name == "error" else "")))
+        message = text if isinstance(text, str) else error_text(text)
+        if message.strip():
+            found.append((name, Span(printer.fit(message.strip(), _EXCERPT), "error" if name == "error" else "")))
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import UNICODE, Column, Span, wrapped
-from ctxmgr.cli.views.one_line import brief, telling_end
+from ctxmgr.cli.views.one_line import brief, end_to_keep
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.types.goal import SubtaskView
 
@@ -20,13 +20,13 @@ _NARROW = 50
 _STYLES = {"done": "ok", "in_progress": "open", "blocked": "hung", "failed": "error"}
 _NEAR, _AFTER, _SMALL = 2, 4, 30
 _OVER = ("split", "dropped")
-_TELLING = ("failed", *_OVER)
+_WITH_REASON = ("failed", *_OVER)
 _Node = TypeVar("_Node", bound=SubtaskView)
 
 
 @dataclass(frozen=True, slots=True)
 class _Branches:
-    """How children hang on their parent."""
+    """The characters that join children to their parent."""
 
     one: str = "├─ "
     last: str = "└─ "
@@ -56,7 +56,7 @@ def show_tree(printer: Printer, state: GoalState, *, whole: bool = False) -> Non
         drawing.tasks()
     elif state.active:
         drawing.attempts(state.goal, "  ")
-    _about(printer, state)
+    _show_current(printer, state)
 
 
 def _head(printer: Printer, state: GoalState) -> None:
@@ -64,11 +64,11 @@ def _head(printer: Printer, state: GoalState) -> None:
     printer.line(mark(printer, goal, False), " ", Span(goal.description, "strong"), hang=2)
     steps = leaves(goal)
     done = sum(step.status == "done" for step in steps)
-    told = [f"{done:,} of {plural(len(steps), 'step')} done"] if steps else []
-    told += [plural(state.actions_total, "action")] if state.actions_total else []
-    told += [f"{state.refused_total:,} refused"] if state.refused_total else []
+    parts = [f"{done:,} of {plural(len(steps), 'step')} done"] if steps else []
+    parts += [plural(state.actions_total, "action")] if state.actions_total else []
+    parts += [f"{state.refused_total:,} refused"] if state.refused_total else []
     width = max(min(printer.width, _WIDEST) // 3, 8)
-    drawn, rest = bar(printer, goal.percent, width), Span(f" {printer.symbols.unknown} ".join(told), "dim")
+    drawn, rest = bar(printer, goal.percent, width), Span(f" {printer.symbols.unknown} ".join(parts), "dim")
     if printer.cells(rest.text) + width + 12 <= printer.width:
         printer.line(*drawn, *([Span("  "), rest] if rest.text else []), indent=2)
     else:
@@ -163,7 +163,7 @@ class _Drawing:
         own = node.id != self._state.goal.id  # the goal's block stands below its bar already
         if own and node.block is not None and not (node.block.by == "escalation" and drawn):
             said.append(Span(f"blocked: {node.block.reason}", "hung"))
-        elif node.reason and node.status in _TELLING:
+        elif node.reason and node.status in _WITH_REASON:
             said.append(Span(f"{node.status}: {node.reason}", _STYLES.get(node.status, "dim")))
         if node.status != "done":
             said += [
@@ -171,7 +171,7 @@ class _Drawing:
                 for attempt in node.attempts[-3:]
                 if attempt.status == "failed"
                 and attempt.reason
-                and (node.status not in _TELLING or attempt.reason != node.reason)
+                and (node.status not in _WITH_REASON or attempt.reason != node.reason)
             ]
         if node.id == self._state.current and self._state.next_step:
             said.append(Span(f"next: {self._state.next_step}", "open"))
@@ -234,7 +234,7 @@ def _tries(node: SubtaskView, current: bool) -> str:
     return f"  attempt {last.number}" + (f", {plural(last.actions, 'action')}" if last.actions else "")
 
 
-def _about(printer: Printer, state: GoalState) -> None:
+def _show_current(printer: Printer, state: GoalState) -> None:
     """Tell what concerns the current step: the actions in flight and those that are blocked, and what probes saw."""
     if state.in_flight:
         printer.heading("In flight: effect unknown")
@@ -271,7 +271,7 @@ def show_actions(printer: Printer, actions: Sequence[ActionView]) -> None:
         room = max(printer.width - len(action.action) - 30, 20)
         printer.line(
             Span(sign.get(action.status, symbols.interrupted), action.status), f" {printer.fit(action.action, 30)}  ",
-            printer.fit(asked, room, telling_end(asked)), Span(f"  {printer.fit(action.result or '', 60)}", "dim"),
+            printer.fit(asked, room, end_to_keep(asked)), Span(f"  {printer.fit(action.result or '', 60)}", "dim"),
             indent=2, hang=4,
         )  # fmt: skip
 
@@ -284,7 +284,7 @@ def show_blocked(printer: Printer, blocked: Sequence[BlockedAction]) -> None:
         times = f"  {printer.symbols.times}{action.times}" if action.times > 1 else ""
         printer.line(
             Span(f"{printer.symbols.denied} ", "hung"), f"{printer.fit(action.action, 30)}  ",
-            printer.fit(asked, room, telling_end(asked)), Span(times, "dim"), Span(f"  [{action.key}]", "dim"),
+            printer.fit(asked, room, end_to_keep(asked)), Span(times, "dim"), Span(f"  [{action.key}]", "dim"),
             indent=2, hang=4,
         )  # fmt: skip
         printer.line(Span(action.reason, "dim"), indent=4)

@@ -1,4 +1,4 @@
-"""What the commands around a goal answer: a proposed plan, a verdict on an action, a resume, probes, a comparison."""
+"""Show the answers of goal commands: a proposed plan, a verdict on an action, a resume, probes, a comparison."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def show_change(printer: Printer, found: GoalAnswer) -> None:
     for name in found.changed[:_CHANGED]:
         node = nodes.get(name)
         if node is not None and not (name == state.current and node.status in ("pending", "in_progress")):
-            told = Span(f"  {node.status}" + (f": {node.reason}" if node.reason and node.status != "blocked" else ""), "dim")
-            printer.line(mark(printer, node, False), Span(f" {node.id}  ", "dim"), node.description, told, hang=2)
+            status = Span(f"  {node.status}" + (f": {node.reason}" if node.reason and node.status != "blocked" else ""), "dim")
+            printer.line(mark(printer, node, False), Span(f" {node.id}  ", "dim"), node.description, status, hang=2)
     if found.message:
         printer.line(found.message)
     show_where(printer, state)
@@ -100,8 +100,8 @@ def _current(state: GoalState) -> tuple[list[Span], Block | None]:
                 failed = " failed" if node.status == "failed" else ""
                 behind = [Span(f"  attempt {tries}{failed}", "dim")] if tries > 1 or failed else []
                 waiting = [] if state.active or node.block is not None else [Span("  not begun", "dim")]
-                told = [Span(f"{node.id}  ", "dim"), *above, Span(node.description, "strong"), *behind, *waiting]
-                return told, node.block or task.block
+                line = [Span(f"{node.id}  ", "dim"), *above, Span(node.description, "strong"), *behind, *waiting]
+                return line, node.block or task.block
     return [], None
 
 
@@ -109,9 +109,9 @@ def show_record(printer: Printer, action: str, found: RecordAnswer) -> None:
     """Say whether an action was allowed, and if not why and what to do instead."""
     symbols = printer.symbols
     if found.allowed:
-        told = "recorded" if found.entry else "allowed"
+        word = "recorded" if found.entry else "allowed"
         where = f"  {found.node}" + (f", attempt {found.attempt}" if found.attempt else "") if found.node else ""
-        printer.line(Span(f"{symbols.healthy} ", "ok"), f"{told}: {action}", Span(where, "dim"), hang=2)
+        printer.line(Span(f"{symbols.healthy} ", "ok"), f"{word}: {action}", Span(where, "dim"), hang=2)
         return
     kind = _TYPES.get(found.type or "", "")
     printer.line(Span(f"{symbols.denied} refused: {action}", "loop"), Span(f"  {kind}" if kind else "", "dim"), hang=2)
@@ -194,7 +194,7 @@ def show_probes(printer: Printer, probes: Sequence[ProbeView]) -> None:
 
     def row(probe: ProbeView) -> list[str | Span]:
         sign, style = verdict(printer, probe.ok)
-        return [Span(sign, style), probe.name, _asked(probe), Span(probe.detail or "not asked yet", "dim")]
+        return [Span(sign, style), probe.name, _probe_text(probe), Span(probe.detail or "not asked yet", "dim")]
 
     columns = [
         Column(""), Column("probe", give=1), Column("looks for", give=2, least=16, fill=True), Column("saw", give=3, least=10),
@@ -205,7 +205,7 @@ def show_probes(printer: Printer, probes: Sequence[ProbeView]) -> None:
         printer.hint("no probes yet: 'ctxmgr goal probe add NAME --exists PATH'")
 
 
-def _asked(probe: Probe) -> str:
+def _probe_text(probe: Probe) -> str:
     if probe.kind == "command":
         return " ".join(probe.argv) + (f"  (exit code {probe.code})" if probe.code else "")
     return f"{probe.path} exists" if probe.kind == "fileExists" else f"{probe.path} contains {probe.text!r}"

@@ -1,4 +1,4 @@
-"""One line of text out of any JSON value."""
+"""Make one line of text from any JSON value."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from ctxmgr.types.view import EntryView, EventView
 
 # The telling fields of the calls that agents make, the most telling first.
-_TELLING = (
+_INPUT_FIELDS = (
     "command", "cmd", "script", "code", "file_path", "filePath", "notebook_path", "pattern", "query", "url", "path", "uri",
     "prompt", "question", "description", "subject", "title", "message", "text", "content", "task", "name", "id",
 )  # fmt: skip
 _WHERE = ("path", "file_path", "glob", "directory", "workdir")
-_SAID = ("text", "content", "message", "thought", "delta", "title", "summary", "error", "reason", "prompt")
+_TEXT_FIELDS = ("text", "content", "message", "thought", "delta", "title", "summary", "error", "reason", "prompt")
 _SHELLS = ("sh", "bash", "zsh", "dash")
 _DEEPEST = 8
 
@@ -29,20 +29,20 @@ def brief(value: Any) -> str:
         return value
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
-        for name in _TELLING:
-            told = _telling(fields.get(name))
-            if told:
+        for name in _INPUT_FIELDS:
+            text = _input_text(fields.get(name))
+            if text:
                 where = _place(fields) if name in ("pattern", "query") else ""
-                return f"{told}  in {where}" if where else told
+                return f"{text}  in {where}" if where else text
     return compact(value)
 
 
-def telling_end(text: str) -> Keep:
+def end_to_keep(text: str) -> Keep:
     """Return which part of a brief tells most when it must be cut: the end of a path, else the beginning."""
     return "end" if text.startswith(("/", "./", "../", "~/")) and not any(map(str.isspace, text)) else "start"
 
 
-def _telling(value: Any) -> str:
+def _input_text(value: Any) -> str:
     if isinstance(value, list):
         words = [word for word in cast("list[Any]", value) if isinstance(word, str)]
         if not words or len(words) != len(cast("list[Any]", value)):
@@ -53,7 +53,7 @@ def _telling(value: Any) -> str:
 
 
 def _place(fields: Mapping[str, Any]) -> str:
-    return next((place for name in _WHERE if (place := _telling(fields.get(name)))), "")
+    return next((place for name in _WHERE if (place := _input_text(fields.get(name)))), "")
 
 
 def compact(value: Any, *, indent: int | None = None) -> str:
@@ -93,24 +93,24 @@ def _blocks(value: Any) -> str | None:
     return "\n".join(texts)
 
 
-def said(data: Any, depth: int = 0) -> str:
+def event_text(data: Any, depth: int = 0) -> str:
     """Return what an event says: its text wherever the format keeps it, else compact JSON."""
     if isinstance(data, str):
         return data
     if isinstance(data, list) and depth < _DEEPEST:
-        parts = [said(part, depth + 1) for part in cast("list[Any]", data)]
+        parts = [event_text(part, depth + 1) for part in cast("list[Any]", data)]
         return "\n".join(part for part in parts if part)
     if isinstance(data, dict) and depth < _DEEPEST:
         fields = cast("dict[str, Any]", data)
-        for name in _SAID:
-            if name in fields and (text := said(fields[name], depth + 1)):
+        for name in _TEXT_FIELDS:
+            if name in fields and (text := event_text(fields[name], depth + 1)):
                 return text
     return "" if data is None or data in ({}, []) else compact(data)
 
 
 def row_text(row: EntryView | EventView) -> str:
     """Return what a row of a list tells in one line."""
-    return brief(row.input) if row.kind == "entry" else said(row.data)
+    return brief(row.input) if row.kind == "entry" else event_text(row.data)
 
 
 def error_text(error: Any) -> str:

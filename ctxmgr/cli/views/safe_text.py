@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 MAX_MARKS = 8
 """Combining marks that one character may carry; a longer pile hides the lines above it."""
 

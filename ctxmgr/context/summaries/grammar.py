@@ -1,4 +1,4 @@
-"""What a summary is, which summariser is chosen, and those of the languages that a tree-sitter grammar reads."""
+"""The protocol of summarisers, the choice of one, and those for languages with a tree-sitter grammar."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ _WRAPPERS = frozenset({"export_statement", "template_declaration", "lexical_decl
 _ATTRIBUTES = frozenset({"attribute_item", "decorator", "marker_annotation", "annotation"})
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 _SIGNS = " \t/*#!"
-_MOST_NODES = 200_000
+_MAX_NODES = 200_000
 _PROBE = 8_000
 _FREE_STEPS, _STEPS_A_KILOBYTE = 60, 10  # real code takes 4 to 8; what takes more takes the square of its size in time
 
@@ -195,19 +195,19 @@ class _Walk:
         if root.type == "ERROR":
             raise ValueError("the grammar can't read it")
         stack: list[tuple[Node, int, Node]] = [(root, 0, root)]
-        for _ in range(_MOST_NODES):
+        for _ in range(_MAX_NODES):
             if not stack:
                 return
             node, depth, outer = stack.pop()
-            told = self._is_definition(node)
-            if told:
+            is_definition = self._is_definition(node)
+            if is_definition:
                 yield self._signature(node, depth, outer)
             if node.type in self._grammar.holders or node.type == "ERROR":
-                inside = (self._body(node) or node) if told else node
+                inside = (self._body(node) or node) if is_definition else node
                 children = [child for child in inside.children if child.is_named]
                 wrapped = outer if node.type in _WRAPPERS and node.type == outer.type else node
                 start = wrapped if node.type in _WRAPPERS else None
-                stack.extend((child, depth + told, start or child) for child in reversed(children))
+                stack.extend((child, depth + is_definition, start or child) for child in reversed(children))
         raise ValueError("too many nodes")
 
     def _parsed(self, language: Language, source: bytes) -> Node:
@@ -376,8 +376,8 @@ SMALL = 40
 
 _FRAMES = {MARKDOWN: ("<!-- ", " -->"), TEXT: ("[", "]")}
 _HASHES = (YAML, JSON, PYTHON, "ruby", "shell")
-_SAYING = "summary by structure; in full: {tokens:,} tokens"
-_SAID = lazy_pattern(r"(?:<!-- |\[|# |// )summary by structure; in full: [\d,]{1,20} tokens(?: -->|\])?\n")
+_NOTE = "summary by structure; in full: {tokens:,} tokens"
+_NOTE_PATTERN = lazy_pattern(r"(?:<!-- |\[|# |// )summary by structure; in full: [\d,]{1,20} tokens(?: -->|\])?\n")
 
 
 def summarise_with(
@@ -387,7 +387,7 @@ def summarise_with(
     kind = known_kind(kind) if kind.strip() else kind_of(name, text)
     original = counter.count(text, kind)
     whole = Summary(text, "none", original, original, lossless=True)
-    said = _SAID.match(text)
+    said = _NOTE_PATTERN.match(text)
     body = text[said.end() :] if said else text
     if original <= SMALL or not body.strip():
         return whole
@@ -424,4 +424,4 @@ def _drafted(
 
 def _header(kind: str, tokens: int) -> str:
     opening, closing = _FRAMES.get(kind, ("# ", "") if kind in _HASHES else ("// ", ""))
-    return f"{opening}{_SAYING.format(tokens=tokens)}{closing}\n"
+    return f"{opening}{_NOTE.format(tokens=tokens)}{closing}\n"

@@ -159,8 +159,8 @@ def _written(found: Sequence[Block], detail: _Detail) -> Iterator[str]:
             yield block.lines[0]
         elif block.role == "text":
             least = 80 if only else 0
-            if left and (told := shorten(block.lines[0], max(detail.sentence, least))):
-                yield from (told, "")
+            if left and (text := shorten(block.lines[0], max(detail.sentence, least))):
+                yield from (text, "")
                 left, only = left - 1, False
         else:
             lines = list(_part(block, detail))
@@ -171,8 +171,8 @@ def _written(found: Sequence[Block], detail: _Detail) -> Iterator[str]:
 
 def _part(block: Block, detail: _Detail) -> Iterator[str]:
     if block.role == "matter" and detail.items:
-        told = (shortened(line, 2 * detail.item) for line in block.lines[: 2 * detail.items] if _MATTER not in line)
-        yield from (f"{_MATTER}yaml", *told, _MATTER)  # between dashes it would be a heading below the summary's first line
+        lines = (shortened(line, 2 * detail.item) for line in block.lines[: 2 * detail.items] if _MATTER not in line)
+        yield from (f"{_MATTER}yaml", *lines, _MATTER)  # between dashes it would be a heading below the summary's first line
     elif block.role == "code" and detail.code and block.lines:
         more = len(block.lines) - detail.code
         info = shortened(one_line(block.info), 40)

@@ -44,13 +44,13 @@ def first_sentence(text: str, limit: int) -> str:
 def first_sentences(text: str, limit: int) -> str:
     """Return as many whole sentences as fit into ``limit`` characters, as one line; the first one, if need be cut."""
     line = one_line(text[: 4 * limit + 200])
-    told = first_sentence(text, limit)
+    sentence = first_sentence(text, limit)
     for end in _END.finditer(line):
         if end.end() > limit:
             break
-        if end.end() > len(told) and not _NO_END.search(line[max(0, end.start() - 10) : end.start() + 1]):
-            told = line[: end.end()]
-    return told
+        if end.end() > len(sentence) and not _NO_END.search(line[max(0, end.start() - 10) : end.start() + 1]):
+            sentence = line[: end.end()]
+    return sentence
 
 
 def first_paragraph(text: str) -> str:
@@ -186,7 +186,7 @@ NOTATIONS = {
 
 
 _CODE = frozenset({*LANGUAGES, PYTHON, CODE})
-_LONGEST = 600
+_MAX_LINE_CHARS = 600
 _MOSTLY = 0.8  # of a text that is nothing but definitions, all of them would be no summary
 _COMMENT_SIGNS = " \t/*#!-<"
 
@@ -220,8 +220,8 @@ class LineSummariser:
         if kind in ("yaml", "json") and found:
             for levels in (3, 2, 1):
                 yield from _outer(found, levels)
-        told = sum(len(one.opening) for one in found)
-        if not found or kind in ("yaml", "json") or told > len(text) * _MOSTLY:
+        openings = sum(len(one.opening) for one in found)
+        if not found or kind in ("yaml", "json") or openings > len(text) * _MOSTLY:
             yield from beginnings(text)
 
 
@@ -237,19 +237,19 @@ def _definitions(text: str, notation: Notation, *, fenced: bool) -> Iterator[_De
             continue
         if notation.comments and bare.startswith(notation.comments):
             comments.append(bare)
-        elif bare and notation.opens.match((" " if line[0] in " \t" else "") + one_line(bare[:_LONGEST])):
+        elif bare and notation.opens.match((" " if line[0] in " \t" else "") + one_line(bare[:_MAX_LINE_CHARS])):
             body = []
             yield _Definition(_opening(line), len(line) - len(line.lstrip()), _comment(comments), body)
             comments = []
         elif bare and not bare.startswith(("@", "#[")):
             comments = []
             if len(body) <= BODY_LINES[0]:
-                body.append(line[: 2 * _LONGEST])
+                body.append(line[: 2 * _MAX_LINE_CHARS])
 
 
 def _opening(line: str) -> str:
     """Return a definition's line without the brace that opens its body."""
-    return re.sub(r"\s*\{\s*$", "", shortened(line.rstrip()[: _LONGEST + 1], _LONGEST))
+    return re.sub(r"\s*\{\s*$", "", shortened(line.rstrip()[: _MAX_LINE_CHARS + 1], _MAX_LINE_CHARS))
 
 
 def _comment(lines: Sequence[str]) -> str:
@@ -264,9 +264,9 @@ def _comment(lines: Sequence[str]) -> str:
 
 def _written(found: Sequence[_Definition], limit: int, mark: str, count: int = 0) -> Iterator[str]:
     for definition in found:
-        told = first_sentence(definition.comment, limit) if limit and definition.comment else ""
+        sentence = first_sentence(definition.comment, limit) if limit and definition.comment else ""
         indent = " " * min(definition.indent, 40)
-        yield f"{indent}{definition.opening.strip()}" + (f"  {mark} {told}" if told else "")
+        yield f"{indent}{definition.opening.strip()}" + (f"  {mark} {sentence}" if sentence else "")
         if count:
             yield from cut_body(body_lines(definition.body), count, indent + "    ")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ctxmgr.context.summaries.prose import beginnings, first_paragraph, first_sentence, one_line, shortened
 from ctxmgr.text.content_kind import PYTHON
 
-MOST_LINES = 60
+MAX_FUNCTION_LINES = 60
 """Lines of one function that are told at most."""
 
 _WIDTH = 100
@@ -30,12 +30,12 @@ def first_lines(node: ast.FunctionDef | ast.AsyncFunctionDef, count: int, indent
         lines = []
         for line in _block(body, 0):
             lines.append(line)
-            if len(lines) > MOST_LINES:
+            if len(lines) > MAX_FUNCTION_LINES:
                 break
         vars(node)["lines"] = lines  # every draft needs them
-    told = lines[:count]
-    found = [indent + _STEP * depth + text for depth, text in told]
-    opened = next(((depth, text) for depth, text in reversed(told) if not text.startswith("#")), None)
+    shown = lines[:count]
+    found = [indent + _STEP * depth + text for depth, text in shown]
+    opened = next(((depth, text) for depth, text in reversed(shown) if not text.startswith("#")), None)
     if opened is not None and opened[1].endswith(":"):  # a block without a statement is no Python
         found.append(indent + _STEP * (opened[0] + 1) + "...")
     elif len(lines) > count or opened is None:
@@ -105,9 +105,9 @@ def _opening(node: ast.stmt) -> str | None:
 
 def _simple(node: ast.stmt) -> str:
     """Return a simple statement in one line, with an ellipsis in the place of what is long."""
-    told = _short(node, "")
-    if told:
-        return told
+    text = _short(node, "")
+    if text:
+        return text
     if isinstance(node, ast.Return):
         return "return ..."
     if isinstance(node, ast.Assign):
@@ -124,8 +124,8 @@ def _call(node: ast.expr | None) -> str:
 
 def _short(node: ast.AST, instead: str) -> str:
     """Return how a node is written where that is short, and plain to print in one line."""
-    told = ast.unparse(node)
-    return told if told and len(told) <= _WIDTH and told.isprintable() else instead
+    text = ast.unparse(node)
+    return text if text and len(text) <= _WIDTH and text.isprintable() else instead
 
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -204,11 +204,11 @@ def _inner(node: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def _definition(node: Definition, detail: _Detail, indent: str) -> Iterator[str]:
-    told: list[str] | None = getattr(node, "told", None)
-    if told is None:
-        told = _signature(node)
-        vars(node)["told"] = told  # every draft needs it, and it takes most of the time
-    *decorators, signature = told
+    lines: list[str] | None = getattr(node, "told", None)
+    if lines is None:
+        lines = _signature(node)
+        vars(node)["told"] = lines  # every draft needs it, and it takes most of the time
+    *decorators, signature = lines
     inner = list(_docstring(node, detail, indent + "    ", private=_is_private(node.name)))
     if isinstance(node, ast.ClassDef):
         inner += _members(node.body, detail, indent + "    ")
@@ -237,10 +237,10 @@ def _docstring(node: Definition | ast.Module, detail: _Detail, indent: str, *, p
     limit = detail.private_docs if private else detail.docs
     docstring = ast.get_docstring(node) if limit else None
     if docstring:
-        told = first_paragraph(docstring) if detail.whole else first_sentence(docstring, limit)
-        told = shortened(told, limit).replace("\\", "\\\\").replace('"""', "'''")
-        told = "".join(sign if sign.isprintable() else "?" for sign in told)
-        yield f'{indent}"""{told}{" " if told.endswith(chr(34)) else ""}"""'
+        text = first_paragraph(docstring) if detail.whole else first_sentence(docstring, limit)
+        text = shortened(text, limit).replace("\\", "\\\\").replace('"""', "'''")
+        text = "".join(sign if sign.isprintable() else "?" for sign in text)
+        yield f'{indent}"""{text}{" " if text.endswith(chr(34)) else ""}"""'
 
 
 def _assignment(node: ast.Assign | ast.AnnAssign, detail: _Detail, indent: str) -> Iterator[str]:
@@ -261,8 +261,8 @@ def _value(node: ast.expr, limit: int) -> str:
     """Return the value where it is short, else an ellipsis, so that the line stays Python."""
     if (node.end_lineno or node.lineno) - node.lineno > 3:
         return "..."
-    told = one_line(ast.unparse(node)) if not isinstance(node, ast.Constant) else repr(node.value)
-    return told if len(told) <= limit else "..."
+    value = one_line(ast.unparse(node)) if not isinstance(node, ast.Constant) else repr(node.value)
+    return value if len(value) <= limit else "..."
 
 
 def _imports(tree: ast.Module, detail: _Detail) -> Iterator[str]:

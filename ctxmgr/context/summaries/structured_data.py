@@ -102,8 +102,8 @@ class _Outline:
         hidden = node.count - len(shown)
         if hidden:
             alike = overlay([entry.value for entry in rest[:200]]) if rest else None
-            told = self._inline(alike, 1) if isinstance(alike, Mapping) and self._detail.inline else ""
-            yield f"{indent}{MORE}{hidden:,} more: {told}".rstrip()
+            text = self._inline(alike, 1) if isinstance(alike, Mapping) and self._detail.inline else ""
+            yield f"{indent}{MORE}{hidden:,} more: {text}".rstrip()
 
     def _entry(self, entry: Entry, indent: str, depth: int) -> Iterator[str]:
         value, key = entry.value, _key(entry.key)
@@ -124,10 +124,10 @@ class _Outline:
             return
         for number, line in enumerate(self._map(node.overlaid, indent + "  ", depth)):
             yield f"{indent}- {line[len(indent) + 2 :]}" if number == 0 else line
-        told = node.items[1 : 1 + self._detail.rows]
-        yield from (f"{indent}- {self._inline(item, 1)}" for item in told)
-        if node.count > 1 + len(told):
-            yield f"{indent}- {MORE}{node.count - 1 - len(told):,} more"
+        rows = node.items[1 : 1 + self._detail.rows]
+        yield from (f"{indent}- {self._inline(item, 1)}" for item in rows)
+        if node.count > 1 + len(rows):
+            yield f"{indent}- {MORE}{node.count - 1 - len(rows):,} more"
 
     def _inline(self, node: Node, depth: int) -> str:
         if isinstance(node, Scalar):
@@ -138,8 +138,8 @@ class _Outline:
             return f"{{{MORE}{node.count:,}}}" if node.count else "{}"
         parts: list[str] = []
         for entry in node.entries[: self._detail.keys]:
-            told = self._inline(entry.value, depth + 1)
-            parts.append(f"{_key(entry.key)}: {told}" if told else _key(entry.key))
+            text = self._inline(entry.value, depth + 1)
+            parts.append(f"{_key(entry.key)}: {text}" if text else _key(entry.key))
         return "{" + _joined(parts, node.count) + "}"
 
     def _inline_list(self, node: Listing, depth: int) -> str:
@@ -148,7 +148,7 @@ class _Outline:
         if not isinstance(node.overlaid, Scalar):
             return "[" + _joined([self._inline(node.overlaid, depth)], node.count) + "]"
         first = [item for item in node.items[: self._detail.items] if isinstance(item, Scalar)]
-        shown = [told for told in map(self._scalar, first) if told]
+        shown = [text for text in map(self._scalar, first) if text]
         if not shown and self._values > 0:
             shown = [node.overlaid.type]
         return "[" + _joined(shown, node.count) + "]"
@@ -218,7 +218,7 @@ MAX_DEPTH = 60
 """Levels that are told apart; what lies deeper is one scalar."""
 MAX_ITEMS = 1_000
 """Items of one list that are looked at; all are counted."""
-MAX_TOLD = 300
+MAX_KEPT_ITEMS = 300
 """Items of one list that are kept as they are."""
 MAX_KEYS = 5_000
 """Keys of one map that are looked at; all are counted."""
@@ -282,7 +282,7 @@ def from_json(text: str) -> Node:
 
 def listing(count: int, items: Sequence[Node]) -> Listing:
     """Return a list of ``count`` items of which ``items`` are the first."""
-    return Listing(count, tuple(items[:MAX_TOLD]), overlay(items) if items else None)
+    return Listing(count, tuple(items[:MAX_KEPT_ITEMS]), overlay(items) if items else None)
 
 
 def overlay(nodes: Sequence[Node], depth: int = 0) -> Node:

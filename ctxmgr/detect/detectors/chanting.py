@@ -22,7 +22,7 @@ _NUMBER = lazy_pattern(r"\s*\(?[0-9]{1,4}\.")
 _WORDY = lazy_pattern(r"[^\W_]")
 _FENCES = ("```", "~~~")
 _SIGMAS = ("σ", "ς")
-_LONGEST = 1000
+_MAX_PHRASE = 1000
 """Characters after which a phrase ends that has no end of its own."""
 _DECIDED = 10
 """Characters that show whether an unfinished line is prose."""
@@ -32,17 +32,17 @@ _START = lazy_pattern(r"(?<=[.!?…\s])[A-Z]")
 _WORD_START = lazy_pattern(r"(?<=\s)\S")
 _END_SIZE = 12
 _MAX_PERIOD = 250
-_LEAST = 200
+_MIN_REPEATED = 200
 """Characters that at least repeat themselves where no phrases can be told apart."""
-_KEPT_TEXT = 2 * _LONGEST + _MAX_PERIOD * 2
+_KEPT_TEXT = 2 * _MAX_PHRASE + _MAX_PERIOD * 2
 _PHRASES = 132
 _MAX_ROUND = 12
 _SHARE = 4
-_SHORT = 12
-_FEW = 5
+_MIN_PHRASE = 12
+_MAX_PHRASES = 5
 _LEFT = 120
 """Characters of other prose after which a chant is over."""
-_KEPT = 64
+_MAX_EVENTS = 64
 _LOOKS = (256, 1024)
 _NEXT = 2
 """How far apart two neighbours of a log are (see `observations_of`): a record may be a start and a finish at once."""
@@ -126,7 +126,7 @@ class ChantingDetector:
         old = self.state.get(name, _NOTHING)
         whole = event.type not in CHUNKS
         since = event.at if old.since is None else old.since
-        events = (*old.events[1 - _KEPT :], event)
+        events = (*old.events[1 - _MAX_EVENTS :], event)
         most = old.most + len(text)
         rounds = self._settings.chant_rounds
         if whole and most <= self._settings.volume_chars and _is_free(text, rounds):
@@ -209,7 +209,7 @@ def _is_free(text: str, rounds: int) -> bool:
         phrases, rest = _phrases_of(text[-size:])
         phrases.append(rest)
         for phrase in reversed(phrases[1:] if cut else phrases):
-            if len(phrase) >= _LEAST:
+            if len(phrase) >= _MIN_REPEATED:
                 return False
             if not phrase.isspace() and not _is_structure(phrase):
                 return _is_rare(phrase.strip().lower(), text.lower(), max(2, rounds // 2))
@@ -249,11 +249,11 @@ def _read(stream: _Stream, text: str, rounds: int) -> _Stream:
     stream = stream._replace(over=None)
     phrases, rest = _phrases_of(stream.tail + text)
     for phrase in phrases:
-        while len(phrase) > _LONGEST:
-            stream, phrase = _take(stream, phrase[:_LONGEST], rounds), phrase[_LONGEST:]
+        while len(phrase) > _MAX_PHRASE:
+            stream, phrase = _take(stream, phrase[:_MAX_PHRASE], rounds), phrase[_MAX_PHRASE:]
         stream = _take(stream, phrase, rounds)
-    while len(rest) > _LONGEST:
-        stream, rest = _take(stream, rest[:_LONGEST], rounds), rest[_LONGEST:]
+    while len(rest) > _MAX_PHRASE:
+        stream, rest = _take(stream, rest[:_MAX_PHRASE], rounds), rest[_MAX_PHRASE:]
     if stream.fenced and rest.lstrip().startswith(_FENCES):
         rest = rest.lstrip()[3:]
         stream = stream._replace(fenced=False)
@@ -320,7 +320,7 @@ def _period(text: str, end: int, rounds: int) -> int:
 
     It is looked for every few characters, so that as many may be missing.
     """
-    if end < _LEAST:
+    if end < _MIN_REPEATED:
         return 0
     last, before = text[end - _END_SIZE : end], end - _END_SIZE
     for _ in range(_TRIES):
@@ -328,7 +328,7 @@ def _period(text: str, end: int, rounds: int) -> int:
         if before < 0:
             return 0
         period = end - _END_SIZE - before
-        if _is_periodic(text, end, period, max(_LEAST, period * rounds - _STRIDE)):
+        if _is_periodic(text, end, period, max(_MIN_REPEATED, period * rounds - _STRIDE)):
             return period if _WORDY.search(text, end - period, end) else 0
     return 0
 
@@ -362,7 +362,7 @@ def _is_structure(piece: str) -> bool:
     """Whether a line belongs to code, a table, a list or the like, or holds no word at all."""
     if length_of(piece) != len(piece):
         return False
-    return piece.startswith(_STRUCTURE) or _WORDY.search(piece, 0, _LONGEST) is None or _NUMBERED.match(piece) is not None
+    return piece.startswith(_STRUCTURE) or _WORDY.search(piece, 0, _MAX_PHRASE) is None or _NUMBERED.match(piece) is not None
 
 
 def _chanted(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...], int] | None:
@@ -372,7 +372,7 @@ def _chanted(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...], in
         return None
     window = phrases[-rounds * _SHARE :]
     times = window.count(last)
-    if times >= rounds and (len(last) >= _SHORT or times * 2 >= len(window[window.index(last) :])):
+    if times >= rounds and (len(last) >= _MIN_PHRASE or times * 2 >= len(window[window.index(last) :])):
         return (last,), times
     for period in range(2, _MAX_ROUND + 1):
         # A long round that comes back to the letter is less likely to be meant than a short one.
@@ -380,9 +380,9 @@ def _chanted(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...], in
         seen = phrases[-period * needed :]
         if len(seen) == period * needed and seen[period:] == seen[:-period] and any(" " in each for each in seen[:period]):
             return seen[-period:], needed
-    window = phrases[-_FEW * rounds :]
+    window = phrases[-_MAX_PHRASES * rounds :]
     few = set(window)
-    is_full = len(window) == _FEW * rounds and len(few) <= _FEW
+    is_full = len(window) == _MAX_PHRASES * rounds and len(few) <= _MAX_PHRASES
     if is_full and sum(" " in each for each in few) >= 2 and min(map(window.count, few)) >= rounds // 2:
         return (*sorted(few - {last}), last), rounds
     return None

@@ -16,7 +16,7 @@ _PAIRS = (
     ("old_string", "new_string"), ("old_str", "new_str"), ("old", "new"), ("old_text", "new_text"), ("oldString", "newString"),
     ("oldText", "newText"), ("search", "replace"), ("find", "replace"), ("search", "replacement"),
 )  # fmt: skip
-_WHOLE = ("content", "file_text", "contents", "new_content")
+_CONTENT_FIELDS = ("content", "file_text", "contents", "new_content")
 _PATCHES = ("input", "patch", "command", "cmd")
 _NAMED = ("*** Update File: ", "*** Add File: ", "*** Delete File: ")
 _MAX_FILES = 16
@@ -113,7 +113,7 @@ def _change_of(step: Step) -> tuple[str, int | None, int] | None:
             old, new = fields[one], fields[two]
             if isinstance(old, str) and isinstance(new, str):
                 return (path, hash(old), hash(new)) if old != new else None
-    for key in _WHOLE:
+    for key in _CONTENT_FIELDS:
         whole = fields.get(key)
         if isinstance(whole, str):
             return path, None, hash(whole)

@@ -26,7 +26,7 @@ LIFE = frozenset({"heartbeat", "progress", "tool_call_update"})
 BEGINS = "session"
 """Type of the event that a process begins with: from then on something is to be expected of it."""
 
-_TELLING = {BEGINS} | LIFE | TURN_ENDS | WAITS | PAUSES | WORK_STARTS | PROGRESS
+_ACTIVITY = {BEGINS} | LIFE | TURN_ENDS | WAITS | PAUSES | WORK_STARTS | PROGRESS
 """Types of events that say what the run is doing; most others are thoughts."""
 
 _ASKING = {BEGINS} | WORK_STARTS | PAUSES
@@ -134,7 +134,7 @@ class StallWatch:
         if event.id:
             self._last_id = event.id
         self._answered = self._answered or kind not in _ASKING
-        if kind not in _TELLING:
+        if kind not in _ACTIVITY:
             return
         if kind == BEGINS:
             self._expect(event)

@@ -9,10 +9,10 @@ from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.detect.text.fingerprints import one_line
-from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, Saying, alike, text_of
+from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, MessageText, alike, text_of
 from ctxmgr.types.finding import FindingKind, Observation
 
-_KEPT = 64
+_MAX_MESSAGES = 64
 _ROUND = 4
 """Messages that may be said in turn."""
 
@@ -20,7 +20,7 @@ _ROUND = 4
 class _Run(NamedTuple):
     """Messages (or thoughts) in a row; ``same`` of the last ones are equal, ``near`` say the same."""
 
-    said: tuple[Saying, ...]
+    said: tuple[MessageText, ...]
     same: int
     near: int
 
@@ -36,7 +36,7 @@ class MonologueDetector:
 
     def __init__(self, settings: DetectSettings) -> None:
         self._settings = settings
-        self._kept = min(_KEPT, max(settings.monologue_rounds, settings.paraphrase_rounds))
+        self._kept = min(_MAX_MESSAGES, max(settings.monologue_rounds, settings.paraphrase_rounds))
         self.state: dict[str, _Run] = {}
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
@@ -51,7 +51,7 @@ class MonologueDetector:
             return None
         rounds = self._settings.monologue_rounds
         stream = "thought" if event.type in THOUGHTS else "message"
-        said, same, near = Saying(event, text), 1, 1
+        said, same, near = MessageText(event, text), 1, 1
         old = self.state.get(stream)
         if old is not None:
             last = old.said[-1]
@@ -88,7 +88,7 @@ class MonologueDetector:
         self.state = {}
 
 
-def _alternates(said: Sequence[Saying], rounds: int) -> bool:
+def _alternates(said: Sequence[MessageText], rounds: int) -> bool:
     """Whether two things were said in turn so many times, each in nearly the same words."""
     last = said[-2 * rounds :]
     if len(last) < 2 * rounds or not alike(last[-1].gist, last[-3].gist):
@@ -96,7 +96,7 @@ def _alternates(said: Sequence[Saying], rounds: int) -> bool:
     return all(alike(one.gist, two.gist) for one, two in zip(last, last[2:], strict=False))
 
 
-def _goes_round(said: Sequence[Saying], period: int, rounds: int) -> bool:
+def _goes_round(said: Sequence[MessageText], period: int, rounds: int) -> bool:
     """Whether the last of what was said is so many messages in turn, so many times."""
     length = period * rounds
     return len(said) >= length and all(said[-place] == said[-place - period] for place in range(1, length - period + 1))

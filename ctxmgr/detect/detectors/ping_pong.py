@@ -8,12 +8,12 @@ from typing import NamedTuple, cast
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
-from ctxmgr.detect.text.message_text import MESSAGES, Saying, text_of
+from ctxmgr.detect.text.message_text import MESSAGES, MessageText, text_of
 from ctxmgr.detect.text.vocabulary import hands_over, passes_on
 from ctxmgr.types.finding import FindingKind, Observation
 
 _MAX_AGENTS = 4
-_KEPT = 32
+_MAX_WORDS = 32
 _LEAVE = 2
 _LONGEST_NAME = 64
 _NO_RUNS: tuple[int, ...] = (0,) * (_MAX_AGENTS + 1)
@@ -23,7 +23,7 @@ class _Word(NamedTuple):
     """What was said, or handed over by a ``step``."""
 
     speaker: tuple[str | None, str | None]
-    what: Saying | Hashable
+    what: MessageText | Hashable
     step: Step | None
     about: Hashable = None
 
@@ -37,13 +37,13 @@ class _Word(NamedTuple):
 
     def as_step(self) -> Step:
         """Return it as a step of a round."""
-        if isinstance(self.what, Saying):
+        if isinstance(self.what, MessageText):
             return Step((Call.said(self.what.event, self.what.plain),))
         return cast("Step", self.step)
 
     def as_key(self) -> Hashable:
         """Return who gives which words, without the event in which they were given."""
-        return self.speaker, self.what.plain if isinstance(self.what, Saying) else self.what
+        return self.speaker, self.what.plain if isinstance(self.what, MessageText) else self.what
 
 
 class _State(NamedTuple):
@@ -91,7 +91,7 @@ class PingPongDetector:
         text = text_of(event)
         if not text or event.agent is None:
             return None
-        return self._add(_Word((event.agent, event.process), Saying(event, text), None))
+        return self._add(_Word((event.agent, event.process), MessageText(event, text), None))
 
     def _add(self, word: _Word) -> Sighting | None:
         state = self.state or _State((), _NO_RUNS)
@@ -143,7 +143,7 @@ def _went_on(
     for period in range(2, min(_MAX_AGENTS, len(words)) + 1):
         if is_same(words[-period], word):
             now[period] = runs[period] + 1
-    return (*words, word)[-_KEPT:], tuple(now)
+    return (*words, word)[-_MAX_WORDS:], tuple(now)
 
 
 def _passed_on(start: Observation) -> Hashable:

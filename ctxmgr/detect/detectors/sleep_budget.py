@@ -11,7 +11,7 @@ from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind
 
-_ASKED = lazy_pattern(r"\bsleep\s+([0-9]{1,7}(?:\.[0-9]{1,3})?)\s*([smh]?)\b", re.IGNORECASE)
+_SLEEP = lazy_pattern(r"\bsleep\s+([0-9]{1,7}(?:\.[0-9]{1,3})?)\s*([smh]?)\b", re.IGNORECASE)
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -64,4 +64,4 @@ def _seconds(step: Step) -> float:
         (str(fields[key])[:400] for key in ("command", "cmd", "script") if key in fields),
         str(given)[:400] if isinstance(given, str) else "",
     )
-    return sum(float(amount) * _UNITS[unit.lower()] for amount, unit in _ASKED.findall(text))
+    return sum(float(amount) * _UNITS[unit.lower()] for amount, unit in _SLEEP.findall(text))

@@ -126,7 +126,7 @@ def _share_something(starts: Sequence[Observation]) -> bool:
     for start in starts:
         given = cast("dict[Any, Any]", start.input) if isinstance(start.input, dict) else {"command": start.input}
         parts = {(str(key), str(value)[:200]) for key, value in given.items() if isinstance(value, str | int | float)}
-        parts |= {("word", word) for value in given.values() if isinstance(value, str) for word in _telling(value)}
+        parts |= {("word", word) for value in given.values() if isinstance(value, str) for word in _long_words(value)}
         parts |= {("program", value.split()[0]) for key, value in given.items() if key in COMMAND_KEYS and _words(value)}
         shared = parts if shared is None else shared & parts
     return bool(shared)
@@ -138,12 +138,12 @@ def _share_word(steps: Sequence[Step]) -> bool:
     for step in steps:
         given = step.first.start.input
         values = cast("dict[Any, Any]", given).values() if isinstance(given, dict) else (given,)
-        words = {word for value in values if isinstance(value, str) for word in _telling(value)}
+        words = {word for value in values if isinstance(value, str) for word in _long_words(value)}
         shared = words if shared is None else shared & words
     return bool(shared)
 
 
-def _telling(value: str) -> set[str]:
+def _long_words(value: str) -> set[str]:
     """Return the longer words of a question in words; a name or a pattern has none."""
     words = value[:2000].lower().split()
     return {word for each in words for word in _TELLING_WORD.findall(each)} if len(words) > 1 else set()

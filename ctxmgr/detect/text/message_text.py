@@ -17,7 +17,7 @@ CHUNKS = frozenset({"agent_message_chunk", "agent_thought_chunk"})
 _LABELS = frozenset({"observation", "thought", "action", "action input", "final answer"})
 """What is left of an answer in the form "Thought, Action, Observation" when it was cut off there: no words of its own."""
 
-_LONGEST_LABEL = max(map(len, _LABELS))
+_MAX_LABEL = max(map(len, _LABELS))
 
 _TEXT_KEYS = ("text", "content", "message", "delta", "chunk", "thought", "output")
 _MAX_TEXT = 64 * 1024
@@ -55,7 +55,7 @@ def text_of(event: Observation) -> str | None:
 def _words(text: str) -> str | None:
     text = text[:_MAX_TEXT]
     bare = text.strip(" *#:\n")
-    return None if len(bare) <= _LONGEST_LABEL and bare.lower() in _LABELS else text
+    return None if len(bare) <= _MAX_LABEL and bare.lower() in _LABELS else text
 
 
 def _text(data: object, depth: int) -> str | None:
@@ -118,7 +118,7 @@ def may_hold_stub(text: str) -> bool:
     return _STUB_HINT in text and _MAY_BE_STUB.search(text) is not None
 
 
-class Saying:
+class MessageText:
     """The text of an event, of which no more is worked out than is asked for; equal to another that says the same.
 
     Most of what is said is never compared: the agent acts before it speaks again.
@@ -151,7 +151,7 @@ class Saying:
         return self._gist
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Saying):
+        if not isinstance(other, MessageText):
             return NotImplemented
         if self.text == other.text:
             return True
@@ -167,7 +167,7 @@ def _may_equal(one: str, two: str) -> bool:
     return all(map(str.__eq__, mine, theirs))
 
 
-_MOST = 500
+_MAX_CLOSING_CHARS = 500
 """Characters; whoever writes more has something to say."""
 _COMMAND = lazy_pattern(r"\s*(?:<command-name>)?/?(?:exit|quit|logout|bye)(?:</command-name>)?[\s.!]*\Z", re.IGNORECASE)
 _TOKEN = lazy_pattern(r"#{2,}\s*(?:STOP|END|DONE|TRANSFER|OUT-OF-SCOPE|TERMINATE|EXIT)\s*#{2,}\s*\Z")
@@ -194,7 +194,7 @@ def is_farewell(text: str) -> bool:
     """
     if _COMMAND.match(text) or _TOKEN.search(text):
         return True
-    if len(text) > _MOST or "?" in text:
+    if len(text) > _MAX_CLOSING_CHARS or "?" in text:
         return False
     said = text.lower().replace("\u2019", "'")
     if _CLOSING.search(said) is None:

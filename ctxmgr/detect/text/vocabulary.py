@@ -1,4 +1,4 @@
-"""What the names of actions and the words of results mean."""
+"""The meaning of action names and of words in results."""
 
 from __future__ import annotations
 

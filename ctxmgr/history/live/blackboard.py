@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, Self, TypedDict, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, InvalidInput
@@ -17,24 +17,12 @@ from ctxmgr.history.live.monitor import LiveMonitor, ObservedRecorder, Options, 
 from ctxmgr.log.codec import Record
 from ctxmgr.log.json_value import unstored
 from ctxmgr.paths import is_url
-from ctxmgr.recorder import Beside, Details, Outcome, Sink, Status, Step, is_interruption
+from ctxmgr.recorder import Context, Details, KeepOriginalError, Outcome, Sink, Status, Step, is_interruption
 from ctxmgr.types.finding import Finding
 
 OnLoop = Literal["raise", "report"] | Callable[[Finding], object]
 
 _KEPT = 100
-
-
-class About(TypedDict, total=False):
-    """What may be said of an action besides agent, name and input; see `Recorder.entry`."""
-
-    input_type: str | None
-    turn: str | int | None
-    step: str | int | None
-    parent: str | None
-    task: str | None
-    timeout_ms: float | None
-    meta: dict[str, Any] | None
 
 
 class _Here(threading.local):
@@ -149,7 +137,7 @@ class BlackboardHistory:
         """How many writes failed at first and were tried again."""
         return self._tape.retries
 
-    def entry(self, agent: str | None, action: str, input: object = None, **about: Unpack[About]) -> str:  # noqa: A002
+    def entry(self, agent: str | None, action: str, input: object = None, **about: Unpack[Context]) -> str:  # noqa: A002
         """Record that an action begins; see `Recorder.entry`.
 
         Raises:
@@ -355,7 +343,7 @@ class BlackboardHistory:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         outcome: Outcome = "completed" if error is None else "cancelled" if is_interruption(error) else "failed"
-        with Beside(error):
+        with KeepOriginalError(error):
             self.end(outcome)
 
 

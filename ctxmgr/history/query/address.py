@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds, candidates
 from ctxmgr.log.fast_json import cast
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any

@@ -12,7 +12,7 @@ from ctxmgr.history.query.tools import Found
 from ctxmgr.store.repositories.queries import Rows
 from ctxmgr.types.plain_records import build
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any

@@ -22,7 +22,7 @@ from ctxmgr.store.engine.disposable import cache_name, open_cache, open_in_memor
 from ctxmgr.store.engine.interface import Engine, OnConflict
 from ctxmgr.store.integrity.examination import Examined
 from ctxmgr.store.normalise import storable
-from ctxmgr.store.partial_copy import Extract, Reached
+from ctxmgr.store.partial_copy import CopyProgress, Extract
 from ctxmgr.store.repositories.leases import Leases
 from ctxmgr.store.repositories.queries import Queries
 from ctxmgr.store.reserved import PROJECT
@@ -97,7 +97,7 @@ class FilteredStore(Store):
                 reached = self._extract.reached()  # another process may have been faster
                 if reached is None:
                     self._extract.clear()
-                before = reached or Reached()
+                before = reached or CopyProgress()
                 sifting = VisibilitySync(self._extract, self.agent, self._rules, before, progress)
                 reached = sifting.run()
                 self._extract.settle(reached)

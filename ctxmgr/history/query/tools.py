@@ -10,7 +10,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query.address import entry_from, queried_session, session_key
 from ctxmgr.store.repositories.filters import moment_of
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""Which records of a history an agent sees, and the copy of them that grows with the history.
+"""The records of a history that an agent may see, and the copy of them that grows with the history.
 
 Which owners and records the visibility of a record depends on is told by what it says: `stand_of` looks nothing up, and what
 it does not understand is not to be seen. `VisibilitySync` judges each record once.
@@ -15,7 +15,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import Record, decode
 from ctxmgr.store.normalise import storable
-from ctxmgr.store.partial_copy import Extract, Reached, Stored
+from ctxmgr.store.partial_copy import CopyProgress, Extract, Stored
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.store.write.encoded_record import record_id
 from ctxmgr.types.record_check import check
@@ -164,7 +164,9 @@ def framed(record: Record, *, with_words: bool) -> Record:
 class VisibilitySync:
     """Copies into an extract what an agent may see of the records behind those that were looked at already."""
 
-    def __init__(self, extract: Extract, agent: str, rules: Rules, reached: Reached, progress: Progress | None = None) -> None:
+    def __init__(
+        self, extract: Extract, agent: str, rules: Rules, reached: CopyProgress, progress: Progress | None = None
+    ) -> None:
         self._extract = extract
         self._agent = agent
         self._rules = rules
@@ -176,11 +178,11 @@ class VisibilitySync:
         self._late: list[int] = []
         self.copied = 0
 
-    def run(self) -> Reached:
+    def run(self) -> CopyProgress:
         """Copy, and return how far the extract is then; call inside its transaction."""
         self.copied = self._extract.copy(self._seen_records())
         self._extract.set_right(self._late)
-        return Reached(self._place, self._looked_at, self._kept_back)
+        return CopyProgress(self._place, self._looked_at, self._kept_back)
 
     def _seen_records(self) -> Iterator[tuple[int, Record]]:
         last = self._extract.last_place() if self._progress is not None else 0

@@ -1,4 +1,4 @@
-"""What a record tells: whose words they are, what a tool returned, and compactions, errors, queued prompts, notifications."""
+"""Read what one record says: whose words, what a tool returned, compactions, errors, queued prompts, notifications."""
 
 from __future__ import annotations
 

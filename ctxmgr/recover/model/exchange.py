@@ -1,4 +1,4 @@
-"""What a model is asked and what comes back, as plain data; how it refers to agents and entries; what it may use up."""
+"""The question to a model and its answer as plain data; how it refers to agents and entries; what it may use up."""
 
 from __future__ import annotations
 

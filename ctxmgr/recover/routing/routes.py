@@ -16,7 +16,7 @@ from typing import Any, cast
 from ctxmgr.config import Config
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.light_dataclass import dataclass, field
-from ctxmgr.paths import MOST_SETTINGS, OWN_FILE, is_inside, read_regular
+from ctxmgr.paths import MAX_SETTINGS_BYTES, OWN_FILE, is_inside, read_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.route import Role, Routing, is_context_manager
 from ctxmgr.types.setup import Check
@@ -204,7 +204,7 @@ def _schema(value: object, folder: Path, confined: Path | None, where: str) -> M
         try:
             if confined is not None and not is_inside(str(confined), str(path)):
                 raise InvalidInput(f"{where}: schema {path} lies outside of {confined}", "put it there, or run 'ctxmgr trust'")
-            value = json.loads(read_regular(path, MOST_SETTINGS))
+            value = json.loads(read_regular(path, MAX_SETTINGS_BYTES))
         except _MALFORMED as error:
             raise InvalidInput(
                 f"{where}: schema {path}: {_reason(error)}", "name a JSON Schema file, or write it as a table"

@@ -82,8 +82,8 @@ class Bucket:
 
     def _failed(self, error: Exception) -> NoReturn:
         code = _SERVICE_CODE.search(str(error))
-        told = code[1] if code is not None else str(error).splitlines()[0].rpartition(": ")[2][:200]
-        raise StorageFailed(f"{self._url} can't be used: {told}", _REMEDY) from None
+        reason = code[1] if code is not None else str(error).splitlines()[0].rpartition(": ")[2][:200]
+        raise StorageFailed(f"{self._url} can't be used: {reason}", _REMEDY) from None
 
     def fetch(self, within: str = "") -> str:
         """Copy what is new in the bucket, and remove copies of what is gone; return the place of the copies.

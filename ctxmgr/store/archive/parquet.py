@@ -97,7 +97,9 @@ def write_file(folder: str, records: Iterable[tuple[str, Record, str]]) -> str:
             f"can't write below {folder}: {error.strerror}", "free space there, or name another folder"
         ) from None
     except _faults() as error:
-        raise StorageFailed(f"can't write below {folder}: {_said(error)}", "free space there, or name another folder") from None
+        raise StorageFailed(
+            f"can't write below {folder}: {_first_line(error)}", "free space there, or name another folder"
+        ) from None
     finally:
         database.close()
         if os.path.exists(draft):
@@ -116,7 +118,7 @@ def _fill(database: Any, records: Iterable[tuple[str, Record, str]]) -> tuple[in
 
     for session, record, body in records:
         total = codec.chain(total, body.encode())
-        rows.append((_plain(session), count, *_told(record), body, total))
+        rows.append((_plain(session), count, *_filter_columns(record), body, total))
         count += 1
         if len(rows) >= _AT_ONCE:
             insert()
@@ -124,13 +126,13 @@ def _fill(database: Any, records: Iterable[tuple[str, Record, str]]) -> tuple[in
     return count, total
 
 
-def _told(record: Record) -> tuple[str | None, ...]:
+def _filter_columns(record: Record) -> tuple[str | None, ...]:
     """Return what other readers of Parquet may want to filter by; nothing here reads it."""
     moment = record.get("ts")
     known = isinstance(moment, str) and parse_time(moment) is not None
     named = record.get("entry") if record["kind"] == "result" else record.get("id")
-    told = (record["kind"], named, moment if known else None, *(record.get(name) for name in ("agent", "action", "status")))
-    return tuple(_plain(value) if isinstance(value, str) else None for value in told)
+    columns = (record["kind"], named, moment if known else None, *(record.get(name) for name in ("agent", "action", "status")))
+    return tuple(_plain(value) if isinstance(value, str) else None for value in columns)
 
 
 def _plain(text: str) -> str:
@@ -175,7 +177,7 @@ def read_rows(path: str) -> Iterator[tuple[str, str]]:
         while rows := found.fetchmany(_AT_ONCE):
             yield from rows
     except _faults() as error:
-        raise Damaged(f"{path}: {_said(error)}", "it is damaged, or no archive that 'ctxmgr store retain' made") from None
+        raise Damaged(f"{path}: {_first_line(error)}", "it is damaged, or no archive that 'ctxmgr store retain' made") from None
     finally:
         database.close()
 
@@ -230,8 +232,8 @@ class ArchiveStore(LogStore):
                     records += 1
             except Damaged as error:
                 damaged.append(DamagedRange(records, 1, error.message, "altered"))
-        told = f"the sums of {records:,} records, each of which follows from the one before in its file"
-        return Examined(records, damaged, [] if damaged else [told], ["whether a whole file was removed can't be told"])
+        checked_text = f"the sums of {records:,} records, each of which follows from the one before in its file"
+        return Examined(records, damaged, [] if damaged else [checked_text], ["whether a whole file was removed can't be told"])
 
     def is_live(self, session: str) -> bool:
         """Return False: what is archived has ended."""
@@ -313,5 +315,5 @@ def _faults() -> tuple[type[Exception], ...]:
     return (duckdb.Error,)
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0][:200]

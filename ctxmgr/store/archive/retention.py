@@ -27,7 +27,7 @@ from ctxmgr.store.log.log_store import LogStore
 from ctxmgr.store.normalise import storable
 from ctxmgr.store.reserved import ARCHIVED, GAP, PROJECT
 from ctxmgr.store.row_mapper import load
-from ctxmgr.store.write.append import TOGETHER
+from ctxmgr.store.write.append import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ _TABLES = (
 _FILE_BYTES = 64 << 20
 """Bytes of records after which a new file of the day begins."""
 
-_LONGEST_TEAM = 150
+_MAX_TEAM_NAME = 150
 
 _OLD = (
     "SELECT key, id, seq, first, last, source IS NOT NULL, entries + events FROM session "
@@ -59,7 +59,7 @@ _GAPS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Aged:
+class ArchivableSession:
     """A session that may be archived.
 
     Attributes:
@@ -77,7 +77,7 @@ class Aged:
 
 
 @dataclass(frozen=True, slots=True)
-class Retained:
+class RetentionResult:
     """What was done.
 
     Attributes:
@@ -93,7 +93,9 @@ class Retained:
     passed_over: list[tuple[str, str]]
 
 
-def aged(store: Store, before: float, abandoned_before: float | None = None) -> tuple[list[Aged], list[tuple[str, str]]]:
+def aged(
+    store: Store, before: float, abandoned_before: float | None = None
+) -> tuple[list[ArchivableSession], list[tuple[str, str]]]:
     """Return the sessions that may be archived, oldest first, and those that are old enough and stay, with the reason.
 
     A session has ended when each of its processes recorded its end; one that was imported, whose log tells no end, when no
@@ -113,7 +115,7 @@ def aged(store: Store, before: float, abandoned_before: float | None = None) -> 
             f"{store.location} is a log, from which nothing is removed",
             "take it into a database: ctxmgr import LOG --store h.db",
         )
-    found, kept = list[Aged](), list[tuple[str, str]]()
+    found, kept = list[ArchivableSession](), list[tuple[str, str]]()
     newest = None if store.engine.shared else store.sessions.last_record(None)[0]
     for key, session, place, first, last, imported, shown in store.engine.query(_OLD, {"before": before, "project": PROJECT}):
         reason = _open(store, int(key), str(session), imported=bool(imported))
@@ -126,7 +128,7 @@ def aged(store: Store, before: float, abandoned_before: float | None = None) -> 
         if reason is not None:
             kept.append((str(session), reason))
             continue
-        found.append(Aged(int(key), str(session), int(place), format_time(float(first))[:10], float(last)))
+        found.append(ArchivableSession(int(key), str(session), int(place), format_time(float(first))[:10], float(last)))
     return found, kept
 
 
@@ -150,7 +152,7 @@ def _last_place(store: Store, key: int) -> int:
     return store.sessions.last_record(key)[0]
 
 
-def retain(store: Store, archive: str, sessions: list[Aged], heard: Heard | None = None) -> Retained:
+def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard: Heard | None = None) -> RetentionResult:
     """Archive sessions and remove them from the store; what is killed in between is done again by the next run.
 
     Args:
@@ -195,7 +197,7 @@ def retain(store: Store, archive: str, sessions: list[Aged], heard: Heard | None
             if heard is not None:
                 heard(len(done) + len(passed), len(sessions))
     store.forget_sessions()
-    return Retained(done, records, files, passed)
+    return RetentionResult(done, records, files, passed)
 
 
 def _team_folder(store: Store) -> str:
@@ -204,7 +206,7 @@ def _team_folder(store: Store) -> str:
     if team is None:
         return ""
     name = quote(team, safe="")
-    return f"team={name if len(name) <= _LONGEST_TEAM else digest(team.encode())[:32]}/"
+    return f"team={name if len(name) <= _MAX_TEAM_NAME else digest(team.encode())[:32]}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,22 +240,22 @@ def _contents_of(file: str) -> dict[str, _Archived]:
     return {session: _Archived(file, counts[session], total) for session, total in sums.items()}
 
 
-def _bodies(store: Store, session: Aged) -> Iterator[str]:
+def _bodies(store: Store, session: ArchivableSession) -> Iterator[str]:
     sql = "SELECT body FROM record WHERE session = :key ORDER BY seq"
     for (body,) in store.engine.stream(sql, {"key": session.key}):
         yield str(body)
 
 
-def _sum_of(store: Store, session: Aged) -> str:
+def _sum_of(store: Store, session: ArchivableSession) -> str:
     total = ""
     for body in _bodies(store, session):
         total = chain(total, body.encode())
     return total
 
 
-def _parts(store: Store, sessions: list[Aged]) -> Iterator[list[Aged]]:
+def _parts(store: Store, sessions: list[ArchivableSession]) -> Iterator[list[ArchivableSession]]:
     """Yield sessions that go into one file together."""
-    part, size = list[Aged](), 0
+    part, size = list[ArchivableSession](), 0
     for each in sessions:
         part.append(each)
         sql = "SELECT coalesce(sum(length(body)), 0) FROM record WHERE session = :key"
@@ -265,7 +267,7 @@ def _parts(store: Store, sessions: list[Aged]) -> Iterator[list[Aged]]:
         yield part
 
 
-def _records(store: Store, sessions: list[Aged]) -> Iterator[tuple[str, Record, str]]:
+def _records(store: Store, sessions: list[ArchivableSession]) -> Iterator[tuple[str, Record, str]]:
     for each in sessions:
         if store.engine.shared and (faults := session_faults(store.engine, each.key)):
             raise Damaged(f"session {each.session!r}: {faults[0].reason}", "'ctxmgr verify' lists what is damaged")
@@ -273,7 +275,7 @@ def _records(store: Store, sessions: list[Aged]) -> Iterator[tuple[str, Record, 
             yield each.session, load(body), body
 
 
-def _remove(store: Store, session: Aged, archived: _Archived, archive: str, root: str) -> tuple[int, str | None]:
+def _remove(store: Store, session: ArchivableSession, archived: _Archived, archive: str, root: str) -> tuple[int, str | None]:
     """Remove a session from the store if it is what was archived; return how many records, or why it stays."""
     engine, values = store.engine, {"key": session.key}
     with engine.transaction():
@@ -317,7 +319,7 @@ def restore(store: Store, archive: str, session: str | None = None) -> tuple[int
 
 
 def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
-    while batch := list(islice(records, TOGETHER)):
+    while batch := list(islice(records, BATCH)):
         yield batch
 
 

@@ -16,7 +16,7 @@ from ctxmgr.paths import user_folder
 from ctxmgr.store.engine.disposable import cache_name, forget_others
 from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine, remove_database
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

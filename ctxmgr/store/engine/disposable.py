@@ -14,7 +14,7 @@ from ctxmgr.paths import is_inside, user_folder
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.sqlite import MEMORY, SIDE_FILES, SqliteEngine, remove_database
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

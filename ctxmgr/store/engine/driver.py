@@ -10,7 +10,7 @@ import sys
 
 from ctxmgr.errors import Damaged
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

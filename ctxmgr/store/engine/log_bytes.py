@@ -9,7 +9,7 @@ from ctxmgr.log import codec
 from ctxmgr.log.anchor import first_session
 from ctxmgr.paths import open_regular
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.log.anchor import Anchor
     from ctxmgr.store.engine.interface import Engine

@@ -1,4 +1,4 @@
-"""What a PostgreSQL store computes on the server: places in the log, an append in one round trip, and three names of SQLite's.
+"""Functions of a PostgreSQL store on the server: places in the log, an append in one round trip, three names of SQLite's.
 
 A record's place (``seq``) is drawn from a sequence while the row of its session is locked. So places grow in the order of the
 commits within a session, and over all sessions they are unique and may have gaps. Transactions of several sessions commit in

@@ -6,7 +6,7 @@ time is spent on translating for it. `postgresql` returns what PostgreSQL is ask
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
 

@@ -9,7 +9,7 @@ from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, StorageFailed
 from ctxmgr.paths import require_plain_database
 from ctxmgr.store.engine.driver import require_sound_library, sqlite
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType

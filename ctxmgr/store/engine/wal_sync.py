@@ -15,7 +15,7 @@ import os
 from ctxmgr.errors import CtxmgrError, StorageFailed
 from ctxmgr.log import anchor
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

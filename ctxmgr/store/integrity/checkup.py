@@ -14,7 +14,7 @@ from ctxmgr.store.reserved import PROJECT
 if TYPE_CHECKING:  # the store stands above this
     from ctxmgr.store.base import Store
 
-MOST = 20
+MAX_FAULTS = 20
 """Faults that are told at most; ``verify`` tells them all."""
 
 
@@ -89,13 +89,13 @@ def server_facts(store: Store) -> dict[str, Any]:
 
 
 def quick_check(store: Store) -> list[str]:
-    """Return what is damaged, the first `MOST` faults: of a log its unreadable ranges, of a database what SQLite finds.
+    """Return what is damaged, the first `MAX_FAULTS` faults: of a log its unreadable ranges, of a database what SQLite finds.
 
     Sums are not checked: that takes reading every record, which `Store.verify` does.
     """
-    found = [f"{item.length:,} bytes at offset {item.offset:,}: {item.reason}" for item in store.damage()[:MOST]]
+    found = [f"{item.length:,} bytes at offset {item.offset:,}: {item.reason}" for item in store.damage()[:MAX_FAULTS]]
     try:
-        found += store.engine.faults(MOST)
+        found += store.engine.faults(MAX_FAULTS)
     except Damaged as error:
         found.append(error.message)
-    return found[:MOST]
+    return found[:MAX_FAULTS]

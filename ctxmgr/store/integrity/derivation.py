@@ -20,7 +20,7 @@ from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
 from ctxmgr.store.integrity.damage import DamagedRange
 from ctxmgr.store.write.append import Appender
 
-_FEW = 20_000
+_MAX_IN_MEMORY = 20_000
 """Records up to which the tables are made in memory."""
 _AT_ONCE = 4_096
 _PROGRAMS = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name"
@@ -50,7 +50,7 @@ def contradictions(engine: Engine) -> list[DamagedRange]:
     """
     ((count,),) = engine.query("SELECT count(*) FROM record")
     with tempfile.TemporaryDirectory(prefix="ctxmgr-") as folder:
-        place = MEMORY if int(count) <= _FEW else os.path.join(folder, "tables.db")
+        place = MEMORY if int(count) <= _MAX_IN_MEMORY else os.path.join(folder, "tables.db")
         with closing(SqliteEngine(place, disposable=True)) as made:
             with made.transaction():
                 schema.make(made.execute)
@@ -86,7 +86,7 @@ def _records(engine: Engine) -> Iterator[tuple[int, Record]]:
 
 
 def _difference(engine: Engine, made: Engine, table: str) -> DamagedRange | None:
-    """Return that the rows of a table are others than those that were made of the records, or None."""
+    """Return the damage where the rows of a table differ from those made from the records, else None."""
     columns, owner = _TABLES[table]
     both = sorted([*_rows(engine, columns, table, owner), *_rows(made, columns, table, owner)], key=repr)
     odd = sum(1 for _, same in groupby(both, key=repr) if len(list(same)) % 2)

@@ -303,7 +303,7 @@ def _compared(
         own += 1
         if chain.holds(found, size, exact=place == _STATE):
             checked.append(f"its end, against the anchor of {found.time} in {place}: {found.length:,} {unit} are as they were")
-        elif (fault := _contradiction(chain, found, place, size, unit)) is not None and not _is_told(damaged, fault):
+        elif (fault := _contradiction(chain, found, place, size, unit)) is not None and not _is_listed(damaged, fault):
             damaged.append(fault)
     if not own and chain.records:
         unchecked.append("no anchor of it is kept on this machine: whether its end was cut can't be told")
@@ -311,7 +311,7 @@ def _compared(
     return Examined(chain.records, damaged, checked, unchecked)
 
 
-def _is_told(damaged: list[DamagedRange], fault: DamagedRange) -> bool:
+def _is_listed(damaged: list[DamagedRange], fault: DamagedRange) -> bool:
     return any(item.kind == fault.kind and item.offset == fault.offset for item in damaged)
 
 

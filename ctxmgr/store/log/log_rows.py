@@ -8,7 +8,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.store.integrity.damage import DamagedRange
 from ctxmgr.store.write import deferred_indexes
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _BATCH = 1_000
 
-_MUCH = 1 << 21
+_BLOCKS_FROM_BYTES = 1 << 21
 """Bytes from which on a log is indexed in blocks: what that loads takes as long as to index a thousand lines one by one."""
 
 
-_MOST_DEFERRED = 400_000
+_MAX_DEFERRED = 400_000
 """Records behind which nothing is deferred any more: indexes of what is there are sorted in memory, some 60 bytes a record."""
 
 
@@ -61,7 +61,7 @@ class LogRows:
         """
         self._damaged = []
         end, finished = start, True
-        if size - start >= _MUCH or deferred_indexes.stage(self._engine) == deferred_indexes.BUILDING:
+        if size - start >= _BLOCKS_FROM_BYTES or deferred_indexes.stage(self._engine) == deferred_indexes.BUILDING:
             end, last_sum, finished = self._write_blocks(start, last_sum, size, progress, most)
         if finished:
             end, last_sum, finished = self._write_lines(end, last_sum, size, progress, most)
@@ -88,7 +88,7 @@ class LogRows:
             end, last_sum = block.end, block.after
             if progress is not None:
                 progress(end, size)
-            if building and writer.number >= _MOST_DEFERRED:
+            if building and writer.number >= _MAX_DEFERRED:
                 break
             if number == most:
                 writer.flush()

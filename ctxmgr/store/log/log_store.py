@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _SLICE = 20
 """Batches that are committed together: what is indexed is kept when indexing is interrupted."""
 
-_VERY_MUCH = 1 << 25
+_DEFER_FROM_BYTES = 1 << 25
 """Bytes from which on a log is worth building its index without what makes rows quick to find, see `deferred`."""
 
 _SOME, _MANY = 4_096, 32_768
@@ -255,7 +255,7 @@ class LogStore(Store):
             self._clear()
             done, state = 0, {}
         if BORN not in state:
-            self._begin(deferrable=size >= _VERY_MUCH)
+            self._begin(deferrable=size >= _DEFER_FROM_BYTES)
         elif state.get(deferred_indexes.STAGE) == deferred_indexes.DUE:
             if not deferred_indexes.complete(self.engine):
                 self._clear()

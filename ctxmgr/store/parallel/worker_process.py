@@ -10,7 +10,7 @@ import marshal
 import os
 import sys
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from io import BufferedReader
@@ -38,7 +38,7 @@ _BEGIN = (
 )
 
 
-class Lost(Exception):  # noqa: N818  # named after what happened, as the other errors are
+class ProcessLost(Exception):  # noqa: N818  # named after what happened, as the other errors are
     """There is no second process, or it ended before its work did: whoever asked does the rest himself."""
 
 
@@ -52,7 +52,7 @@ def is_of_use() -> bool:
         return (os.cpu_count() or 1) > 1
 
 
-def beside(function: str, *arguments: object) -> Beside:
+def run_in_second_process(function: str, *arguments: object) -> SecondProcess:
     """Start a generator function in a second process.
 
     Args:
@@ -60,10 +60,10 @@ def beside(function: str, *arguments: object) -> Beside:
         arguments: of it; they and what it yields are None, truth values, numbers, text, bytes, and lists, tuples, dicts
             and sets of them.
     """
-    return Beside(function, arguments)
+    return SecondProcess(function, arguments)
 
 
-class Beside:
+class SecondProcess:
     """What a generator in a second process yields; the process ends with the last item, with `close`, or with this one.
 
     Whatever goes wrong there is raised here as `Lost`, behind the items that came whole.
@@ -120,7 +120,7 @@ class Beside:
             Lost: there will be no more, though there should be.
         """
         if self._lost:
-            raise Lost(self._lost)
+            raise ProcessLost(self._lost)
         if self._reader is None:
             raise StopIteration
         try:
@@ -137,7 +137,7 @@ class Beside:
             self._lost = str(value)
         self.close()
         if self._lost:
-            raise Lost(self._lost)
+            raise ProcessLost(self._lost)
         raise StopIteration
 
     def close(self) -> None:
@@ -153,7 +153,7 @@ class Beside:
             self._child.wait()
             self._child = None
 
-    def __enter__(self) -> Beside:
+    def __enter__(self) -> SecondProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -17,7 +17,7 @@ from ctxmgr.store.row_mapper import (
 )
 from ctxmgr.store.search.text_match import holding
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -133,8 +133,8 @@ class Annotations:
                 {"session": key, "id": storable(snapshot_id), "after": storable(snapshot_id) + "\U0010ffff"},
             )
             if len(rows) > 1:
-                told = [str(load(row[2])["id"]) for row in rows]
-                raise InvalidInput(f"several snapshot ids start with {snapshot_id!r}", candidates(told))
+                ids = [str(load(row[2])["id"]) for row in rows]
+                raise InvalidInput(f"several snapshot ids start with {snapshot_id!r}", candidates(ids))
             if rows:
                 return self._snapshot(key, load(rows[0][2]))
         return None
@@ -183,8 +183,8 @@ class Annotations:
                 {**values, "id": storable(continuation_id), "after": storable(continuation_id) + "\U0010ffff"},
             )
             if len({str(row[0]) for row in rows}) > 1:
-                told = [str(row[0]) for row in rows]
-                raise InvalidInput(f"several continuation ids start with {continuation_id!r}", candidates(told))
+                ids = [str(row[0]) for row in rows]
+                raise InvalidInput(f"several continuation ids start with {continuation_id!r}", candidates(ids))
             if rows:
                 return load(rows[0][1])
         return None

@@ -12,7 +12,7 @@ from ctxmgr.store.write.project_state import CURRENT, STATE
 
 
 def ids_starting(engine: Engine, start: str) -> list[str]:
-    """Return the ids of artifacts that start so, in order."""
+    """Return the ids of artifacts with this prefix, in order."""
     rows = engine.query(
         "SELECT id FROM artifact WHERE id >= :id AND id < :after ORDER BY id",
         {"id": storable(start), "after": storable(start) + "\U0010ffff"},
@@ -110,7 +110,7 @@ class Artifacts:
         return [VersionRow(*row) for row in rows]
 
     def state(self, version: int, agent: str | None = None) -> list[ArtifactRow]:
-        """Return what a version shows, ordered by owner and name; ``agent`` narrows it to one owner."""
+        """Return the artifacts of a version, ordered by owner and name; ``agent`` narrows it to one owner."""
         narrowed = "" if agent is None else "AND artifact.agent = :agent "
         rows = self._engine.query(STATE.format(narrowed=narrowed), {"version": version, "agent": storable(agent or "")})
         return [_artifact(row) for row in rows]
@@ -137,7 +137,7 @@ class Artifacts:
         return [_artifact(row) for row in rows]
 
     def changed_in(self, version: int) -> int:
-        """Return how many artifacts were new or other in a version."""
+        """Return how many artifacts were new or changed in a version."""
         return int(self._engine.query("SELECT count(*) FROM artifact WHERE version = :version", {"version": version})[0][0])
 
     def dependencies(self, artifact: str) -> list[DependencyRow]:

@@ -7,7 +7,7 @@ from ctxmgr.store.normalise import fold, storable
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.store.row_mapper import placeholders
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -94,7 +94,7 @@ def _of_process(filters: Filters, table: str) -> tuple[list[str], dict[str, Any]
     ], values
 
 
-def said_by(filters: Any) -> tuple[str, dict[str, Any]]:
+def event_condition(filters: Any) -> tuple[str, dict[str, Any]]:
     """Return the condition on events that a request for messages makes, and its values; `ANY` where it makes none."""
     conditions, values = _of_process(filters, "event")
     return " AND ".join(conditions) or ANY, values

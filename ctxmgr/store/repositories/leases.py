@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from ctxmgr.store.normalise import storable
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any

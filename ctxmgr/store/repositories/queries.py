@@ -6,7 +6,7 @@ from ctxmgr.errors import InvalidInput, candidates
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.spelling import NO_LIMIT
 from ctxmgr.store.normalise import find, fold, storable
-from ctxmgr.store.repositories.filters import ANY, OF_SESSION, entry_where, said_by, scopes_of
+from ctxmgr.store.repositories.filters import ANY, OF_SESSION, entry_where, event_condition, scopes_of
 from ctxmgr.store.row_mapper import (
     BY_PLACE,
     ENTRY_COLUMNS,
@@ -20,7 +20,7 @@ from ctxmgr.store.row_mapper import (
     placeholders,
 )
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -127,7 +127,7 @@ class Rows:
         self.texts: Verbatim | None = None
 
     def _load_verbatim(self, body: str) -> Record:
-        if len(body) < _LONG:
+        if len(body) < _LONG_BODY:
             return load(body)
         if self.texts is None:
             from ctxmgr.store.repositories.raw_json import Verbatim
@@ -289,8 +289,8 @@ class Rows:
                 {"session": key, "id": storable(entry_id), "after": storable(entry_id) + "\U0010ffff"},
             )
             if len(rows) > 1:
-                told = [entry["id"] for entry in entry_rows(self._engine, rows, self._load)]
-                raise InvalidInput(f"{len(rows)} or more entry ids start with {entry_id!r}", candidates(told))
+                ids = [entry["id"] for entry in entry_rows(self._engine, rows, self._load)]
+                raise InvalidInput(f"{len(rows)} or more entry ids start with {entry_id!r}", candidates(ids))
             if rows:
                 return entry_rows(self._engine, rows, self._load)[0]
         return None
@@ -301,7 +301,7 @@ class Rows:
         On the way to an entry means: not tied to another entry, by the same agent or a person, after that agent's
         previous entry in the same process. With a request only those of its processes.
         """
-        narrowed, named = (ANY, {}) if request is None else said_by(request)
+        narrowed, named = (ANY, {}) if request is None else event_condition(request)
         if entry is None and narrowed == ANY:
             paged = page(self._engine, key, "message", offset, limit)
             if paged is not None:
@@ -420,7 +420,7 @@ def _shape(row: Plain) -> EntryView | EventView:
     return entry_shape(row) if row["kind"] == "entry" else event_shape(row)
 
 
-_LONG = 4_096
+_LONG_BODY = 4_096
 """Characters of a body with which texts in it may be long."""
 
 _COUNTED = 20_000

@@ -1,7 +1,7 @@
 """Copy long JSON strings into answers without decoding them.
 
-To spell a text takes twice the time of reading it, most of what it takes to show a record of 10,000 characters and more. A
-mark stands for it until the line is ready. What another program spelled in another way stays so.
+Encoding a text takes twice as long as reading it, and most of the time that a record of 10,000 characters takes to be shown. A
+mark stands in for the text until the line is ready. What another program escaped in its own way stays so.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import os
 from ctxmgr.log import fast_json
 from ctxmgr.store.row_mapper import load
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
 
-_LONG = 4_096
+_LONG_TEXT = 4_096
 """Characters of the shortest text with which this pays."""
 
 _PASSED_ON = frozenset(("input", "output", "data"))
 """Members of a record that are shown as they are: nothing here looks into them."""
 
-_MOST_MEMBERS = 200
+_MAX_MEMBERS = 200
 _LEVELS = 8
 
 
@@ -69,14 +69,14 @@ class Verbatim:
             self._members += 1
             if text[at] == "}":
                 return found, at + 1
-            if text[at] != "," or text[at + 1] != '"' or self._members > _MOST_MEMBERS:
+            if text[at] != "," or text[at + 1] != '"' or self._members > _MAX_MEMBERS:
                 raise ValueError("not as it is written here")
 
     def _value(self, text: str, at: int, levels: int) -> tuple[object, int]:
         scan, scan_text = self._scans
         if text[at] == '"':
             value, end = scan_text(text, at + 1)
-            if end - at < _LONG:
+            if end - at < _LONG_TEXT:
                 return value, end
             if "\x7f" in value:  # the one control character that JSON admits as it is: no terminal shall get it
                 return value, end

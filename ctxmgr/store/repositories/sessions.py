@@ -10,7 +10,7 @@ from ctxmgr.store.normalise import fold, storable
 from ctxmgr.store.reserved import PROJECT, require_not_archived
 from ctxmgr.store.row_mapper import load, placeholders
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
@@ -48,7 +48,7 @@ class Origin:
         self.first: float | None = row[6]
 
 
-_SAID = frozenset({"message", "agent_message_chunk", "user_message", "user_message_chunk"})
+_MESSAGE_TYPES = frozenset({"message", "agent_message_chunk", "user_message", "user_message_chunk"})
 
 
 class Sessions:
@@ -109,7 +109,7 @@ class Sessions:
             {"key": key, "done": done[0][0]},
         )
         for seq, kind in rows:
-            if kind in _SAID:
+            if kind in _MESSAGE_TYPES:
                 return None
             if kind == "error":
                 body = self._engine.query(
@@ -179,8 +179,8 @@ class Sessions:
         key = int(row[0])
         processes = self.processes(key)
         names, values = placeholders(("open", *_FAILED), "status")
-        told = f"SELECT status, count(*) FROM entry WHERE session = :key AND status IN ({names}) GROUP BY status"
-        status = dict(self._engine.query(told, {"key": key, **values}))
+        failures = f"SELECT status, count(*) FROM entry WHERE session = :key AND status IN ({names}) GROUP BY status"
+        status = dict(self._engine.query(failures, {"key": key, **values}))
         notes = self._engine.query("SELECT count(*) FROM record WHERE session = :key AND kind = 'note'", {"key": key})
         meta: Any = fast_json.loads(row[4]) if row[4] else None
         named = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
@@ -200,8 +200,8 @@ class Sessions:
     def head(self, key: int) -> tuple[str | None, str | None]:
         """Return (title, folder) of a session, as far as it tells them."""
         meta = self._engine.query("SELECT meta FROM session WHERE key = :key", {"key": key})[0][0]
-        told: Any = fast_json.loads(meta) if meta else None
-        named = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+        fields: Any = fast_json.loads(meta) if meta else None
+        named = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
         folder = named.get("cwd")
         return str(named["title"]) if named.get("title") else None, folder if isinstance(folder, str) else None
 

@@ -1,4 +1,4 @@
-"""Where the log of a store ends, and what was appended since last time."""
+"""The end of a store's log, and what was appended since last time."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from ctxmgr.store.row_mapper import BY_PLACE
 from ctxmgr.store.search.index import mark
-from ctxmgr.store.search.text_match import SearchTerm, asked, know_holds
+from ctxmgr.store.search.text_match import SearchTerm, containing, know_holds
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from typing import Any
@@ -36,13 +36,13 @@ SHORTEST = 3
 """Characters of the shortest text that the index can find."""
 
 _WINDOW = 4096
-_WHOLE = 65_536
+_PLACES_OF_ALL = 65_536
 """Places that are read together when all matches are wanted: nobody waits for the first ones."""
 
 _EXACT = 4096
 """Places of the log that may be read only to say exactly how many rows match."""
 
-_FEW = 160
+_MAX_ROWS_COMPARED_HERE = 160
 """Places up to which rows are had whole, and compared here: most of them match, and are shown."""
 
 MOST_KEPT, LONG_ROW = 256, 20_000
@@ -106,7 +106,7 @@ class Search:
         self._engine = engine
         self._scopes = scopes
         self._needle = needle
-        self._holds, self._asked = asked(needle)
+        self._holds, self._asked = containing(needle)
         self._low = low
         self._high = high
         self._missing = 0
@@ -167,7 +167,7 @@ class Search:
             for reached, found in self._proposed(place, limit):
                 place = reached
                 yield place, found
-        yield from self._read(place, self._high, _WHOLE if whole else _FIRST * 16)
+        yield from self._read(place, self._high, _PLACES_OF_ALL if whole else _FIRST * 16)
 
     def _begun(self, wanted: int, dense: int) -> Iterator[tuple[int, list[Hit]]]:
         """Yield the matches among the first rows, and go on while a text is so common that reading is the quickest."""
@@ -200,7 +200,7 @@ class Search:
             late = [seq for seq in late if seq > end]
             found = self._listed(both)
             looked, held = looked + len(both), held + len(found)
-            proposals.wanted = (self._missing - len(found)) * looked // held + 1 if held else _WHOLE
+            proposals.wanted = (self._missing - len(found)) * looked // held + 1 if held else _PLACES_OF_ALL
             yield end, found
         # What is left over was given up: `_windows` reads on from there.
 
@@ -213,7 +213,7 @@ class Search:
 
     def _between(self, low: int, high: int) -> list[Hit]:
         values = {"low": low, "high": high}
-        if high - low < _FEW:
+        if high - low < _MAX_ROWS_COMPARED_HERE:
             return self._compared(_BETWEEN, values)
         if self._narrow:
             return self._matches(_BETWEEN, values)
@@ -225,7 +225,7 @@ class Search:
     def _listed(self, places: Collection[int], *, known: bool = False) -> list[Hit]:
         if not places:
             return []
-        if len(places) <= _FEW and not known:
+        if len(places) <= _MAX_ROWS_COMPARED_HERE and not known:
             return self._compared(_LISTED, {}, set(places))
         return self._matches(_LISTED, {"places": str(sorted(places))}, known=known)
 

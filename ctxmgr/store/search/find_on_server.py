@@ -19,7 +19,7 @@ from ctxmgr.store.row_mapper import BY_PLACE, batches, load
 from ctxmgr.store.search.find import LONG_ROW, MOST_KEPT, SHORTEST, Search
 from ctxmgr.store.search.text_match import like, may_hold
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from typing import Any
@@ -59,7 +59,7 @@ class SearchOnServer(Search):
     def _mark(self) -> int:
         return mark(self._engine) if len(self._needle) >= SHORTEST else 0
 
-    def _likely(self) -> tuple[str, dict[str, object]]:
+    def _prefilter(self) -> tuple[str, dict[str, object]]:
         condition, values = may_hold(self._needle)
         return condition.replace(" LIKE ", " ILIKE "), values  # as SQLite compares: letters of ASCII in either case
 
@@ -68,7 +68,7 @@ class SearchOnServer(Search):
         for kind, where, bound in self._scopes:
             if kind == "entry":
                 session = "note_entry.session = :session" if "session" in bound else "TRUE"
-                condition, values = self._likely()
+                condition, values = self._prefilter()
                 sql = _NOTED.format(session=session, where=where, body=condition.format("note.body"))
                 rows = self._engine.query(sql, {**bound, **values})
                 found |= {(int(row[0]), kind) for row in rows if self._sought.is_in(str(row[1]))}
@@ -104,7 +104,7 @@ class SearchOnServer(Search):
 
     def _compared_at(self, places: str, values: dict[str, Any]) -> list[Hit]:
         """Return the rows of the scopes at these places that hold the text, and keep some for whoever shows them."""
-        condition, likely = self._likely()
+        condition, likely = self._prefilter()
         found: list[Hit] = []
         for kind, where, bound in self._scopes:
             held = condition.format("record.body")
@@ -129,7 +129,7 @@ _SLICE = 512
 """Records that are indexed together."""
 _WIDEST = 1 << 22
 """Places that are looked at together: most of them may be other teams'."""
-_LONGEST = 1_000_000
+_MAX_INDEXED_CHARS = 1_000_000
 """Characters of a text that are indexed; of a longer one the place is proposed whatever is asked for."""
 
 TOO_LONG = "ctxmgrtoolongtobeindexed"
@@ -186,5 +186,5 @@ def _add(engine: Engine, low: int, high: int) -> None:
         for each in (body, early) if kind == "entry" and early is not None else (body,):
             text = folded_text(load(each)) or ""
             key = int(place), int(session)
-            texts[key] = f"{texts.get(key, '')}\n{text if len(text) <= _LONGEST else TOO_LONG}"
+            texts[key] = f"{texts.get(key, '')}\n{text if len(text) <= _MAX_INDEXED_CHARS else TOO_LONG}"
     engine.many(_ADD, [{"seq": seq, "session": session, "text": text} for (seq, session), text in texts.items()])

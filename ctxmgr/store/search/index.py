@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from ctxmgr.store.search.tokenizer import TOKENIZER, windows_of, words_of
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ctxmgr.store.engine.interface import Engine, Row
-    from ctxmgr.store.parallel.worker_process import Beside
+    from ctxmgr.store.parallel.worker_process import SecondProcess
     from ctxmgr.store.search.index_texts import Stretch
 
     Progress = Callable[[int, int], None]
@@ -31,11 +31,11 @@ _ROWS = 8192
 _BYTES = 8_000_000
 """What is indexed together: places, and characters of texts."""
 
-_TOGETHER = 8192
+_SECOND_PROCESS_FROM = 8192
 """Places that are left from which on a second process reads them."""
 
 _PAGES = 1000
-_MUCH = 4 * _ROWS
+_MERGE_LATER_FROM = 4 * _ROWS
 _GATHERED_LATER = {"automerge": 0, "crisismerge": 2000, "hashsize": 1_500_000}
 _AS_IT_GROWS = {"automerge": 4, "crisismerge": 16, "hashsize": 1_000_000}
 """How the two full-text indexes are written: merging parts again and again as they come takes a third of the time."""
@@ -118,7 +118,7 @@ class Builder:
         self._engine = engine
         self._location = location
         self._reader = Reader(engine)
-        self._ahead: Beside | None = None
+        self._ahead: SecondProcess | None = None
         self._alone = not location
         self._much: bool | None = None
 
@@ -140,9 +140,9 @@ class Builder:
             while start < last:
                 if progress is not None:
                     progress(start, last)
-                if last - start > _TOGETHER and not self._alone and self._ahead is None:
+                if last - start > _SECOND_PROCESS_FROM and not self._alone and self._ahead is None:
                     self._read_ahead(start)
-                if last - start > _MUCH and not much:
+                if last - start > _MERGE_LATER_FROM and not much:
                     much = True  # to the end: what is merged there need not be merged before
                     self._copy_after(_LATER)
                 with self._engine.transaction():
@@ -165,13 +165,13 @@ class Builder:
     def _read_ahead(self, start: int) -> None:
         """Let a second process read what stands behind a place, if the store is one that it can open."""
         from ctxmgr.store.parallel.record_reader import place_of
-        from ctxmgr.store.parallel.worker_process import beside, is_of_use
+        from ctxmgr.store.parallel.worker_process import is_of_use, run_in_second_process
 
         place = place_of(self._engine, self._location) if is_of_use() else None
         if place is None:
             self._alone = True
         else:
-            self._ahead = beside("ctxmgr.store.search.index_texts:ahead", tuple(place), start)
+            self._ahead = run_in_second_process("ctxmgr.store.search.index_texts:read_stretches", tuple(place), start)
 
     def _read_here(self) -> None:
         if self._ahead is not None:
@@ -180,7 +180,7 @@ class Builder:
 
     def _next(self, start: int, rows: int) -> Stretch | None:
         """Return what stands behind a place, or None at the end; called inside a transaction."""
-        from ctxmgr.store.parallel.worker_process import Lost
+        from ctxmgr.store.parallel.worker_process import ProcessLost
         from ctxmgr.store.search.index_texts import Stretch
 
         if self._ahead is not None:
@@ -188,7 +188,7 @@ class Builder:
                 stretch = Stretch(*next(self._ahead))
             except StopIteration:  # it has read all that there was
                 self._read_here()
-            except (Lost, TypeError):
+            except (ProcessLost, TypeError):
                 self._alone = True
                 self._read_here()
             else:

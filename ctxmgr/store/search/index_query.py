@@ -7,9 +7,9 @@ such marks stand.
 
 from __future__ import annotations
 
-from ctxmgr.store.search.tokenizer import LONGEST, PROBE, block_of, marks_in, places_of, runs_of
+from ctxmgr.store.search.tokenizer import MAX_WORD, PROBE, block_of, marks_in, places_of, runs_of
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     Run = tuple[str, bool, bool]
 
 _GRAM = 3
-_FEW = 80
+_FIRST_TERMS = 80
 """Terms that are looked up together at first."""
 
-_MOST = 1500
+_MAX_TERMS = 1500
 """Terms after which reading on is no slower than looking them all up."""
 
-_MANY = 400
+_NARROWING_TERMS = 400
 """Terms of a part that are looked up to narrow down what other parts propose."""
 
 _COMMON = 500
@@ -81,12 +81,12 @@ class Proposals:
             return
         parts = [_Words(self._engine, run) for run in sorted(self._parts, key=lambda run: -len(run[0]))]
         for words in parts:
-            words.fetch(_FEW if len(parts) == 1 and not self._whole else _MANY)
-        if len(parts) > 1 and not all(words.complete for words in parts) and self._is_common(self._asked(parts)):
+            words.fetch(_FIRST_TERMS if len(parts) == 1 and not self._whole else _NARROWING_TERMS)
+        if len(parts) > 1 and not all(words.complete for words in parts) and self._is_common(self._match_expression(parts)):
             for words in parts:
-                words.fetch(_MOST)
+                words.fetch(_MAX_TERMS)
         if self._whole or not parts or any(words.complete for words in parts):
-            yield from self._stream(self._asked(parts), self._low, self._high)
+            yield from self._stream(self._match_expression(parts), self._low, self._high)
         else:
             yield from self._grow(parts[0])
 
@@ -97,14 +97,14 @@ class Proposals:
         values = {"terms": asked, "low": self._low, "high": self._high, "most": _COMMON}
         return len(self._engine.query(_PLACES, values)) == _COMMON
 
-    def _asked(self, parts: list[_Words]) -> str:
+    def _match_expression(self, parts: list[_Words]) -> str:
         """Return what is asked of the index: all of the whole words, and any term of each part whose terms are known."""
         groups = [f"({' OR '.join(words.terms)})" if words.terms else _NOTHING for words in parts if words.complete]
         return " AND ".join([*self._whole, *groups])
 
     def _grow(self, words: _Words) -> Iterator[tuple[int, list[int]]]:
         """Look up more and more terms, and propose places before the first term that was not looked up."""
-        low, most = self._low, _FEW
+        low, most = self._low, _FIRST_TERMS
         while low < self._high:
             high = self._high if words.complete else min(words.since - 1, self._high)
             if high > low and words.terms:
@@ -112,7 +112,7 @@ class Proposals:
             elif high > low:
                 yield high, []
             low = max(low, high)
-            if most > _MOST:
+            if most > _MAX_TERMS:
                 return
             most *= 2
             words.fetch(most)
@@ -197,7 +197,7 @@ def _grams(text: str, *, all_of_it: bool = True) -> str:
 
 def _quoted(word: str) -> str:
     """Return a word as the index is asked for it; a long one by what it begins with. No word holds a quote."""
-    return f'"{word}"' if len(word) <= LONGEST else _begun(word[:LONGEST])
+    return f'"{word}"' if len(word) <= MAX_WORD else _begun(word[:MAX_WORD])
 
 
 def _begun(head: str) -> str:

@@ -1,7 +1,7 @@
 """Collect the words and marks of a stretch of the log for the search index.
 
-A long log is read in a second process (`ahead`) while this one writes the index. What it sends follows from records that
-never change once they are there, so it is as good as what is read here, if the log is still the one that was read.
+A long log is read in a second process (`read_stretches`) while this one writes the index. What it sends follows from records
+that never change once they are there, so it is as good as what is read here, if the log is still the one that was read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PART = 64
 _AT_ONCE = 200_000
 """Characters whose words are told apart together: these take ten times the room of the text."""
 
-_KNOWN = 60_000
+_MAX_KNOWN_WORDS = 60_000
 
 _READ = (
     "SELECT seq, kind, CASE WHEN kind IN ('entry', 'event', 'result') THEN body END, id FROM {records} WHERE seq > :start "
@@ -89,7 +89,7 @@ class Reader:
         answers: dict[int, str] = {}
         fresh: set[bytes] = set()
         part: list[str] = []
-        size = told = 0
+        size = reported = 0
         end, seen = start, None
         while (rows >= _PART or seen is None) and size < _CHARACTERS:
             found = self._part_behind(end, min(rows, _PART))
@@ -101,9 +101,9 @@ class Reader:
                     (answers if kind == "result" else texts)[seq] = text
                     part.append(text)
                     size += len(text)
-                    if size - told > _AT_ONCE:
+                    if size - reported > _AT_ONCE:
                         fresh |= words_of(part) - self._known
-                        part, told = [], size
+                        part, reported = [], size
             rows -= len(found)
             end, seen = int(found[-1][0]), found[-1][3]
         if seen is None:
@@ -140,7 +140,7 @@ class Reader:
         return self._text(rows[0][0]) if rows else ""
 
     def _remember(self, fresh: set[bytes]) -> None:
-        if len(self._known) + len(fresh) > _KNOWN:
+        if len(self._known) + len(fresh) > _MAX_KNOWN_WORDS:
             self._known.clear()
         self._known |= fresh
 
@@ -149,7 +149,7 @@ class Reader:
         self._known.clear()
 
 
-def ahead(place: tuple[str, str, str], start: int) -> Iterator[tuple[Any, ...]]:
+def read_stretches(place: tuple[str, str, str], start: int) -> Iterator[tuple[Any, ...]]:
     """Yield the stretches behind a place in the log, as tuples: in a second process, which writes nothing.
 
     Raises:

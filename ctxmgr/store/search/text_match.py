@@ -11,7 +11,7 @@ from ctxmgr.log.fast_json import cast
 from ctxmgr.store.normalise import find, fold, plain_texts
 from ctxmgr.store.row_mapper import forget, keep, placeholders
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -144,7 +144,7 @@ def holding(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def asked(needle: str) -> tuple[str, dict[str, object]]:
+def containing(needle: str) -> tuple[str, dict[str, object]]:
     """Return a condition, with ``{}`` for the body, that says what ``holds`` says, and the values that it needs.
 
     What can't hold the text is told by SQLite itself, in a third of the time of a call.
@@ -161,7 +161,7 @@ def may_hold(needle: str) -> tuple[str, dict[str, object]]:
 
     Where it can't tell there are no values, and it is always true.
     """
-    if _NUMBER.issuperset(needle) or len(needle) > _LONG:
+    if _NUMBER.issuperset(needle) or len(needle) > _MAX_PATTERN_CHARS:
         return "TRUE", {}
     escapes = [like("\\u")]
     if "/" in needle:
@@ -173,7 +173,7 @@ def may_hold(needle: str) -> tuple[str, dict[str, object]]:
     return f"({' OR '.join(f'{{0}} LIKE :{name} ESCAPE :mark' for name in likes)})", {"mark": _MARK, **likes}
 
 
-_LONG = 5_000
+_MAX_PATTERN_CHARS = 5_000
 """Characters of the longest text that SQLite is asked for: what it takes for a pattern is limited."""
 
 _MARK = "!"

@@ -6,19 +6,19 @@ Blanks and ASCII punctuation stand between words.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 TOKENIZER = "ascii tokenchars ''_''"
 
-LONGEST = 64
+MAX_WORD = 64
 """Characters of the longest word that the vocabulary holds whole."""
 
 PROBE = 16
 """Characters of a run that the vocabulary is asked for: what is as short is never cut in two by the windows of a long word."""
 
-_STEP = LONGEST - PROBE
+_STEP = MAX_WORD - PROBE
 _WORD = b"0123456789_abcdefghijklmnopqrstuvwxyz"
 _BLANKED = bytes(byte if byte in _WORD or byte >= 0x80 else 0x20 for byte in range(256))
 
@@ -68,10 +68,10 @@ def words_of(texts: Iterable[str]) -> set[bytes]:
 
 def windows_of(word: str) -> list[tuple[str, str]]:
     """Return what the vocabulary holds of a word: (text, the head it begins with in the index, "" when this is all of it)."""
-    if len(word) <= LONGEST:
+    if len(word) <= MAX_WORD:
         return [(word, "")]
-    head = word[:LONGEST]
-    return [(word[start : start + LONGEST], head) for start in range(0, len(word) - PROBE, _STEP)]
+    head = word[:MAX_WORD]
+    return [(word[start : start + MAX_WORD], head) for start in range(0, len(word) - PROBE, _STEP)]
 
 
 def runs_of(needle: str) -> list[tuple[str, bool, bool]]:

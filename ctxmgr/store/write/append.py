@@ -15,7 +15,7 @@ from ctxmgr.store.write.batch import derive_rows, insert_lines, insert_records
 from ctxmgr.store.write.deduplicate import DuplicateTracker, KnownRecords
 from ctxmgr.store.write.encoded_record import EncodedRecord, prepared, prepared_line
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -63,10 +63,10 @@ class AppendResult:
         return self.added, self.known, self.changed, self.doubles
 
 
-TOGETHER = 256
+BATCH = 256
 """Records that are written together: beyond it nothing is gained."""
 
-_MOST_KEPT = 64  # sessions that an appender remembers from one append to the next
+_MAX_SESSIONS = 64  # sessions that an appender remembers from one append to the next
 
 
 class Appender:
@@ -110,7 +110,7 @@ class Appender:
         return self._append(ready, insert_records, on_conflict, doubles=doubles)
 
     def append_spelled(self, record: Record, body: bytes) -> AppendResult:
-        """Write one checked record that is masked and whose body is spelled as `wire.encode` would; else as `append`."""
+        """Write one checked record that is masked, with its body as `ctxmgr.log.codec.encode` makes it; else as `append`."""
         return self._append((EncodedRecord(record, body, None),), insert_records, "raise")
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
@@ -226,7 +226,7 @@ class Appender:
             touched.store(self._engine)
         if not self._sums:  # then nothing would tell
             return
-        self._kept = self._kept | self._touched if len(self._kept) < _MOST_KEPT else dict(self._touched)
+        self._kept = self._kept | self._touched if len(self._kept) < _MAX_SESSIONS else dict(self._touched)
         self._kept_at = self._last
 
     def _touch(self, session: str) -> SessionCounters:
@@ -242,7 +242,7 @@ class Appender:
 def _parts(items: Iterable[EncodedRecord]) -> Iterator[list[EncodedRecord]]:
     """Yield records in parts that are written together; what changes the project's state is a part of its own."""
     rest = iter(items)
-    while taken := list(islice(rest, TOGETHER)):
+    while taken := list(islice(rest, BATCH)):
         if not any(item.record["session"] == PROJECT for item in taken):
             yield taken
             continue

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ctxmgr.log import codec
 from ctxmgr.store.normalise import storable
 from ctxmgr.store.reserved import EXECUTION, PROJECT, require_not_archived
-from ctxmgr.store.write.append import TOGETHER, Appender, AppendResult
+from ctxmgr.store.write.append import BATCH, Appender, AppendResult
 from ctxmgr.store.write.batch import SAID, STEP, Derivation
 from ctxmgr.store.write.derived_rows import SessionCounters
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.write.encoded_record import EncodedRecord
 
 _PLAIN = frozenset({"entry", "event", "result"})
-_MOST_KNOWN = 10_000
+_MAX_KNOWN = 10_000
 _SESSION = "SELECT key, entries, events, messages, sum FROM session WHERE id = :id FOR NO KEY UPDATE"
 
 
@@ -47,10 +47,10 @@ class ServerAppender(Appender):
         placed: bool = False,
     ) -> AppendResult:
         rest = iter(items)
-        first = list(islice(rest, TOGETHER + 1))
+        first = list(islice(rest, BATCH + 1))
         if not first:
             return AppendResult()
-        together = not doubles and not self._repeats and len(first) <= TOGETHER and not self._server.within
+        together = not doubles and not self._repeats and len(first) <= BATCH and not self._server.within
         if together and self._append_plain(first):
             return AppendResult(added=len(first))
         with self._server.transaction() if doubles else self._server.appending():  # doubles are sought in all sessions
@@ -69,7 +69,7 @@ class ServerAppender(Appender):
         rows.add_of_one(items)
         if not self._server.append(rows.arguments(name, items) if len(items) > 1 else rows.arguments_of_one(name, items[0])):
             return False
-        if rows.begun and len(self._begun) < _MOST_KNOWN:
+        if rows.begun and len(self._begun) < _MAX_KNOWN:
             self._begun[name] = begun | {process for _, process in rows.begun}
         return True
 

@@ -8,7 +8,7 @@ from ctxmgr.store.row_mapper import load
 from ctxmgr.store.write.derived_rows import HANDLERS, optional, optional_folded, remember_process, usage_of
 from ctxmgr.types.plain_records import MESSAGE_TYPES
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any

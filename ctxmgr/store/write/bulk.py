@@ -8,7 +8,7 @@ from ctxmgr.store.write import deferred_indexes, derived_rows
 from ctxmgr.store.write.batch import LATE, RESULT, STEP
 from ctxmgr.store.write.derived_rows import HANDLERS, SessionCounters, remember_process
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine
     from ctxmgr.store.write.row_batch import RowBatch, SessionRows

@@ -6,7 +6,7 @@ from ctxmgr.errors import Conflict
 from ctxmgr.store.normalise import storable
 from ctxmgr.store.row_mapper import batches, placeholders
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

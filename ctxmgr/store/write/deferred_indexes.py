@@ -9,7 +9,7 @@ from __future__ import annotations
 from ctxmgr.errors import Conflict
 from ctxmgr.store.engine.spelling import KEEP_STATE
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -45,7 +45,7 @@ def begin(engine: Engine) -> None:
     )
     for (name,) in engine.query("SELECT name FROM later"):
         engine.execute(f"DROP INDEX {name}")
-    _tell(engine, BUILDING)
+    _set_stage(engine, BUILDING)
 
 
 def keep_loose(engine: Engine, rows: Sequence[Row]) -> None:
@@ -55,7 +55,7 @@ def keep_loose(engine: Engine, rows: Sequence[Row]) -> None:
 
 def end(engine: Engine) -> None:
     """Say that all is written that can be written so."""
-    _tell(engine, DUE)
+    _set_stage(engine, DUE)
 
 
 def complete(engine: Engine) -> bool:
@@ -88,8 +88,8 @@ def forget(engine: Engine) -> None:
 
 def refuse(engine: Engine) -> None:
     """Say that a record of the log comes twice."""
-    _tell(engine, TWICE)
+    _set_stage(engine, TWICE)
 
 
-def _tell(engine: Engine, value: str) -> None:
+def _set_stage(engine: Engine, value: str) -> None:
     engine.execute(KEEP_STATE, {"name": STAGE, "value": value})

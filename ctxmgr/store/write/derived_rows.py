@@ -7,14 +7,14 @@ from ctxmgr.log.fast_json import cast
 from ctxmgr.store.normalise import fold, storable
 from ctxmgr.store.reserved import require_not_archived
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine
 
-_MOST_TOKENS = 2**40  # of one response; more is no count, and sums of such numbers do not fit
+_MAX_TOKENS = 2**40  # of one response; more is no count, and sums of such numbers do not fit
 
 
 SAID_LATER = frozenset({"note", "snapshot", "continuation"})
@@ -108,7 +108,7 @@ def tokens_of(used: object) -> tuple[int | None, int | None] | None:
     if type(used) is not dict:
         return None
     tokens = [cast("dict[str, object]", used).get(name) for name in ("inputTokens", "outputTokens")]
-    read, written = (count if type(count) is int and abs(count) < _MOST_TOKENS else None for count in tokens)
+    read, written = (count if type(count) is int and abs(count) < _MAX_TOKENS else None for count in tokens)
     return None if read is None and written is None else (read, written)
 
 

@@ -7,7 +7,7 @@ from ctxmgr.log.ids import parse_time
 from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.store.normalise import storable
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
     from ctxmgr.log.reader import Line

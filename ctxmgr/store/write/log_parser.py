@@ -23,7 +23,7 @@ from ctxmgr.store.normalise import fold, storable
 from ctxmgr.store.reserved import EXECUTION, PROJECT
 from ctxmgr.store.write.derived_rows import tokens_of
 from ctxmgr.store.write.encoded_record import prepared_line
-from ctxmgr.store.write.row_batch import RowBatch, SessionRows, is_apart, told_of
+from ctxmgr.store.write.row_batch import RowBatch, SessionRows, import_facts, is_written_alone
 from ctxmgr.types.record_check import check, is_plain_error
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def decoded(line: bytes) -> Plain | None:
 _READ = 1 << 20
 """Bytes that are read together, which make one block."""
 
-_VERY_MUCH = 1 << 25
+_SECOND_PROCESS_FROM = 1 << 25
 """Bytes from which on a second process reads ahead: to start it takes as long as to read a tenth of them."""
 
 _SUM = b',"sum":"'
@@ -95,16 +95,16 @@ _NAMES = 4096  # that are remembered in their folded form
 
 def reading(path: str, start: int, last: str, much: int, masked: bool | None = None) -> Generator[tuple[Any, ...]]:
     """Yield what `blocks` yields; of so many bytes that it pays, made in a second process as long as there is one."""
-    from ctxmgr.store.parallel.worker_process import Lost, beside
+    from ctxmgr.store.parallel.worker_process import ProcessLost, run_in_second_process
 
-    if much >= _VERY_MUCH:
+    if much >= _SECOND_PROCESS_FROM:
         try:
-            with beside("ctxmgr.store.write.log_parser:blocks", path, start, last, masked) as other:
+            with run_in_second_process("ctxmgr.store.write.log_parser:blocks", path, start, last, masked) as other:
                 for packed in other:
                     yield packed
                     start, last = packed[1], packed[3]
                 return
-        except Lost:  # or it could not read the log, which is told better from here
+        except ProcessLost:  # or it could not read the log, which is told better from here
             pass
     yield from blocks(path, start, last, masked)
 
@@ -173,7 +173,7 @@ class _Gathering:
         if self.ended:
             return
         if raw is None:
-            self._apart(self._at + length, self._last)
+            self._leave_unparsed(self._at + length, self._last)
         else:
             self._other(raw, length)
 
@@ -184,7 +184,7 @@ class _Gathering:
             self.done.append(block)
         self._block = RowBatch(self._at, self._last)
 
-    def _apart(self, end: int, last: str) -> None:
+    def _leave_unparsed(self, end: int, last: str) -> None:
         """Leave what comes now to those who read line by line."""
         self._close()
         if not (self.done and self.done[-1].parts is None):
@@ -297,19 +297,19 @@ class _Gathering:
             found.append(line)
             last = line.total or last
         end = self._at + length
-        if any(is_apart(line.record) for line in found):
-            self._apart(end, last)
+        if any(is_written_alone(line.record) for line in found):
+            self._leave_unparsed(end, last)
             return
         items = [self._item(line, damage) for line in found]
         if self._masked is not None and None in items:  # an import says so, and begins anew
-            self._apart(end, last)
+            self._leave_unparsed(end, last)
             return
         block = self._block
         block.damage += damage
         for line, item in zip(found, items, strict=True):
             if item is not None:
                 part = block.part(str(item.record["session"]))
-                part.add(block.count, item, self._behind(line, item))
+                part.add(block.count, item, self._row_end(line, item))
                 block.count += 1
         self._at, self._last = end, last
 
@@ -321,12 +321,12 @@ class _Gathering:
             damage.append((line.offset, line.length, error.message))
             return None
 
-    def _behind(self, line: Line, item: EncodedRecord) -> tuple[int, int] | tuple[str, str]:
+    def _row_end(self, line: Line, item: EncodedRecord) -> tuple[int, int] | tuple[str, str]:
         """Return what the row of a record ends in; for a store, take note of the record."""
         if self._masked is None:
             return line.offset, line.length
         block = self._block
         if not line.sum_ok or item.body != line.body:
             block.follows = False
-        block.told.append(told_of(line.record))
+        block.told.append(import_facts(line.record))
         return item.body.decode("ascii"), line.total

@@ -10,7 +10,7 @@ from ctxmgr.store.reserved import EXECUTION, PROJECT
 from ctxmgr.store.write.batch import SAID
 from ctxmgr.store.write.derived_rows import HANDLERS, optional, optional_folded, usage_of
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -64,7 +64,7 @@ class SessionRows:
         )  # fmt: skip
 
     def add(self, place: int, item: EncodedRecord, behind: Row) -> None:
-        """Add any record but those that `is_apart`; ``behind`` is what its own row ends in."""
+        """Add any record but those that `is_written_alone`; ``behind`` is what its own row ends in."""
         kind, record = item.kind, item.record
         self.records.append((place, kind, item.id, item.moment, *behind))
         if kind == "entry":
@@ -173,12 +173,12 @@ class RowBatch:
         return block
 
 
-def is_apart(record: Record) -> bool:
+def is_written_alone(record: Record) -> bool:
     """Whether a record changes more than its own session: it is written alone, where it stands."""
     return record["session"] == PROJECT or (record["kind"] == "entry" and record.get("action") == EXECUTION)
 
 
-def told_of(record: Record) -> Told:
+def import_facts(record: Record) -> Told:
     """Return kind, action or type, status and id of the entry of any record, as an import counts it."""
     kind, status = str(record.get("kind")), record.get("status")
     name = record.get("action" if kind == "entry" else "type")

@@ -72,7 +72,7 @@ def test_an_unknown_cause_is_told_as_that_and_what_is_over_has_none(logs: Path) 
 
 @pytest.mark.parametrize("log", [STUCK.name, UNKNOWN.name, HEALTHY.name])
 def test_the_quick_path_says_the_same(log: str, logs: Path) -> None:
-    """The quick path and the other answer byte for byte the same."""
+    """The fast path and the other answer byte for byte the same."""
     assert both(["detect", log, "--json", "--exit-zero"]).was_quick
 
 

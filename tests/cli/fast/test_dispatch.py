@@ -1,4 +1,4 @@
-"""The quick path answers every command line as typer does, to the byte: output, talk and exit code."""
+"""The fast path answers every command line as typer does, to the byte: output, talk and exit code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ctxmgr.history.query import tools
 from tests.cli.console import make_history
 from tests.cli.paths import Ended, both, make_stores, run_by
 
-REAL_HELP = prepared_help.helped
+REAL_HELP = prepared_help.print_help
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ QUICK = [
     "search boom --store altered-shape.db",
     "snapshot list -s healthy -n 1 --offset 1", "snapshot list --store empty.db", "snapshot list --store log.jsonl -s heal",
 ]  # fmt: skip
-"""Command lines that the quick path answers itself, well ended ones and refused ones."""
+"""Command lines that the fast path answers itself, well ended ones and refused ones."""
 
 REFUSED = [
     "list -s ''", "list -s --json", "show log --store log.jsonl -s x", "show @99", "show @-99", "show nothing", "show ''",
@@ -100,7 +100,7 @@ REFUSED = [
     "search x none.jsonl", "trace a b", "messages none.jsonl@1", "list -", "sessions -", "list -s garbage.txt",
     "note list -s garbage.txt",
 ]  # fmt: skip
-"""Command lines that the quick path itself refuses, or that end with a verdict."""
+"""Command lines that the fast path itself refuses, or that end with a verdict."""
 
 HANDED = [
     "", "list --help", "list -h", "list --nosuch", "list --limit x", "list --limit -1", "list -n5", "list -rn 5",
@@ -139,7 +139,7 @@ CALLED = [
 @pytest.mark.parametrize("form", ["--json", "--format=ndjson", "--format json"])
 @pytest.mark.parametrize("text", [*QUICK, *REFUSED])
 def test_the_quick_path_answers_as_typer_does(text: str, form: str) -> None:
-    """What the quick path answers, well or with a refusal, has typer's bytes on both streams and its exit code."""
+    """What the fast path answers, well or with a refusal, has typer's bytes on both streams and its exit code."""
     words = shlex.split(text)
     name = 2 if words[0] in ("note", "snapshot") else 1
     ended = both([*words[:name], *form.split(), *words[name:]])
@@ -179,7 +179,7 @@ def test_a_format_from_the_environment_counts(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_shell_that_completes_is_typers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a shell asks what could come next nothing is answered by the quick path."""
+    """While a shell asks what could come next nothing is answered by the fast path."""
     monkeypatch.setenv("_OTHER_COMPLETE", "bash_complete")
 
     assert not both(["list", "--json"]).was_quick
@@ -229,7 +229,7 @@ def test_a_fault_in_the_quick_path_shows_no_content(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_collector_rests_during_a_query_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Garbage is not looked for while the quick path reads; it is while it judges, while typer runs, and afterwards."""
+    """Garbage is not looked for while the fast path reads; it is while it judges, while typer runs, and afterwards."""
     seen: dict[str, list[bool]] = {"list": [], "sessions": []}
     real_list, real_sessions = tools.list_, detection.TOOLS["sessions"]
 
@@ -293,7 +293,7 @@ _NOISE = st.sampled_from(
 
 @st.composite
 def _lines(draw: st.DrawFn) -> list[str]:
-    """Draw a command line of the quick path's commands, mostly one that the table knows every word of."""
+    """Draw a command line of the fast path's commands, mostly one that the table knows every word of."""
     name = draw(st.sampled_from(sorted(set(generate.QUICK) - WRITES - {"recover"})))  # which writes where it is not told again
     words: list[str] = []
     command = parser.command_of(name)
@@ -343,7 +343,7 @@ def _helped(words: list[str], *, laid_out: bool) -> tuple[Ended, bool]:
         return used[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepared_help, "helped", asked)
+        patch.setattr(prepared_help, "print_help", asked)
         patch.setattr(sys.modules["__main__"], "__package__", None)
         return run_by(words, dispatch.answered), used == [True]
 
@@ -370,7 +370,7 @@ def test_other_help_is_typers(words: list[str]) -> None:
 
 
 def test_the_quick_path_serves_what_it_says() -> None:
-    """Every parameter that the quick path says to serve is one of the table's."""
+    """Every parameter that the fast path says to serve is one of the table's."""
     commands = [command for name in generate.QUICK if (command := parser.command_of(name))]
     known = {name for command in commands for name in command["defaults"]}
 

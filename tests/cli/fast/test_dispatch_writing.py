@@ -1,4 +1,4 @@
-"""What the quick path writes is what typer's way would write, to the byte, and so is all that it says."""
+"""What the fast path writes is what typer's way would write, to the byte, and so is all that it says."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Both:
         self._number = count()
 
     def __call__(self, words: list[str], given: bytes = b"", *, terminal: bool = False) -> Ended:
-        """Demand that both ways end and write alike; return how the quick path's ended."""
+        """Demand that both ways end and write alike; return how the fast path's ended."""
         by_quick, left = self._alone(words, dispatch.answered, given, terminal=terminal)
         by_typer, expected = self._alone(words, lambda _: None, given, terminal=terminal)
         assert by_quick[:3] == by_typer[:3], words
@@ -154,7 +154,7 @@ CALLED = [
 @pytest.mark.parametrize("form", ["--json", "--format=ndjson"])
 @pytest.mark.parametrize("text", [*ADDED, *REFUSED])
 def test_annotating_by_the_quick_path_is_annotating(text: str, form: str, both: Both) -> None:
-    """Notes, snapshots and refusals of the quick path are typer's: what is said, what is written, the exit code."""
+    """Notes, snapshots and refusals of the fast path are typer's: what is said, what is written, the exit code."""
     words = shlex.split(text)
     ended = both([*words[:2], form, *words[2:]], b"0 @-1\n@0\n")
 
@@ -164,7 +164,7 @@ def test_annotating_by_the_quick_path_is_annotating(text: str, form: str, both: 
 
 @pytest.mark.parametrize("text", HANDED)
 def test_what_the_quick_path_does_not_know_is_typers(text: str, both: Both) -> None:
-    """Faults of usage, and what the quick path does not serve, are handed on before anything is done."""
+    """Faults of usage, and what the fast path does not serve, are handed on before anything is done."""
     words = shlex.split(text)
 
     assert not both([*words, "--json"]).was_quick
@@ -243,7 +243,7 @@ def test_recording_by_the_quick_path_is_recording(name: str, store: str, both: B
     "--store '' --json", "--store http://x", "--store made/it.db --json",
 ])  # fmt: skip
 def test_options_of_recording_mean_the_same(options: str, both: Both) -> None:
-    """Every option of ``record`` without a command means the same to the quick path and to typer, in every form."""
+    """Every option of ``record`` without a command means the same to the fast path and to typer, in every form."""
     for name in ("no session", "the project's", "a secret", "not JSON"):
         assert both(["record", *shlex.split(options)], STDIN[name]).was_quick
 

@@ -17,7 +17,7 @@ from ctxmgr.cli.command_line import read
 from ctxmgr.cli.declarations import Exit
 from ctxmgr.cli.fast import parser
 from ctxmgr.cli.fast.table import TABLE
-from ctxmgr.cli.output import take_shown
+from ctxmgr.cli.output import take_output_options
 
 _VALUES = st.sampled_from(
     [
@@ -85,12 +85,12 @@ def typers() -> _Typer:
 
 def _read(words: list[str]) -> dict[str, Any] | None:
     """Return what the table makes of a command line."""
-    found = parser.named(words)
-    values = None if found is None else parser.parsed(found[1], found[2])
+    found = parser.find_command(words)
+    values = None if found is None else parser.parse(found[1], found[2])
     if found is None or values is None:
         return None
     if found[1]["how"]:
-        values["how"] = take_shown(values)
+        values["how"] = take_output_options(values)
     return {"as_agent": None, **values}
 
 
@@ -158,4 +158,4 @@ def test_paths_and_numbers_are_read_as_what_they_are() -> None:
 def test_a_name_that_is_no_command_is_typers() -> None:
     """Groups alone, unknown names and nothing at all are typer's."""
     for words in ([], ["goal"], ["goal", "nosuch"], ["nosuch"], ["goal", "probe"], [""], ["--version"]):
-        assert parser.named(words) is None
+        assert parser.find_command(words) is None

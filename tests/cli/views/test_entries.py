@@ -11,7 +11,7 @@ from ctxmgr.cli.commands.recover import show_continuation
 from ctxmgr.cli.views.entries import show_entry, show_hits, show_messages, show_rows
 from ctxmgr.cli.views.formatting import ago, amount, duration, plural, short_ids, size
 from ctxmgr.cli.views.notes import indexes_text, show_notes, show_snapshot
-from ctxmgr.cli.views.one_line import brief, command, pretty, said
+from ctxmgr.cli.views.one_line import brief, command, event_text, pretty
 from ctxmgr.cli.views.sessions import show_sessions
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.query import MessagesResponse, Page, SearchHit, ShowSnapshotResponse
@@ -255,8 +255,8 @@ def test_the_telling_field_stands_for_the_input(value: Any, told: str) -> None:
 
 def test_text_is_found_in_any_shape() -> None:
     """Messages and outputs are read out of content blocks, strings and objects."""
-    assert said([{"type": "text", "text": "a"}, {"content": {"text": "b"}}]) == "a\nb"
-    assert said({"tool": 1}) == '{"tool": 1}'
+    assert event_text([{"type": "text", "text": "a"}, {"content": {"text": "b"}}]) == "a\nb"
+    assert event_text({"tool": 1}) == '{"tool": 1}'
     assert pretty([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]) == "a\nb"
     assert pretty([{"type": "image", "data": "x"}]).startswith("[\n")
     assert command("show", "a b@3") == "ctxmgr show 'a b@3'"

@@ -9,7 +9,7 @@ import pytest
 
 from ctxmgr.detect.detectors import chanting
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.text.message_text import Saying, plain
+from ctxmgr.detect.text.message_text import MessageText, plain
 from ctxmgr.types.finding import Finding, Observation
 from tests.detect.scenario import Scenario
 
@@ -65,4 +65,4 @@ def test_sayings_are_equal_where_their_words_are() -> None:
     texts += [text.upper() for text in texts] + [text.replace(" ", "  ") for text in texts] + ["x " * 60 + "y", "x " * 60 + "z"]
     for one in texts:
         for two in texts:
-            assert (Saying(said, one) == Saying(said, two)) is (plain(one) == plain(two))
+            assert (MessageText(said, one) == MessageText(said, two)) is (plain(one) == plain(two))

@@ -24,7 +24,7 @@ from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.archive import parquet, retention
 from ctxmgr.store.archive.bucket import Bucket
 from ctxmgr.store.archive.parquet import open_archive
-from ctxmgr.store.archive.retention import Aged, aged, retain
+from ctxmgr.store.archive.retention import ArchivableSession, aged, retain
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest
 from tests.store.divided import Divided
@@ -77,7 +77,7 @@ def bodies(store: Store, session: str | None = None) -> list[bytes]:
     return [encode(record) for record in store.sessions.records(key)]
 
 
-def chosen(store: Store, *, days: float = 30, abandoned: float | None = None) -> list[Aged]:
+def chosen(store: Store, *, days: float = 30, abandoned: float | None = None) -> list[ArchivableSession]:
     """Return what may be archived."""
     return aged(store, NOW - days * DAY, None if abandoned is None else NOW - abandoned * DAY)[0]
 

@@ -58,7 +58,7 @@ def test_the_damage_of_a_database_is_told(tmp_path: Path) -> None:
     found = quick_check(opened)
     opened.close()
 
-    assert 1 <= len(found) <= checkup.MOST
+    assert 1 <= len(found) <= checkup.MAX_FAULTS
 
 
 def test_the_library_in_use_is_sound() -> None:

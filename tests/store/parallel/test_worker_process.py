@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.store.parallel.worker_process import WAITING, Beside, Lost, beside, is_of_use
+from ctxmgr.store.parallel.worker_process import WAITING, ProcessLost, SecondProcess, is_of_use, run_in_second_process
 
 ROOT = Path(__file__).parents[3]
-WORK = "tests.store.beside_work"
+WORK = "tests.store.second_process_work"
 
 
 @pytest.fixture(autouse=True)
@@ -46,12 +46,12 @@ def _nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert [process.args for process in started if process.returncode is None] == []
 
 
-def told(items: Beside) -> tuple[list[object], str | None]:
+def told(items: SecondProcess) -> tuple[list[object], str | None]:
     """Return what came, and why no more did, None at the end."""
     came: list[object] = []
     try:
         came.extend(items)
-    except Lost as lost:
+    except ProcessLost as lost:
         return came, str(lost)
     return came, None
 
@@ -70,11 +70,14 @@ def gone(process: int) -> bool:
 def test_what_it_yields_is_what_was_yielded_there() -> None:
     """Plain data comes as it was sent, in order, small and large."""
     items = [None, True, -(2**90), 0.1, float("inf"), "a\0ü\ud800😀", b"\xff\0", [1, [2, ()]], {"a": {1: (2,)}}, {1, 2}]
-    assert told(beside(f"{WORK}:echo", *items)) == (items, None)
-    assert told(beside(f"{WORK}:echo")) == ([], None)
-    assert told(beside(f"{WORK}:counted", 20_000)) == ([(number, f"item {number}") for number in range(20_000)], None)
+    assert told(run_in_second_process(f"{WORK}:echo", *items)) == (items, None)
+    assert told(run_in_second_process(f"{WORK}:echo")) == ([], None)
+    assert told(run_in_second_process(f"{WORK}:counted", 20_000)) == (
+        [(number, f"item {number}") for number in range(20_000)],
+        None,
+    )
     large = ["x" * 30_000_000, b"y" * 30_000_001, "ß" * 10_000_000]
-    assert told(beside(f"{WORK}:echo", *large)) == (large, None)
+    assert told(run_in_second_process(f"{WORK}:echo", *large)) == (large, None)
 
 
 @pytest.mark.usefixtures("_nothing_left")
@@ -96,20 +99,20 @@ def test_what_goes_wrong_there_is_told_behind_what_came_whole(
     function: str, arguments: tuple[object, ...], came: list[object], why: str
 ) -> None:
     """An error, a kill, what is no data and rubbish all end in the same way, and asking again says the same."""
-    items = beside(f"{WORK}:{function}", *arguments)
+    items = run_in_second_process(f"{WORK}:{function}", *arguments)
     assert told(items)[0] == came
-    with pytest.raises(Lost, match=why):
+    with pytest.raises(ProcessLost, match=why):
         next(items)
 
 
 @pytest.mark.usefixtures("_nothing_left")
 def test_what_a_killed_process_had_sent_is_kept() -> None:
     """All but what was waiting to be sent comes whole and in order."""
-    items = beside(f"{WORK}:killed")
+    items = run_in_second_process(f"{WORK}:killed")
     came = told(items)[0]
     assert came == list(range(len(came)))
     assert 8 - WAITING - 1 <= len(came) <= 8
-    with pytest.raises(Lost, match="ended before"):
+    with pytest.raises(ProcessLost, match="ended before"):
         next(items)
 
 
@@ -118,11 +121,11 @@ def test_what_a_killed_process_had_sent_is_kept() -> None:
 def test_what_can_not_be_started_is_lost(monkeypatch: pytest.MonkeyPatch, executable: str) -> None:
     """Without an interpreter that can be started there is no item, and no other error than the one that says so."""
     monkeypatch.setattr(sys, "executable", executable)
-    came, why = told(beside(f"{WORK}:echo", "x" * 1_000_000))
+    came, why = told(run_in_second_process(f"{WORK}:echo", "x" * 1_000_000))
     assert came == []
     assert why
     monkeypatch.undo()
-    assert told(beside("tests.store.no_such_module:echo", 1))[1] is not None
+    assert told(run_in_second_process("tests.store.no_such_module:echo", 1))[1] is not None
 
 
 @pytest.mark.usefixtures("_nothing_left")
@@ -136,34 +139,34 @@ def test_with_one_processor_there_is_one_process(monkeypatch: pytest.MonkeyPatch
     assert is_of_use()
     monkeypatch.setenv("CTXMGR_PROCESSES", "1")
     assert not is_of_use()
-    assert told(beside(f"{WORK}:echo", 1)) == ([], "it can't be started: there is no processor for it")
+    assert told(run_in_second_process(f"{WORK}:echo", 1)) == ([], "it can't be started: there is no processor for it")
     monkeypatch.setenv("CTXMGR_PROCESSES", "2")
     assert is_of_use()
     monkeypatch.setattr(os, "sched_getaffinity", {0: {3}}.get, raising=False)
     assert not is_of_use()
-    assert told(beside(f"{WORK}:echo", 1)) == ([], "it can't be started: there is no processor for it")
+    assert told(run_in_second_process(f"{WORK}:echo", 1)) == ([], "it can't be started: there is no processor for it")
 
 
 @pytest.mark.usefixtures("_nothing_left")
 def test_a_process_that_is_not_wanted_any_more_is_ended(tmp_path: Path) -> None:
     """Closed, left, forgotten or full of what nobody reads: the process is gone and its lock is free."""
     lock = tmp_path / "lock"
-    with beside(f"{WORK}:holding", str(lock)) as left:
+    with run_in_second_process(f"{WORK}:holding", str(lock)) as left:
         process = next(left)
         assert not gone(process)
     assert gone(process)
     assert list(left) == []
 
-    forgotten = beside(f"{WORK}:holding", str(lock))
+    forgotten = run_in_second_process(f"{WORK}:holding", str(lock))
     process = next(forgotten)
     del forgotten
     assert gone(process)
 
-    closed = beside(f"{WORK}:echo", *["x" * 1_000_000] * 20)
+    closed = run_in_second_process(f"{WORK}:echo", *["x" * 1_000_000] * 20)
     assert len(list(islice(closed, 3))) == 3
     closed.close()
     closed.close()
-    beside(f"{WORK}:counted", 1_000_000).close()
+    run_in_second_process(f"{WORK}:counted", 1_000_000).close()
     with lock.open() as free:
         fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -172,7 +175,7 @@ def test_it_ends_with_the_process_that_asked(tmp_path: Path) -> None:
     """When the process that asked is killed, the other one ends too, also in the middle of long work."""
     lock = tmp_path / "lock"
     asking = _started(f"""
-items = beside("{WORK}:holding", {str(lock)!r})
+items = run_in_second_process("{WORK}:holding", {str(lock)!r})
 print(next(items), flush=True)
 sys.stdin.read()
 """)
@@ -196,13 +199,13 @@ sys.stdin.read()
 @pytest.mark.usefixtures("_nothing_left")
 def test_an_interrupt_of_the_terminal_is_for_the_process_that_asked(tmp_path: Path) -> None:
     """The other process goes on; the one that waits for it is interrupted, and ends it."""
-    assert told(beside(f"{WORK}:interrupted")) == ([1, 2], None)
+    assert told(run_in_second_process(f"{WORK}:interrupted")) == ([1, 2], None)
     lock = tmp_path / "lock"
-    with pytest.raises(KeyboardInterrupt), beside(f"{WORK}:interrupting", str(lock)) as items:
+    with pytest.raises(KeyboardInterrupt), run_in_second_process(f"{WORK}:interrupting", str(lock)) as items:
         next(items)
     with lock.open() as free:
         fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with pytest.raises(Lost):
+    with pytest.raises(ProcessLost):
         next(items)
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
@@ -211,14 +214,14 @@ def test_an_interrupt_of_the_terminal_is_for_the_process_that_asked(tmp_path: Pa
 def test_a_fork_leaves_it_alone_and_an_end_leaves_nothing() -> None:
     """A forked process lets go of it without ending it; a program may end while it runs."""
     said = _said("""
-items = beside("tests.store.beside_work:counted", 50_000)
+items = run_in_second_process("tests.store.second_process_work:counted", 50_000)
 next(items)
 if not (fork := os.fork()):
     items.close()
     os._exit(0)
 os.waitpid(fork, 0)
 print(len(list(items)))
-left = beside("tests.store.beside_work:counted", 50_000)
+left = run_in_second_process("tests.store.second_process_work:counted", 50_000)
 print(next(left))
 """)
     assert said == ("49999\n(0, 'item 0')\n", "", 0)
@@ -229,14 +232,14 @@ def test_the_package_is_the_same_there_and_nothing_is_printed(tmp_path: Path, is
     """From an archive, in an isolated interpreter and with another program in the way, the same modules are imported."""
     archive = tmp_path / "all.zip"
     with zipfile.ZipFile(archive, "w") as zipped:
-        for path in [*(ROOT / "ctxmgr").rglob("*.py"), ROOT / "tests" / "store" / "beside_work.py"]:
+        for path in [*(ROOT / "ctxmgr").rglob("*.py"), ROOT / "tests" / "store" / "second_process_work.py"]:
             zipped.write(path, path.relative_to(ROOT))
         for folder in ("tests", "tests/store"):
             zipped.writestr(f"{folder}/__init__.py", "")
     (tmp_path / "marshal.py").write_text("raise SystemExit")
     (tmp_path / "_thread.py").write_text("raise SystemExit")
 
-    said = _said(f'print(*beside("{WORK}:printing"))', place=archive, folder=tmp_path, isolated=isolated)
+    said = _said(f'print(*run_in_second_process("{WORK}:printing"))', place=archive, folder=tmp_path, isolated=isolated)
     assert said == (f"{archive / 'ctxmgr' / '__init__.py'}\n", "", 0)
 
 
@@ -251,7 +254,7 @@ def _started(code: str, place: Path = ROOT, folder: Path = ROOT, *, isolated: bo
     lines = f"""
 import os, sys
 sys.path.insert(0, {os.path.relpath(place, folder)!r})
-from ctxmgr.store.parallel.worker_process import beside
+from ctxmgr.store.parallel.worker_process import run_in_second_process
 os.sched_getaffinity = lambda _: {{0, 1}}
 """
     return subprocess.Popen(

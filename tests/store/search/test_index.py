@@ -40,12 +40,12 @@ def small(few: int = 3) -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
             (searching, "_FIRST", 2), (searching, "_DENSE", 3), (searching, "_SLOW", 6), (searching, "_WINDOW", 5),
-            (searching, "_EXACT", 0), (searching, "_FEW", few), (searching, "MOST_KEPT", 2 * few),
+            (searching, "_EXACT", 0), (searching, "_MAX_ROWS_COMPARED_HERE", few), (searching, "MOST_KEPT", 2 * few),
             (searching, "LONG_ROW", 220),
-            (index_query, "_FEW", 2), (index_query, "_MANY", 4), (index_query, "_MOST", 9), (index_query, "_CHUNK", 2),
-            (index_query, "_LARGEST", 4), (tokenizer, "_BLOCK", 3),
+            (index_query, "_FIRST_TERMS", 2), (index_query, "_NARROWING_TERMS", 4), (index_query, "_MAX_TERMS", 9),
+            (index_query, "_CHUNK", 2), (index_query, "_LARGEST", 4), (tokenizer, "_BLOCK", 3),
             (index_query, "_COMMON", 3),
-            (index, "_ROWS", 7), (index, "_PAGES", 1), (index_texts, "_PART", 4), (index_texts, "_KNOWN", 20),
+            (index, "_ROWS", 7), (index, "_PAGES", 1), (index_texts, "_PART", 4), (index_texts, "_MAX_KNOWN_WORDS", 20),
         ):  # fmt: skip
             patch.setattr(module, name, value)
         yield
@@ -308,7 +308,7 @@ def test_an_index_deleted_meanwhile_costs_nothing_but_time(tmp_path: Path) -> No
 
 def test_what_was_added_is_merged_when_all_of_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long history ends in one part that every look-up goes to, and one that grows by less than a third in a few more."""
-    for name, value in (("_ROWS", 50), ("_MUCH", 200), ("_PAGES", 1)):
+    for name, value in (("_ROWS", 50), ("_MERGE_LATER_FROM", 200), ("_PAGES", 1)):
         monkeypatch.setattr(index, name, value)
     store = open_store(str(tmp_path / "h.db"), create=True)
 
@@ -389,4 +389,4 @@ def test_every_short_part_of_a_long_word_stands_whole_in_one_of_its_windows(word
     windows = tokenizer.windows_of(word)
 
     assert any(part in text for text, _ in windows)
-    assert all(len(text) <= tokenizer.LONGEST and head in ("", word[: tokenizer.LONGEST]) for text, head in windows)
+    assert all(len(text) <= tokenizer.MAX_WORD and head in ("", word[: tokenizer.MAX_WORD]) for text, head in windows)

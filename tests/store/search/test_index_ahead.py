@@ -61,7 +61,7 @@ def contents(store: Store) -> dict[str, Any]:
     since: dict[str, int] = {}
     for text, head, place in store.engine.query("SELECT text, head, since FROM search_term ORDER BY since DESC"):
         since[head or text] = place
-    assert [pair for pair in told["search_word"] if since[pair[0][: tokenizer.LONGEST]] > pair[1]] == []
+    assert [pair for pair in told["search_word"] if since[pair[0][: tokenizer.MAX_WORD]] > pair[1]] == []
     told["search_term"] = sorted(set(store.engine.query("SELECT text, head FROM search_term")))
     told["search_open"] = store.engine.query("SELECT seq FROM search_open ORDER BY seq")
     told["search_state"] = sorted(store.engine.query("SELECT name, value FROM search_state WHERE name <> 'gathered'"))
@@ -73,7 +73,7 @@ def _ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a second process read all that is to be indexed, whatever machine this is, in slices of a few stretches."""
     monkeypatch.delenv("CTXMGR_PROCESSES", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", {0: {0, 1}}.get, raising=False)
-    monkeypatch.setattr(index, "_TOGETHER", 0)
+    monkeypatch.setattr(index, "_SECOND_PROCESS_FROM", 0)
     monkeypatch.setattr(index, "_ROWS", 500)
 
 
@@ -81,7 +81,7 @@ def _watched(monkeypatch: pytest.MonkeyPatch, altered: Callable[[int, Any], Any]
     """Count what comes from each second process, after it was altered."""
     came: list[int] = []
 
-    class Watched(worker_process.Beside):
+    class Watched(worker_process.SecondProcess):
         def __init__(self, function: str, arguments: tuple[object, ...]) -> None:
             super().__init__(function, arguments)
             came.append(0)
@@ -91,7 +91,7 @@ def _watched(monkeypatch: pytest.MonkeyPatch, altered: Callable[[int, Any], Any]
             came[-1] += 1
             return altered(came[-1], item)
 
-    monkeypatch.setattr(worker_process, "Beside", Watched)
+    monkeypatch.setattr(worker_process, "SecondProcess", Watched)
     return came
 
 
@@ -130,7 +130,7 @@ def test_two_processes_make_the_same_index(tmp_path: Path, monkeypatch: pytest.M
 
 def _ended(number: int, stretch: Any) -> Any:
     if number == 3:
-        raise worker_process.Lost("killed")
+        raise worker_process.ProcessLost("killed")
     return stretch
 
 
@@ -218,7 +218,7 @@ def test_what_is_done_is_kept_when_it_is_interrupted(tmp_path: Path, monkeypatch
             raise waiting.pop()
         return item
 
-    monkeypatch.setattr(index, "_MUCH", 0)
+    monkeypatch.setattr(index, "_MERGE_LATER_FROM", 0)
     came = _watched(monkeypatch, interrupt)
     store = stored(tmp_path, "history.db", items)
     with pytest.raises(KeyboardInterrupt):
@@ -237,9 +237,9 @@ def test_only_much_and_only_what_lies_in_a_file_is_read_ahead(tmp_path: Path, mo
     came = _watched(monkeypatch)
     items = [entry("s", number) for number in range(30)]
     store = stored(tmp_path, "history.db", items)
-    monkeypatch.setattr(index, "_TOGETHER", 30)
+    monkeypatch.setattr(index, "_SECOND_PROCESS_FROM", 30)
     assert store.index()
-    monkeypatch.setattr(index, "_TOGETHER", 0)
+    monkeypatch.setattr(index, "_SECOND_PROCESS_FROM", 0)
     for name in (":memory:", str(tmp_path / "one.db")):
         small = open_store(name, create=True)
         small.append(items)
@@ -257,13 +257,13 @@ def test_a_log_that_was_replaced_is_not_read_ahead(tmp_path: Path) -> None:
     store = stored(tmp_path, path.name, [entry("s", number, given=f"first{number}") for number in range(40)])
     place = place_of(store.engine, str(path))
     assert place is not None
-    texts = [text for stretch in index_texts.ahead(place, 0) for _, text in index_texts.Stretch(*stretch).texts]
+    texts = [text for stretch in index_texts.read_stretches(place, 0) for _, text in index_texts.Stretch(*stretch).texts]
     assert [f"first{number}" in text for number, text in enumerate(texts)] == [True] * 40
     path.unlink()
     stored(tmp_path, "other.jsonl", [entry("s", number, given=f"second{number}") for number in range(40)]).close()
     (tmp_path / "other.jsonl").rename(path)
     with pytest.raises(StorageFailed):
-        list(index_texts.ahead(place, 0))
+        list(index_texts.read_stretches(place, 0))
     store.close()
 
 

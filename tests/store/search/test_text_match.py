@@ -17,8 +17,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from ctxmgr.store.normalise import find, fold, folded_text, plain_texts, texts_of
 from ctxmgr.store.row_mapper import entry_rows, event_row
-from ctxmgr.store.search.text_match import SearchTerm, know_holds
-from ctxmgr.store.search.text_match import asked as asked_of
+from ctxmgr.store.search.text_match import SearchTerm, containing, know_holds
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest
 from tests.builders import at
@@ -118,7 +117,7 @@ def test_holds_says_what_a_plain_search_says(drawn: tuple[Record, str], spelling
     store = open_store(":memory:", create=True)
     know_holds(store.engine)
     held = store.engine.query("SELECT holds(:body, :needle)", {"body": body, "needle": needle.encode()})
-    condition, values = asked_of(needle)
+    condition, values = containing(needle)
     found = store.engine.query(f"SELECT 1 WHERE {condition.format(':body')}", {"body": body, **values})
     store.close()
 

@@ -35,7 +35,7 @@ from ctxmgr.store.write import log_parser as gather
 from ctxmgr.store.log import log_store as log_file
 from ctxmgr.store.log import log_rows
 from ctxmgr.store import open_store
-log_rows._MUCH, log_file._VERY_MUCH, log_file._SLICE, gather._READ = 0, int(sys.argv[3]), 3, 1_500
+log_rows._BLOCKS_FROM_BYTES, log_file._DEFER_FROM_BYTES, log_file._SLICE, gather._READ = 0, int(sys.argv[3]), 3, 1_500
 told = []
 def progress(done, total):
     told.append(done)
@@ -85,8 +85,8 @@ def both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
         path = tmp_path / "h.jsonl"
         found: list[Rows] = []
         for least in (0, _NEVER):
-            monkeypatch.setattr(log_rows, "_MUCH", least)
-            monkeypatch.setattr(log_store, "_VERY_MUCH", max(least, request.param))
+            monkeypatch.setattr(log_rows, "_BLOCKS_FROM_BYTES", least)
+            monkeypatch.setattr(log_store, "_DEFER_FROM_BYTES", max(least, request.param))
             monkeypatch.setattr(log_parser, "_READ", together)
             _forget(tmp_path)
             whole, rows = b"", Rows()
@@ -123,7 +123,7 @@ def test_ordinary_lines_are_read_quickly(tmp_path: Path, monkeypatch: pytest.Mon
         slowly.append(raw)
         return reader.records_of(raw, *rest)
 
-    monkeypatch.setattr(log_rows, "_MUCH", 0)
+    monkeypatch.setattr(log_rows, "_BLOCKS_FROM_BYTES", 0)
     monkeypatch.setattr(log_parser, "records_of", records_of)
     assert len(_rows(path)["line"]) == 901
     assert len(slowly) == 11
@@ -134,7 +134,7 @@ def test_a_second_process_reads_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, both: Callable[..., tuple[Rows, Rows]]
 ) -> None:
     """What a second process reads ahead is written down as what is read here, in slices of any size."""
-    monkeypatch.setattr(log_parser, "_VERY_MUCH", 0)
+    monkeypatch.setattr(log_parser, "_SECOND_PROCESS_FROM", 0)
     monkeypatch.setattr(log_store, "_SLICE", 2)
     bodies = [body for number in range(9_000) for body in [ordinary(number), *hostile()[number : number + 1]]]
 
@@ -154,13 +154,13 @@ def test_a_lost_process_costs_nothing(
     def ending(function: str, *given: Any) -> Generator[Iterator[Any]]:
         def some() -> Iterator[Any]:
             yield from islice(log_parser.blocks(*given), whole)
-            raise worker_process.Lost("it was killed")
+            raise worker_process.ProcessLost("it was killed")
 
         asked.append((function, *given))
         yield some()
 
-    monkeypatch.setattr(log_parser, "_VERY_MUCH", 0)
-    monkeypatch.setattr(worker_process, "beside", ending)
+    monkeypatch.setattr(log_parser, "_SECOND_PROCESS_FROM", 0)
+    monkeypatch.setattr(worker_process, "run_in_second_process", ending)
     fast, slow = both(sealed([ordinary(number) for number in range(50)])[0])
 
     assert fast == slow
@@ -220,8 +220,8 @@ def test_an_index_that_another_process_builds_is_completed_by_an_append(
     store = open_store(str(path))
     path.write_bytes(sealed([ordinary(number, b"u") for number in range(400)])[0])
     for module, name, value in (
-        (log_rows, "_MUCH", 0),
-        (log_store, "_VERY_MUCH", 0),
+        (log_rows, "_BLOCKS_FROM_BYTES", 0),
+        (log_store, "_DEFER_FROM_BYTES", 0),
         (log_store, "_SLICE", 2),
         (log_parser, "_READ", 999),
     ):
@@ -239,8 +239,8 @@ def test_an_index_that_another_process_builds_is_completed_by_an_append(
     store.close()
     after = _rows(path)
     _forget(tmp_path)
-    monkeypatch.setattr(log_rows, "_MUCH", _NEVER)
-    monkeypatch.setattr(log_store, "_VERY_MUCH", _NEVER)
+    monkeypatch.setattr(log_rows, "_BLOCKS_FROM_BYTES", _NEVER)
+    monkeypatch.setattr(log_store, "_DEFER_FROM_BYTES", _NEVER)
     assert _rows(path) == after
 
 
@@ -250,7 +250,7 @@ def test_what_follows_many_records_is_indexed_at_once(
 ) -> None:
     """Only so many records wait for their indexes."""
     bodies = [*map(ordinary, range(200)), ordinary(3), ordinary(150)]
-    monkeypatch.setattr(log_rows, "_MOST_DEFERRED", most)
+    monkeypatch.setattr(log_rows, "_MAX_DEFERRED", most)
 
     fast, slow = both(sealed(bodies)[0])
 
