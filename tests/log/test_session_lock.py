@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.errors import Busy, StorageFailed
+from ctxmgr.log import session_lock
 from ctxmgr.log.session_lock import claim, is_live, live_sessions
 
 
@@ -189,6 +190,23 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
 
     assert failures == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_gone_lets_its_successor_be(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits to take the folder away, and finds that it is gone, does not take the new one that has its name."""
+    folder = Path(target + ".live")
+    folder.mkdir()
+    lock = session_lock.lock_within
+
+    def replaced_meanwhile(gate: int, patience: float) -> bool:
+        if patience == 0.0:
+            folder.rmdir()
+            folder.mkdir()
+        return lock(gate, patience)
+
+    monkeypatch.setattr(session_lock, "lock_within", replaced_meanwhile)
+    session_lock._remove_if_empty(str(folder))  # pyright: ignore[reportPrivateUsage]
+    assert folder.is_dir()
 
 
 def test_what_killed_recorders_left_is_removed(target: str) -> None:
