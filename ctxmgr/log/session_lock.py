@@ -129,7 +129,7 @@ def _remove_if_empty(folder: str) -> None:
     """Take the folder away when nobody is live and nobody is about to be."""
     gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        # A folder that is gone already says nothing of the one that has its name now: that may be somebody's who is about to claim.
+        # A folder that is gone already says nothing of the one that has its name now: somebody may be about to claim there.
         if lock_within(gate, 0.0) and os.fstat(gate).st_nlink > 0:
             os.rmdir(folder)
     finally:

@@ -195,7 +195,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
 def test_a_folder_that_is_gone_lets_its_successor_be(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits to take the folder away, and finds that it is gone, does not take the new one that has its name."""
     folder = Path(target + ".live")
-    folder.mkdir()
+    folder.mkdir(parents=True)
     lock = session_lock.lock_within
 
     def replaced_meanwhile(gate: int, patience: float) -> bool:
