@@ -150,8 +150,8 @@ def _said(saying: SpokenMessage, lead: str, amounts: Amounts) -> Fact:
 def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
     """Return what a record says about what is asked for, or what the trouble is about, in its own words around them."""
     row = found.row
-    what = "what is asked for" if asked else "what the trouble is about"
-    lead = f"It speaks of {what}" if found.sure else f"It may have to do with {what}"
+    what = "what is asked for" if asked else "the trouble"
+    lead = f"About {what}" if found.sure else f"Perhaps about {what}"
     if found.replaces:
         lead += f", and replaces {_earlier(found.replaces)}"
     excerpt = quoted(found.excerpt, max(amounts.excerpt, WINDOW))
@@ -162,7 +162,7 @@ def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
             return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=cited([row.id]), label="recorded")
         return Fact(text=f"{lead}: {who} said{place}", entries=cited([row.id]), label=_claimed(found.excerpt), quote=excerpt)
     shown = f" -> … {excerpt} …" if found.excerpt else ""
-    text = f"{lead} (@{row.index}, {named(row.agent)}, {row.status}); the record says"
+    text = f"{lead} (@{row.index}, {named(row.agent)}, {row.status})"
     return _quoting(text, f"{call(row, min(amounts.excerpt, _CALL))} ({row.status}){shown}", row)
 
 
