@@ -39,7 +39,9 @@ HOSTILE = (
 MARKS = ("zorg", "evil", "approved", "ignore all")
 
 
-STRANGERS, LATER, THIRD, FOURTH = (FOLDER / f"strangers{name}.jsonl.gz" for name in ("", "_later", "_third", "_fourth"))
+STRANGERS, LATER, THIRD, FOURTH, UNSEEN = (
+    FOLDER / f"strangers{name}.jsonl.gz" for name in ("", "_later", "_third", "_fourth", "_unseen")
+)
 GENERAL = {"knownError", "statedReason"}
 """Kinds that read what any tool says: what they say beside a class that knows more must be true, and may be said."""
 
@@ -160,6 +162,18 @@ def test_the_archives_of_strangers_are_answered(archive: Path, floor: float) -> 
     assert len(asked) >= 58
     assert len(scores) - len(asked) >= 12
     assert len([score for score in asked if score.cause and score.next]) >= floor * len(asked)
+
+
+def test_logs_that_the_rules_were_not_tuned_on_are_answered() -> None:
+    """At least as many of them as a little below what was measured when they came; nothing false is said.
+
+    Whoever looks at them to mend a rule puts others in their place.
+    """
+    scores = strangers(UNSEEN)
+
+    assert [score.line() for score in scores if score.false] == []
+    assert len(scores) == 19
+    assert len([score for score in scores if score.cause and score.next]) >= 11
 
 
 @pytest.mark.parametrize("place", [0, 4])
