@@ -8,6 +8,7 @@ from typing import Any, cast
 from ctxmgr.errors import NotFound, NotStuck
 from ctxmgr.recover.evidence.brief import rounds
 from ctxmgr.recover.evidence.quotes import cited, clipped
+from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, Pattern
 
@@ -104,11 +105,15 @@ def identity_of(finding: Finding) -> str:
 
 
 def pattern_of(finding: Finding, members: list[str]) -> Pattern:
-    """Return the part of a finding that a continuation carries; ``members`` are those that it cites."""
+    """Return the part of a finding that a continuation carries; ``members`` are those that it cites.
+
+    Its sentence quotes calls: where one reads like an order, the sentence is withheld.
+    """
+    why = suspicion(finding.reason)
     return Pattern(
         finding=finding.id, identity=identity_of(finding), kind=finding.kind, period=finding.period, count=finding.count,
         members=members, start=_citable(finding.first), last_progress=_citable(finding.last_progress),
-        reason=clipped(finding.reason, _REASON),
+        reason=clipped(finding.reason, _REASON) if why is None else f"{finding.kind}; what it quotes is withheld: it {why}",
     )  # fmt: skip
 
 
