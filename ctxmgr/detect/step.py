@@ -11,6 +11,7 @@ from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.types.finding import Observation
 
 _SLACK = 4
+_MIN_VIEW = 40
 _STAMPS = fingerprints.NOISE_KEYS | fingerprints.CLOCK_KEYS | fingerprints.CURSOR_KEYS
 _RECEIPT_NOISE = fingerprints.NOISE_KEYS | fingerprints.RECEIPT_KEYS
 _SPAN, _CHANGE, _TASK, _SLEEP = 8, 16, 32, 64
@@ -172,8 +173,8 @@ class Step:
     """
 
     __slots__ = (
-        "_meaning", "_result", "_transient", "_waiting", "calls", "ended", "failed", "foreseen", "number", "query", "started",
-        "traits", "world",
+        "_meaning", "_result", "_transient", "_view", "_waiting", "calls", "ended", "failed", "foreseen", "number", "query",
+        "started", "traits", "world",
     )  # fmt: skip
 
     def __init__(self, calls: Sequence[Call], number: int = 0, world: int = 0) -> None:
@@ -200,6 +201,7 @@ class Step:
         self._meaning: ActionClass | None = None
         self._waiting: bool | None = None
         self._transient: bool | None = None
+        self._view: int | None = None
 
     @property
     def first(self) -> Call:
@@ -260,11 +262,21 @@ class Step:
 
     def view(self) -> int:
         """Return what is equal for answers that show one page, whatever times, ids and gauges stand on it."""
-        finish = self.calls[0].finish
-        output: object = None if finish is None else finish.output
-        fields = cast("dict[str, Any]", output) if isinstance(output, dict) else None
-        text = self.answer() if fields is None else fingerprints.plain_text(fields, drop=_STAMPS)
-        return hash(fingerprints.blur_ticks(fingerprints.blur(text or "", ids=True)))
+        if self._view is None:
+            finish = self.calls[0].finish
+            output: object = None if finish is None else finish.output
+            fields = cast("dict[str, Any]", output) if isinstance(output, dict) else None
+            text = self.answer() if fields is None else fingerprints.plain_text(fields, drop=_STAMPS)
+            self._view = hash(fingerprints.blur_ticks(fingerprints.blur(text or "", ids=True)))
+        return self._view
+
+    def shows_a_view(self) -> bool:
+        """Whether the answer is more than an acknowledgement."""
+        return len(self.answer()) >= _MIN_VIEW
+
+    def shows_the_same(self, other: Step) -> bool:
+        """Whether both answers are one view."""
+        return self.shows_a_view() and not other.failed and self.view() == other.view()
 
     def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
         """Return what the step does to the world: of a batch, the most far-reaching of its calls."""

@@ -18,8 +18,6 @@ _NEW_SHARE = 0.1
 _GAP = 3
 _CHANGING = ("mutation", "sleep")
 _ACTING = (*_CHANGING, "gesture")
-_A_VIEW = 40
-"""Characters that are more than an acknowledgement."""
 
 
 class _Run(NamedTuple):
@@ -82,8 +80,8 @@ class NearDuplicateDetector(StepDetector):
             or (not step.echoes(last) and step.query != last.query)
             or None in step.results()
             or step.failed
-            or not _is_answered_alike(step, last)
-            or step.meaning(settings.pollers) in (_ACTING if len(step.answer()) < _A_VIEW else _CHANGING)
+            or (step.results() != last.results() and not step.shows_the_same(last))
+            or step.meaning(settings.pollers) in (_CHANGING if step.shows_a_view() else _ACTING)
             or polling.waits(step, settings)
             or polling.is_patient(last, step, settings)
         ):
@@ -159,13 +157,6 @@ class NearDuplicateDetector(StepDetector):
         return Opinion(
             self.kind, excerpt(step), 0, settings.near_rounds, "no neighbour asked nearly the same with the same result"
         )
-
-
-def _is_answered_alike(step: Step, other: Step) -> bool:
-    """Whether both were answered the same, or by one page with another time or id on it."""
-    if step.results() == other.results():
-        return True
-    return len(step.answer()) >= _A_VIEW and not other.failed and step.view() == other.view()
 
 
 def _fresh(span: Span, pieces: tuple[tuple[int, int], ...]) -> int:

@@ -21,8 +21,6 @@ _BARREN = lazy_pattern(
 )
 _NONE_IN_JSON = lazy_pattern(r"\s*\{(?:\s*\"[^\"]{1,60}\"\s*:\s*(?:0|\[\s*\]|\{\s*\}|null|false|true|\"\")\s*,?)+\s*\}\s*$")
 
-_A_VIEW = 40
-"""Characters that are more than an acknowledgement."""
 _TELLING_WORD = lazy_pattern(r"\w{4,}")
 
 
@@ -81,9 +79,9 @@ class StagnationDetector(StepDetector):
             return None
         if answer != last.results():
             # One page that is shown for different questions, with another time or id on it, answers none of them.
-            answer = (step.view(),)
-            if len(step.answer()) < _A_VIEW or answer != (last.view(),):
+            if not step.shows_the_same(last):
                 return None
+            answer = (step.view(),)
         old: _Run | None = self.state
         before = old.steps if old is not None and old.answer == answer else (last,)
         return _Run((*before, step)[-settings.window :], answer)
@@ -103,7 +101,7 @@ class StagnationDetector(StepDetector):
 def _asks(step: Step, settings: DetectSettings) -> bool:
     """Whether a step is a question: it reads, or it moves a view and is answered by what can be seen then."""
     meaning = step.meaning(settings.pollers)
-    return meaning == "query" or (meaning == "gesture" and len(step.answer()) >= _A_VIEW)
+    return meaning == "query" or (meaning == "gesture" and step.shows_a_view())
 
 
 def _needed(steps: tuple[Step, ...], settings: DetectSettings) -> int:

@@ -61,12 +61,10 @@ _SHELL_QUERY_PAIRS = frozenset(
     f"{tool} {verb}"
     for tool, verbs in {
         "git": "status log diff show branch blame remote ls-files rev-parse grep describe",
-        "docker": "ps logs images inspect stats",
-        "kubectl": "get describe logs top",
-        "systemctl": "status is-active is-enabled",
-        "npm": "ls view outdated",
-        "pip": "list show freeze",
-        "gh": "status",
+        "docker": "images",
+        "systemctl": "is-active is-enabled",
+        "npm": "outdated",
+        "pip": "freeze",
     }.items()
     for verb in verbs.split()
 )
