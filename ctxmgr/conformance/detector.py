@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.conformance.scenario import Scenario
-from ctxmgr.detect.detectors.repetition import RepetitionDetector
+from ctxmgr.detect.detectors.repeated_calls import RepetitionDetector
 from ctxmgr.detect.interface import Detector
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings

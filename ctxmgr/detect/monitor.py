@@ -7,8 +7,8 @@ from typing import NamedTuple, cast
 
 from ctxmgr.detect.agent_state import AgentScope
 from ctxmgr.detect.detectors import DETECTORS
+from ctxmgr.detect.detectors.cycles import LOOP_SEEN
 from ctxmgr.detect.detectors.hung import BEGINS, StallWatch
-from ctxmgr.detect.detectors.recovery_loop import LOOP_SEEN
 from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.open_calls import Key, UnseenResults

@@ -129,8 +129,8 @@ def _observations(session: str, items: Sequence[Action]) -> Iterable[Observation
 
 def _raised_last(settings: DetectSettings, shown: Sequence[Observation]) -> Finding | None:
     """Return the repetition that lasts when the last observation was taken, and to which that one belongs."""
-    from ctxmgr.detect.detectors.cycle import CycleDetector
-    from ctxmgr.detect.detectors.repetition import RepetitionDetector
+    from ctxmgr.detect.detectors.cycles import CycleDetector
+    from ctxmgr.detect.detectors.repeated_calls import RepetitionDetector
 
     found = _lasting(settings, [RepetitionDetector, CycleDetector], shown)
     return next((each for each in found if each.kind != "hung" and each.last == shown[-1].id), None)

@@ -1,4 +1,4 @@
-"""Detect different questions that all bring one answer."""
+"""Detect calls that work and bring nothing: empty answers, ledgers without progress, waiting, and work that changes nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from ctxmgr.detect import polling
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Step, excerpt
+from ctxmgr.detect.step import Call, Step, excerpt
 from ctxmgr.detect.text.similarity import COMMAND_KEYS, target_of
 from ctxmgr.detect.text.vocabulary import is_wall
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -149,3 +149,199 @@ def _long_words(value: str) -> set[str]:
 
 def _words(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
+
+
+LEDGERS = frozenset({"ledger", "progress_ledger"})
+IGNORED = "ignored_update"
+PROGRESS = "progress"
+_MAX = 1_000_000
+
+
+class _Ledger(NamedTuple):
+    stalls: tuple[Step, ...] = ()
+    ignored: int = 0
+    updates: tuple[Step, ...] = ()
+
+
+class NoProgressDetector:
+    """Counts ledgers that say that there is no progress, or a loop; one that says there is takes one back.
+
+    And counts progress updates that were rejected because nothing had changed, until one is accepted.
+    """
+
+    kind: FindingKind = "hung"
+    wake: int = Wake.NEVER
+    hears = LEDGERS | {IGNORED, PROGRESS}
+    watchful = False
+    session_wide = False
+
+    def __init__(self, settings: DetectSettings) -> None:
+        self._settings = settings
+        self.state: _Ledger | None = None
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Single steps are no statement about progress."""
+        return None
+
+    def hear(self, event: Observation) -> Sighting | None:
+        """Return a sighting when the run has said once too often that it does not move."""
+        state = self.state or _Ledger()
+        keep = self._settings.window
+        if event.type == PROGRESS:
+            self.state = state._replace(ignored=0, updates=()) if state.stalls else None
+            return None
+        if event.type == IGNORED:
+            updates = (*state.updates, Step((Call.said(event, IGNORED),)))[-keep:]
+            self.state = state = state._replace(ignored=min(state.ignored + _count(event.data), _MAX), updates=updates)
+            if state.ignored < self._settings.ignored_updates:
+                return None
+            facts = (("ignoredUpdates", state.ignored),)
+            return Sighting(self.kind, IGNORED, 1, updates, len(updates), 0.7, severity="hung", facts=facts)
+        stalled = _stalled(event.data)
+        if stalled is None:
+            return None
+        stalls = (*state.stalls, Step((Call.said(event, "stalled"),)))[-keep:] if stalled else state.stalls[:-1]
+        self.state = state._replace(stalls=stalls)
+        needed = self._settings.stalled_ledgers
+        if not stalled or len(stalls) < needed:
+            return None
+        return Sighting(self.kind, "ledger", 1, stalls[-needed:], needed, 0.8, severity="hung")
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how many reports told of no progress."""
+        count = len(self.state.stalls) if self.state else 0
+        return Opinion(
+            self.kind, "", count, self._settings.stalled_ledgers, "it rests on progress reports, not on single steps",
+            "progress reports",
+        )  # fmt: skip
+
+    def reset(self) -> None:
+        """Forget everything: a person spoke."""
+        self.state = None
+
+
+def _count(data: object) -> int:
+    count = cast("dict[str, object]", data).get("count") if isinstance(data, dict) else None
+    return min(max(count, 1), _MAX) if isinstance(count, int) and not isinstance(count, bool) else 1
+
+
+def _stalled(data: object) -> bool | None:
+    """Return whether a ledger says that the run stalls, None when it says nothing about it."""
+    if not isinstance(data, dict):
+        return None
+    fields = cast("dict[str, object]", data)
+    if isinstance(fields.get("input"), dict):
+        fields = {**fields, **cast("dict[str, object]", fields["input"])}
+    progress, loop = _answer(fields.get("is_progress_being_made")), _answer(fields.get("is_in_loop"))
+    if progress is None and loop is None:
+        return None
+    return progress is False or loop is True
+
+
+def _answer(value: object) -> bool | None:
+    if isinstance(value, dict):
+        value = cast("dict[str, object]", value).get("answer")
+    return value if isinstance(value, bool) else None
+
+
+class BusyDetector(StepDetector):
+    """Keeps the steps of the last while that asked what was asked before and were answered as before.
+
+    Only a warning: runs that end well hold long grinds too, so the share of news alone proves nothing. An answer that
+    differs from the last one to the same question is news, and polls and waits are not counted as work.
+    """
+
+    kind: FindingKind = "hung"
+    wake = Wake.REPEATED
+    watchful = False
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when nearly all of the last steps were old."""
+        window = self._settings.busy_window
+        old: tuple[Step, ...] = self.state or ()
+        gone = 0
+        while gone < len(old) and old[gone].number <= step.number - window:
+            gone += 1
+        old = old[gone:] if gone else old
+        if not self._is_stale(step, past):
+            self.state = old or None
+            return None
+        self.state = stale = (*old, step)
+        if len(stale) < self._needed():
+            return None
+        facts = (("window", window), ("newSteps", window - len(stale)))
+        return Sighting(
+            self.kind, "busy", 1, stale[-self._needed() :], self._needed(), 0.5, severity="warn", leave=8, facts=facts
+        )
+
+    def _needed(self) -> int:
+        window = self._settings.busy_window
+        return max(1, round(window * (1 - self._settings.busy_novelty)))
+
+    def _is_stale(self, step: Step, past: Sequence[Step]) -> bool:
+        before = next((each for each in reversed(past) if each.query == step.query), None)
+        if before is None or not step.same(before):
+            return False
+        return not polling.waits(step, self._settings) and not polling.is_patient(before, step, self._settings)
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how many of the last steps were old."""
+        count = len(self.state or ())
+        why = "seen" if count >= self._needed() else f"of the last {self._settings.busy_window} steps the others were new"
+        return Opinion(self.kind, excerpt(step), count, self._needed(), why, "novelty")
+
+
+_SLEEP = lazy_pattern(r"\bsleep\s+([0-9]{1,7}(?:\.[0-9]{1,3})?)\s*([smh]?)\b", re.IGNORECASE)
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class _Slept(NamedTuple):
+    steps: tuple[Step, ...]
+    seconds: float
+
+
+class SleepBudgetDetector(StepDetector):
+    """Adds up pauses in a row; a look at anything between them is what they were for."""
+
+    kind: FindingKind = "hung"
+    wake = Wake.SLEEP
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when the agent has slept too often and too long without looking."""
+        if step.failed or step.meaning(self._settings.pollers) != "sleep":
+            self.state = None
+            return None
+        old: _Slept = self.state or _Slept((), 0.0)
+        self.state = slept = _Slept((*old.steps, step)[-self._settings.window :], old.seconds + _seconds(step))
+        rounds = self._settings.sleep_rounds
+        if len(slept.steps) < rounds or slept.seconds < self._settings.sleep_seconds:
+            return None
+        facts = (("sleptSeconds", round(slept.seconds, 3)),)
+        return Sighting(self.kind, "sleep", 1, slept.steps, len(slept.steps), 0.7, severity="hung", leave=1, facts=facts)
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how often and how long it slept without looking."""
+        rounds = self._settings.sleep_rounds
+        slept: _Slept | None = self.state
+        if slept is None:
+            return Opinion(self.kind, excerpt(step), 0, rounds, "it is no pause", "pauses")
+        enough = len(slept.steps) >= rounds and slept.seconds >= self._settings.sleep_seconds
+        why = "seen" if enough else f"{slept.seconds:.0f} of {self._settings.sleep_seconds:.0f} s slept"
+        return Opinion(self.kind, excerpt(step), len(slept.steps), rounds, why, "pauses")
+
+
+def _seconds(step: Step) -> float:
+    """Return how long a pause took by the clock, else what it asked for."""
+    if step.started is not None and step.ended is not None and step.ended > step.started:
+        return step.ended - step.started
+    given = step.first.start.input
+    fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    for key in ("seconds", "duration", "secs", "delay"):
+        value = fields.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e7:
+            return float(value)
+    text = next(
+        (str(fields[key])[:400] for key in ("command", "cmd", "script") if key in fields),
+        str(given)[:400] if isinstance(given, str) else "",
+    )
+    return sum(float(amount) * _UNITS[unit.lower()] for amount, unit in _SLEEP.findall(text))

@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ctxmgr.conformance import DetectorConformance, WarningConformance
-from ctxmgr.detect.detectors.busy import BusyDetector
-from ctxmgr.detect.detectors.cycle import CycleDetector
-from ctxmgr.detect.detectors.denied import DeniedDetector
+from ctxmgr.detect.detectors.cycles import CycleDetector
 from ctxmgr.detect.detectors.edit_revert import EditRevertDetector
-from ctxmgr.detect.detectors.error_repetition import ErrorRepetitionDetector
 from ctxmgr.detect.detectors.escalating_failure import EscalatingFailureDetector
-from ctxmgr.detect.detectors.failure_streak import FailureStreakDetector
-from ctxmgr.detect.detectors.interleaved import InterleavedDetector
-from ctxmgr.detect.detectors.near_duplicate import NearDuplicateDetector
-from ctxmgr.detect.detectors.repetition import RepetitionDetector
-from ctxmgr.detect.detectors.sleep_budget import SleepBudgetDetector
-from ctxmgr.detect.detectors.stagnation import StagnationDetector
-from ctxmgr.detect.detectors.trivial_change import TrivialChangeDetector
-from ctxmgr.detect.detectors.unknown_tool import UnknownToolDetector
+from ctxmgr.detect.detectors.failures import DeniedDetector, ErrorRepetitionDetector, FailureStreakDetector, UnknownToolDetector
+from ctxmgr.detect.detectors.repeated_calls import (
+    InterleavedDetector,
+    NearDuplicateDetector,
+    RepetitionDetector,
+    TrivialChangeDetector,
+)
+from ctxmgr.detect.detectors.stagnation import BusyDetector, SleepBudgetDetector, StagnationDetector
 from tests.detect.scenario import Scenario
 
 

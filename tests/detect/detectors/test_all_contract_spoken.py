@@ -8,12 +8,10 @@ import pytest
 
 from ctxmgr.conformance import NEW_WORK, DetectorConformance, SessionConformance, SpokenConformance
 from ctxmgr.detect.detectors import DETECTORS
-from ctxmgr.detect.detectors.chanting import ChantingDetector
 from ctxmgr.detect.detectors.context_loop import ContextLoopDetector
-from ctxmgr.detect.detectors.monologue import MonologueDetector
-from ctxmgr.detect.detectors.no_progress import NoProgressDetector
-from ctxmgr.detect.detectors.ping_pong import PingPongDetector
-from ctxmgr.detect.detectors.recovery_loop import RecoveryLoopDetector
+from ctxmgr.detect.detectors.cycles import PingPongDetector, RecoveryLoopDetector
+from ctxmgr.detect.detectors.messages import ChantingDetector, MonologueDetector
+from ctxmgr.detect.detectors.stagnation import NoProgressDetector
 from ctxmgr.types.finding import FindingKind
 from tests.detect.detectors import test_all_contract
 from tests.detect.scenario import Scenario

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ctxmgr.detect.detectors import chanting
+from ctxmgr.detect.detectors import messages
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.text.message_text import MessageText, plain
 from ctxmgr.types.finding import Finding, Observation
@@ -41,14 +41,14 @@ def test_messages_that_are_read_late_show_the_same(monkeypatch: pytest.MonkeyPat
     late = [_found(seed) for seed in range(40)]
     assert {each.kind for found in late for each in found} >= {"chanting"}
     free = "_is_free"
-    monkeypatch.setattr(chanting, free, lambda text, rounds: False)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(messages, free, lambda text, rounds: False)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     assert [_found(seed) for seed in range(40)] == late
 
 
 def test_phrases_end_behind_marks_and_lines() -> None:
     """A phrase ends behind a mark that a blank or a capital follows, and at line ends; nothing of the text is lost."""
     chance, obvious = random.Random(5), re.compile(r"(?<=[.!?…。！？])(?=[\sA-Z])|(?<=\n)")
-    phrases = getattr(chanting, "_phrases_of")  # noqa: B009 - what is the module's own is looked at on purpose
+    phrases = getattr(messages, "_phrases_of")  # noqa: B009 - what is the module's own is looked at on purpose
     for _ in range(5000):
         text = "".join(chance.choice(".!?…。 \n\t\x1c\x85AaBé") for _ in range(chance.randrange(14)))
         whole, rest = phrases(text)

@@ -1,0 +1,363 @@
+"""Detect calls and hand-overs that go round: cycles of steps, work passed to and fro, recoveries that return to their loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
+from typing import NamedTuple, cast
+
+from ctxmgr.detect import polling
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.step import Call, Step, excerpt
+from ctxmgr.detect.text.fingerprints import blur, blur_numbers
+from ctxmgr.detect.text.message_text import MESSAGES, MessageText, text_of
+from ctxmgr.detect.text.vocabulary import hands_over, passes_on, tells_trouble
+from ctxmgr.types.finding import FindingKind, Observation
+
+_SLACK, _MOST = 24, 4_000
+"""Characters by which answers that are alike may differ in length, and characters of each that are compared."""
+
+
+class _Counts(NamedTuple):
+    """For each period, how many steps in a row equal the one that many steps before, and how many are like it."""
+
+    same: tuple[int, ...]
+    alike: tuple[int, ...]
+
+
+class CycleDetector(StepDetector):
+    """Keeps, for each period, how many steps in a row equal the one that many steps before; nothing while a question is new.
+
+    Answers that differ in times, ids and numbers alone are alike. Numbers may be progress, so twice as many rounds are
+    wanted of these, in which one act is done over and over with one outcome, and the trouble is still told.
+    """
+
+    kind: FindingKind = "cycle"
+    wake = Wake.NEAR
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when a round has just been completed or continued after its last needed repeat."""
+        longest = min(self._settings.max_period, len(past))
+        query = step.query
+        for earlier in past[len(past) - longest :]:
+            if earlier.query == query:
+                break
+        else:
+            self.state = ()
+            return None
+        if polling.is_patient(past[-1], step, self._settings) and not polling.is_poll_only(past[-1], step, self._settings):
+            self.state = ()
+            return None
+        if self.state and self.state.same[1] >= self._settings.max_period and past[-1].query == query and step.same(past[-1]):
+            return None  # still the one step: the counters say so already
+        counts = self._count(step, past[len(past) - longest :])
+        if counts.same[1] >= self._settings.max_period:
+            return None  # one step over and over: no longer round is made of different ones
+        rounds = self._settings.cycle_rounds
+        for period in range(2, longest + 1):
+            for count, needed in ((counts.same[period], rounds), (counts.alike[period], 2 * rounds)):
+                if count >= period * (needed - 1):
+                    sighting = self._sighting(period, (*past[len(past) - period * needed + 1 :], step), needed)
+                    if sighting is not None:
+                        return sighting
+        return None
+
+    def _count(self, step: Step, past: Sequence[Step]) -> _Counts:
+        size = self._settings.max_period + 1
+        old: _Counts = self.state or _Counts((0,) * size, (0,) * size)
+        same: list[int] = [0] * size
+        alike: list[int] = [0] * size
+        for period in range(1, len(past) + 1):
+            earlier = past[-period]
+            if earlier.query != step.query:
+                continue
+            if step.same(earlier):
+                same[period] = old.same[period] + 1
+            if same[period] or _is_alike(step, earlier):
+                alike[period] = old.alike[period] + 1
+        self.state = _Counts(tuple(same), tuple(alike))
+        return self.state
+
+    def _sighting(self, period: int, steps: tuple[Step, ...], rounds: int) -> Sighting | None:
+        round_ = steps[-period:]
+        queries = [step.query for step in round_]
+        # A round whose questions have a shorter period differs only in its answers, and an answer that changes is
+        # news, even when it swings to and fro.
+        for shorter in range(1, period):
+            if period % shorter == 0 and queries == queries[shorter:] + queries[:shorter]:
+                return None
+        if polling.is_paced(round_, self._settings) or self._polls(round_):
+            return None
+        if rounds > self._settings.cycle_rounds and not self._is_futile(round_, steps):
+            return None
+        sure = 0.95 if rounds == self._settings.cycle_rounds else 0.75
+        return Sighting("cycle", tuple(sorted(queries)), period, steps, rounds, sure)
+
+    def _is_futile(self, round_: Sequence[Step], steps: Sequence[Step]) -> bool:
+        """Whether one act of the round had the same outcome each time, and an answer tells of trouble in the last round."""
+        acts = [step for step in round_ if step.meaning(self._settings.pollers) in ("mutation", "other")]
+        constant = any(all(step.same(other) for other in steps if other.query == step.query) for step in acts)
+        return constant and any(step.failed or tells_trouble(step.answer()) for step in round_)
+
+    def _polls(self, round_: Sequence[Step]) -> bool:
+        """Whether at least half of a round asks after something under way, and time is given for it to change.
+
+        One look at a thing that is pending, in a round of other questions, does not make the round a poll.
+        """
+        waiting = [step for step in round_ if polling.waits(step, self._settings)]
+        if 2 * len(waiting) < len(round_):
+            return False
+        return any(polling.is_poll_only(before, step, self._settings) for before, step in pairwise(round_) if step in waiting)
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say which period fits best, and how many rounds of it were seen."""
+        rounds = self._settings.cycle_rounds
+        counts: tuple[int, ...] = self.state.same if self.state else ()
+        fits = [(count / period, period) for period, count in enumerate(counts) if period >= 2 and count]
+        if not fits:
+            return Opinion(self.kind, excerpt(step), 0, rounds, f"no round of 2 to {self._settings.max_period} steps came back")
+        seen, period = max(fits, key=lambda fit: (fit[0], -fit[1]))
+        count = int(seen) + 1
+        why = f"period {period}: " + ("seen" if count >= rounds else f"{rounds - count} more rounds wanted")
+        return Opinion(self.kind, excerpt(step), count, rounds, why)
+
+    def reset(self) -> None:
+        """Forget all counters."""
+        self.state: _Counts | tuple[()] = ()
+
+
+def _is_alike(step: Step, other: Step) -> bool:
+    """Whether two answers to one question differ in times, ids and numbers alone."""
+    if step.failed != other.failed or len(step.calls) > 1 or len(other.calls) > 1 or step.first.finish is None:
+        return False
+    one, two = step.answer(), other.answer()
+    return -_SLACK <= len(one) - len(two) <= _SLACK and _plain(one) == _plain(two)
+
+
+def _plain(text: str) -> str:
+    return blur_numbers(blur(text[:_MOST], ids=True))
+
+
+_MAX_AGENTS = 4
+_MAX_WORDS = 32
+_LEAVE_PING_PONG = 2
+_LONGEST_NAME = 64
+_NO_RUNS: tuple[int, ...] = (0,) * (_MAX_AGENTS + 1)
+
+
+class _Word(NamedTuple):
+    """What was said, or handed over by a ``step``."""
+
+    speaker: tuple[str | None, str | None]
+    what: MessageText | Hashable
+    step: Step | None
+    about: Hashable = None
+
+    def is_again(self, other: _Word) -> bool:
+        """Whether the same one gives the same words."""
+        return self.speaker == other.speaker and self.what == other.what
+
+    def is_about_the_same(self, other: _Word) -> bool:
+        """Whether the same one hands over the same thing, whatever is said to that."""
+        return self.speaker == other.speaker and self.about is not None and self.about == other.about
+
+    def as_step(self) -> Step:
+        """Return it as a step of a round."""
+        if isinstance(self.what, MessageText):
+            return Step((Call.said(self.what.event, self.what.plain),))
+        return cast("Step", self.step)
+
+    def as_key(self) -> Hashable:
+        """Return who gives which words, without the event in which they were given."""
+        return self.speaker, self.what.plain if isinstance(self.what, MessageText) else self.what
+
+
+class _State(NamedTuple):
+    """All words and how long they go round, and the same of the things that were passed on."""
+
+    words: tuple[_Word, ...]
+    runs: tuple[int, ...]
+    passed: tuple[_Word, ...] = ()
+    passes: tuple[int, ...] = _NO_RUNS
+
+
+class PingPongDetector:
+    """Follows what all agents of a session say and hand over to each other, and how long that repeats with a period.
+
+    It is seen when the same words are given for the third time though the same reply came twice, or when one thing (a
+    ticket, a case) is passed on for the fourth time in whatever words. Work in between, a change of anything by one of
+    them, makes it a new talk.
+    """
+
+    kind: FindingKind = "pingPong"
+    wake: int = Wake.ALWAYS
+    hears = MESSAGES
+    watchful = True
+    session_wide = True
+
+    def __init__(self, settings: DetectSettings) -> None:
+        self._settings = settings
+        self.state: _State | None = None
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Take a hand-over; a change of the world ends the talk."""
+        start = step.first.start
+        if hands_over(start.action):
+            word = _Word((start.agent, start.process), (step.query, step.results()), step, _passed_on(start))
+            return self._add(word)
+        changed = self.state is not None and not step.failed and step.changes(self._settings.pollers)
+        if changed and self.state is not None:
+            who = (start.agent, start.process)
+            mine = any(word.speaker == who for word in self.state.passed)
+            self.state = None if mine or not self.state.passed else _State((), _NO_RUNS, self.state.passed, self.state.passes)
+        return None
+
+    def hear(self, event: Observation) -> Sighting | None:
+        """Return a sighting when the talk goes in circles."""
+        text = text_of(event)
+        if not text or event.agent is None:
+            return None
+        return self._add(_Word((event.agent, event.process), MessageText(event, text), None))
+
+    def _add(self, word: _Word) -> Sighting | None:
+        state = self.state or _State((), _NO_RUNS)
+        words, runs = _went_on(state.words, state.runs, word, _Word.is_again)
+        passed, passes = state.passed, state.passes
+        if word.about is not None:
+            passed, passes = _went_on(passed, passes, word, _Word.is_about_the_same)
+        self.state = _State(words, runs, passed, passes)
+        rounds = self._settings.handoff_rounds
+        found = self._sighting(words, runs, rounds, _Word.as_key)
+        if found is None and word.about is not None:
+            found = self._sighting(passed, passes, rounds + 1, lambda each: (each.speaker, each.about))
+        return found
+
+    def _sighting(
+        self, words: Sequence[_Word], runs: Sequence[int], rounds: int, key_of: Callable[[_Word], Hashable]
+    ) -> Sighting | None:
+        for period in range(2, _MAX_AGENTS + 1):
+            if runs[period] <= period * (rounds - 2):
+                continue
+            seen = words[-period * (rounds - 1) - 1 :]
+            if len({each.speaker for each in seen[-period:]}) == period:
+                agents = sorted({str(each.speaker[0]) for each in seen[-period:]})
+                return Sighting(
+                    self.kind, frozenset(map(key_of, seen[-period:])), period, tuple(each.as_step() for each in seen), rounds,
+                    0.85, leave=_LEAVE_PING_PONG, facts=(("agents", agents),), everyone=True,
+                )  # fmt: skip
+        return None
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how often the same words went round."""
+        rounds = self._settings.handoff_rounds
+        if not hands_over(step.action):
+            return Opinion(self.kind, excerpt(step), 0, rounds, "it hands nothing over to another agent")
+        runs = self.state.runs if self.state else ()
+        count = max((run // period + 1 for period, run in enumerate(runs) if period > 1 and run), default=1)
+        return Opinion(self.kind, excerpt(step), count, rounds, "seen" if count >= rounds else "more wanted")
+
+    def reset(self) -> None:
+        """Forget everything: a person spoke."""
+        self.state = None
+
+
+def _went_on(
+    words: tuple[_Word, ...], runs: Sequence[int], word: _Word, is_same: Callable[[_Word, _Word], bool]
+) -> tuple[tuple[_Word, ...], tuple[int, ...]]:
+    """Return the words with one more, and for each period how many of the last are the same as that many before."""
+    now = list(_NO_RUNS)
+    for period in range(2, min(_MAX_AGENTS, len(words)) + 1):
+        if is_same(words[-period], word):
+            now[period] = runs[period] + 1
+    return (*words, word)[-_MAX_WORDS:], tuple(now)
+
+
+def _passed_on(start: Observation) -> Hashable:
+    """Return what is passed on to whom: the short values of the input, without what is said to it; None where it is words."""
+    if not passes_on(start.action) or not isinstance(start.input, dict):
+        return None
+    fields = cast("dict[object, object]", start.input)
+    named = [
+        (str(key), str(value)) for key, value in fields.items()
+        if type(value) is int or (isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and " " not in value)
+    ]  # fmt: skip
+    return tuple(sorted(named)) if len(named) > 1 else None
+
+
+LOOP_SEEN = "loop_seen"
+"""Type of the event by which the monitor says that a loop was raised, or went on after it was answered."""
+_MAX_LOOPS = 32
+
+
+class _Answered(NamedTuple):
+    """The continuations given for one loop; ``back`` times it came back after one."""
+
+    continuations: tuple[Step, ...]
+    back: int
+    waiting: bool
+
+
+class RecoveryLoopDetector:
+    """Counts, for each loop by its identity, after how many continuations it came back."""
+
+    kind: FindingKind = "recoveryLoop"
+    wake: int = Wake.NEVER
+    hears = frozenset({"continuation", LOOP_SEEN})
+    watchful = False
+    session_wide = True
+
+    def __init__(self, settings: DetectSettings) -> None:
+        self._settings = settings
+        self.state: dict[str, _Answered] = {}
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Pass: steps are for the detectors of loops."""
+        return None
+
+    def hear(self, event: Observation) -> Sighting | None:
+        """Return a sighting when a loop is back, or is to be answered again, after enough continuations."""
+        found: Sighting | None = None
+        if _is_question(event.data):
+            return None
+        for identity in _identities(event.data):
+            old = self.state.get(identity)
+            if event.type == LOOP_SEEN:
+                if old is None or not old.waiting:
+                    continue
+                new = old._replace(back=old.back + 1, waiting=False)
+            else:
+                step = Step((Call.said(event, identity),))
+                given = old or _Answered((), 0, False)
+                back = given.back + given.waiting
+                new = _Answered((*given.continuations, step)[-self._settings.window :], back, True)
+            kept = {name: answered for name, answered in self.state.items() if name != identity}
+            while len(kept) >= _MAX_LOOPS:
+                del kept[next(iter(kept))]
+            self.state = {**kept, identity: new}
+            if new.back >= self._settings.recovery_rounds:
+                steps = new.continuations[-self._settings.recovery_rounds - 1 :]
+                facts = (("loopIdentity", identity), ("cameBack", new.back))
+                found = Sighting(self.kind, identity, 1, steps, len(steps), 0.9, facts=facts, everyone=True, at=event)
+        return found
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how often any loop came back."""
+        back = max((answered.back for answered in self.state.values()), default=0)
+        return Opinion(self.kind, "", back, self._settings.recovery_rounds, "it rests on continuations, not on single steps")
+
+    def reset(self) -> None:
+        """Forget everything: a person spoke."""
+        self.state = {}
+
+
+def _is_question(data: object) -> bool:
+    """Whether an agent asked something: the answer is no attempt at ending its loop."""
+    return isinstance(data, dict) and cast("dict[str, object]", data).get("asked") is True
+
+
+def _identities(data: object) -> list[str]:
+    if not isinstance(data, dict):
+        return []
+    answers = cast("dict[str, object]", data).get("answers")
+    return [each for each in cast("list[object]", answers)[:64] if isinstance(each, str)] if isinstance(answers, list) else []

@@ -1,0 +1,444 @@
+"""Detect calls that keep failing: with one error, in a row, refused, or of a tool that is not there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+from ctxmgr.detect import polling
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.step import Call, Step, excerpt
+from ctxmgr.detect.text import fingerprints, vocabulary
+from ctxmgr.detect.text.message_text import MESSAGES, text_of
+from ctxmgr.detect.text.similarity import PATH_KEYS, target_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import FindingKind, Observation
+
+_MAX_STREAKS = 16
+
+
+class _ErrorStreak(NamedTuple):
+    """Failures with one error since the world last changed: all of them, and those no success lies between."""
+
+    failures: tuple[Step, ...]
+    unbroken: tuple[Step, ...]
+    gap: float | None
+
+
+class ErrorRepetitionDetector(StepDetector):
+    """Keeps a streak for each error; the first one has no name yet (None), for most come alone.
+
+    Two rules. One call that fails with one error three times, with nothing between that could have changed it (reading
+    does not, editing does). And one *specific* error under varying calls: four times in a row are a suspicion, for whoever
+    varies a call tries something; the fifth proves that it does not help. "Exit code 1" is not specific, and what the
+    infrastructure does (rate limits, time-outs) is not the agent's doing.
+    """
+
+    kind: FindingKind = "errorRepetition"
+    wake = Wake.FAILED
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when the step's error has come back often enough."""
+        if not step.failed:
+            if self.state:
+                self.state = self._after_success(step)
+            return None
+        if step.first.finish is not None and step.first.finish.status == "denied":
+            return None  # a refusal is an answer by a person or a rule, not a failure of the call
+        if not self.state:
+            self.state = {None: _ErrorStreak((step,), (step,), None)}
+            return None
+        self._name()
+        core = fingerprints.error_core(step.first.error())
+        streak = self._extended(core, step, past)
+        streaks = {error: self._without_query(other, step) for error, other in self.state.items() if error != core}
+        while len(streaks) >= _MAX_STREAKS:
+            del streaks[next(iter(streaks))]
+        streaks[core] = streak
+        self.state = streaks
+        return self._sighting(core, streak, past)
+
+    def _name(self) -> None:
+        """Find out which error the one failure had that came when no other was remembered; mostly nobody asks."""
+        alone = self.state.get(None)
+        if alone is not None:
+            self.state = {fingerprints.error_core(alone.failures[-1].first.error()): alone}
+
+    def _extended(self, core: str, step: Step, past: Sequence[Step]) -> _ErrorStreak:
+        old = self.state.get(core)
+        if old is None or step.number - old.failures[-1].number > self._settings.error_gap:
+            return _ErrorStreak((step,), (step,), None)
+        last = old.failures[-1]
+        gap = polling.gap(last, step)
+        if polling.is_patient(past[-1] if past else last, step, self._settings) or polling.backs_off(old.gap, gap, step):
+            return _ErrorStreak((step,), (step,), gap)
+        keep = self._settings.window
+        return _ErrorStreak((*old.failures, step)[-keep:], (*old.unbroken, step)[-keep:], gap)
+
+    @staticmethod
+    def _without_query(streak: _ErrorStreak, step: Step) -> _ErrorStreak:
+        """Return the streak without a call that failed differently now: that is a new answer to it."""
+        if any(failure.query == step.query for failure in streak.failures[:-1]):
+            failures = tuple(failure for failure in streak.failures if failure.query != step.query)
+            return streak._replace(failures=failures or streak.failures[-1:])
+        return streak
+
+    def _after_success(self, step: Step) -> dict[str | None, _ErrorStreak]:
+        meaning = step.meaning(self._settings.pollers)
+        if meaning in ("mutation", "other"):
+            return {}
+        if meaning == "sleep":
+            return {error: streak for error, streak in self.state.items() if not streak.failures[-1].transient}
+        kept: dict[str | None, _ErrorStreak] = {}
+        for error, streak in self.state.items():
+            failures = tuple(failure for failure in streak.failures if failure.query != step.query)
+            if failures:
+                tried = {failure.action for failure in streak.unbroken}
+                unbroken = () if step.action in tried else streak.unbroken
+                kept[error] = streak._replace(failures=failures, unbroken=unbroken)
+        return kept
+
+    def _sighting(self, core: str, streak: _ErrorStreak, past: Sequence[Step]) -> Sighting | None:
+        step = streak.failures[-1]
+        settings = self._settings.of(step.action)
+        same = tuple(failure for failure in streak.failures if failure.query == step.query)
+        transient = step.transient
+        untimed = transient and step.started is None
+        needed = settings.transient_rounds if untimed else settings.error_same_rounds
+        if len(same) >= needed and not _is_round(same, past):
+            return Sighting("errorRepetition", core, 1, same[-needed:], needed, 0.9, core)
+        tried = len({failure.query for failure in streak.unbroken})
+        needed = settings.transient_rounds if transient else settings.error_varied_rounds
+        if len(streak.unbroken) < needed or tried < 3 or not fingerprints.is_specific(core):
+            return None
+        proved = transient or len(streak.unbroken) >= settings.error_varied_loop_rounds
+        return Sighting(
+            "errorRepetition", core, 1, streak.unbroken[-needed:], needed, 0.8 if proved else 0.6, core,
+            severity="loop" if proved else "warn",
+        )  # fmt: skip
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how often this error came, from this call or from any."""
+        settings = self._settings.of(step.action)
+        if not step.failed:
+            return Opinion(self.kind, excerpt(step), 0, settings.error_same_rounds, "it did not fail")
+        self._name()
+        core = fingerprints.error_core(step.first.error())
+        streak = self.state.get(core)
+        if streak is None:
+            return Opinion(self.kind, fingerprints.one_line(core), 0, settings.error_same_rounds, "a refusal, not a failure")
+        same = sum(failure.query == step.query for failure in streak.failures)
+        count, needed, why = same, settings.error_same_rounds, "more failures of this call wanted"
+        if len(streak.unbroken) > same:
+            count, needed = len(streak.unbroken), settings.error_varied_rounds
+            why = "more failures wanted" if fingerprints.is_specific(core) else "the error says too little to be one cause"
+        return Opinion(
+            self.kind, fingerprints.one_line(core), count, needed, "seen" if self._sighting(core, streak, past) else why
+        )
+
+    def reset(self) -> None:
+        """Forget all streaks."""
+        self.state: dict[str | None, _ErrorStreak] = {}
+
+
+def _is_round(same: tuple[Step, ...], past: Sequence[Step]) -> bool:
+    """Whether what lies between the last failures repeats as well: then the round is the pattern, not the error."""
+    length = same[-1].number - same[-2].number
+    if length < 2 or len(past) < 2 * length - 1:
+        return False
+    return all(past[-place].query == past[-place - length].query for place in range(1, length))
+
+
+_RULE = "in a row"
+_PROVIDER = "provider"
+
+
+class _Streak(NamedTuple):
+    """Failures in a row. ``cause`` is worked out when a second one comes, for most come alone."""
+
+    steps: tuple[Step, ...]
+    cause: str | None
+
+
+class FailureStreakDetector(StepDetector):
+    """Counts failures of one action that say the same once everything the input put into the error is taken out.
+
+    "Plan P7 not found" after "Plan P6 not found" is one cause, and an error that names nothing at all ("not found") is one
+    too when it comes back time after time. How much that proves depends on the call:
+
+    * a refused login is a cause by itself, whatever was asked for, and so is a time limit that call after call runs into;
+    * changes of one target: nothing that was tried was right;
+    * changes of, and questions about, different things by name: more of them are wanted;
+    * searches, commands, and reads of one path after another explore, and a miss is an answer: a suspicion, and late.
+
+    Questions that succeed may lie between. A success of the action itself, or of any change, ends the streak. Errors that
+    the log tells of as events (the model's provider refused) are a streak of their own, ended by any success and by words.
+    """
+
+    kind: FindingKind = "errorRepetition"
+    wake = Wake.FAILED
+    hears = MESSAGES | {"error"}
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when the action has failed alike often enough."""
+        if not step.failed:
+            if self.state and self._ends(step):
+                self.state = {}
+            return None
+        if len(step.calls) > 1 or _is_refused(step) or (step.transient and not vocabulary.is_own_limit(step.first.error())):
+            return None
+        streaks: dict[str, _Streak] = self.state
+        old = streaks.get(step.action)
+        if old is None or step.number - old.steps[-1].number > self._settings.error_gap:
+            streak = _Streak((step,), None)
+        else:
+            cause = _cause_of(step)
+            known = old.cause if old.cause is not None else _cause_of(old.steps[-1])
+            keep = self._settings.window
+            streak = _Streak((*old.steps, step)[-keep:], cause) if cause == known else _Streak((step,), cause)
+        self.state = {step.action: streak} | {name: each for name, each in streaks.items() if name == _PROVIDER}
+        return self._sighting(streak)
+
+    def _ends(self, step: Step) -> bool:
+        meaning = step.meaning(self._settings.pollers)
+        return step.action in self.state or _PROVIDER in self.state or meaning in ("mutation", "other")
+
+    def hear(self, event: Observation) -> Sighting | None:
+        """Return a sighting when this is one error of the provider too many."""
+        said = text_of(event)
+        if event.type != "error":
+            if said and _PROVIDER in self.state:
+                self.state = {name: each for name, each in self.state.items() if name != _PROVIDER}
+            return None
+        if not said:
+            return None
+        cause = fingerprints.error_core(said)
+        old: _Streak | None = self.state.get(_PROVIDER)
+        step = Step((Call.said(event, cause),))
+        steps = (*old.steps, step)[-self._settings.window :] if old is not None and old.cause == cause else (step,)
+        self.state = {**self.state, _PROVIDER: _Streak(steps, cause)}
+        transient = vocabulary.is_transient(said)
+        needed = self._settings.error_same_rounds
+        if len(steps) < needed:
+            return None
+        proved = len(steps) >= self._settings.transient_rounds if transient else True
+        return Sighting(
+            self.kind, (_PROVIDER, cause), 1, steps[-needed:], needed, 0.8 if proved else 0.6,
+            severity="loop" if proved else "warn", leave=1, facts=(("said", fingerprints.one_line(said, 300)),),
+        )  # fmt: skip
+
+    def _sighting(self, streak: _Streak) -> Sighting | None:
+        count = len(streak.steps)
+        if streak.cause is None or count < self._settings.error_varied_rounds:
+            return None
+        warned, proved = _needed(streak, self._settings.of(streak.steps[-1].action))
+        # One call that fails over and over is not for this detector: here the input varies.
+        tried = len({step.query for step in streak.steps[-warned:]})
+        if count < warned or tried < min(3, warned):
+            return None
+        is_proved = proved is not None and count >= proved
+        return Sighting(
+            self.kind, (streak.steps[-1].action, streak.cause), 1, streak.steps[-warned:], warned, 0.75 if is_proved else 0.5,
+            streak.cause, severity="loop" if is_proved else "warn",
+        )  # fmt: skip
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how often the action has failed alike."""
+        settings = self._settings.of(step.action)
+        streak: _Streak | None = self.state.get(step.action)
+        if not step.failed or streak is None:
+            why = "a refusal, or trouble that may pass" if step.failed else "it did not fail"
+            return Opinion(self.kind, excerpt(step), 0, settings.failing_rounds, why, _RULE)
+        needed = _needed(streak, settings)[0]
+        why = "seen" if self._sighting(streak) else "more failures in a row wanted, of different calls"
+        compared = fingerprints.one_line(streak.cause or step.first.error())
+        return Opinion(self.kind, compared, len(streak.steps), needed, why, _RULE)
+
+    def reset(self) -> None:
+        """Forget all failures."""
+        self.state: dict[str, _Streak] = {}
+
+
+def _cause_of(step: Step) -> str:
+    call = step.first
+    return fingerprints.error_core(
+        fingerprints.without_input(call.error()[-fingerprints.MAX_TEXT :], cast("object", call.start.input))
+    )
+
+
+def _is_refused(step: Step) -> bool:
+    return step.first.finish is not None and step.first.finish.status == "denied"
+
+
+def _needed(streak: _Streak, settings: DetectSettings) -> tuple[int, int | None]:
+    """Return after how many failures to warn, and how many prove a loop (None: no number of them)."""
+    last = streak.steps[-1]
+    if vocabulary.is_login_error(streak.cause or ""):
+        return settings.error_varied_rounds, settings.error_varied_loop_rounds
+    if vocabulary.is_own_limit(last.first.error()):
+        return settings.error_varied_rounds, settings.failing_rounds
+    if _explores(streak.steps, settings) or not fingerprints.says_anything(streak.cause or ""):
+        return settings.failing_loop_rounds, None
+    about = {target_of(step.first.start) for step in streak.steps[-settings.failing_rounds :]}
+    if last.meaning(settings.pollers) in ("mutation", "other") and len(about) == 1 and about != {""}:
+        return settings.error_varied_rounds, settings.failing_rounds
+    return settings.failing_rounds, settings.failing_loop_rounds
+
+
+def _explores(steps: Sequence[Step], settings: DetectSettings) -> bool:
+    """Whether the calls look for something: they search, run commands, or ask for one path after the other."""
+    start = steps[-1].first.start
+    if vocabulary.searches(start):
+        return True
+    if steps[-1].meaning(settings.pollers) != "query":
+        return False
+    return len({_paths(step.first.start.input) for step in steps[-settings.failing_rounds :]}) > 1
+
+
+def _paths(given: object) -> tuple[str, ...]:
+    if not isinstance(given, dict):
+        return ()
+    fields = cast("dict[Any, Any]", given)
+    return tuple(str(value)[:500] for key, value in fields.items() if key in PATH_KEYS or key in ("url", "uri"))
+
+
+_MAX_REFUSAL_GAP = 6
+"""Steps after which another refusal is a new story."""
+_WORDS = (
+    "denied by", "rejected by", "blocked by", "not permitted by", "disallowed by", "forbidden by", "refused by", "declined by",
+    "vetoed", "user denied", "user rejected", "user declined", "user refused", "doesn't want to proceed",
+    "does not want to proceed", "permission to use", "requires approval", "not allowed by", "violates policy",
+    "policy violation", "against policy",
+)  # fmt: skip
+
+
+class DeniedDetector(StepDetector):
+    """Counts refusals: of one call, or of one action whatever its input. What the operating system denies is an error."""
+
+    kind: FindingKind = "denied"
+    wake = Wake.FAILED
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when the step was refused often enough."""
+        old: tuple[Step, ...] = self.state or ()
+        if old and step.number - old[-1].number > _MAX_REFUSAL_GAP:
+            old = ()
+        if not is_denied(step):
+            if not step.failed:
+                old = tuple(each for each in old if each.action != step.action)
+            self.state = old or None
+            return None
+        settings = self._settings.of(step.action)
+        self.state = (*old, step)[-settings.window :]
+        same, alike = self._counts(step)
+        if len(same) >= settings.denied_rounds:
+            return Sighting(self.kind, step.action, 1, same[-settings.denied_rounds :], settings.denied_rounds, 0.9)
+        if len(alike) >= settings.denied_varied_rounds:
+            return Sighting(
+                self.kind, step.action, 1, alike[-settings.denied_varied_rounds :], settings.denied_varied_rounds, 0.8
+            )
+        return None
+
+    def _counts(self, step: Step) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+        alike = tuple(each for each in self.state or () if each.action == step.action)
+        return tuple(each for each in alike if each.query == step.query), alike
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how often the call, or its action, was refused."""
+        settings = self._settings.of(step.action)
+        if not is_denied(step):
+            return Opinion(self.kind, excerpt(step), 0, settings.denied_rounds, "it was not refused")
+        same, alike = self._counts(step)
+        if len(same) >= settings.denied_rounds or len(same) == len(alike):
+            count, needed = len(same), settings.denied_rounds
+        else:
+            count, needed = len(alike), settings.denied_varied_rounds
+        return Opinion(self.kind, excerpt(step), count, needed, "seen" if count >= needed else "more wanted")
+
+
+def is_denied(step: Step) -> bool:
+    """Whether every call of the step was refused, by its status or by what it was told."""
+    return step.failed and all(
+        (call.finish is not None and call.finish.status == "denied")
+        or _says_denied(call.finish and call.finish.output, call.error())
+        for call in step.calls
+    )
+
+
+def _says_denied(output: object, error: str) -> bool:
+    if isinstance(output, dict) and cast("dict[str, object]", output).get("status") in ("blocked", "denied", "rejected"):
+        return True
+    head = error[:400].lower()
+    return any(words in head for words in _WORDS)
+
+
+_MAX_TOOL_GAP = 6
+"""Steps after which another unknown tool is a new story."""
+_TYPES = frozenset({"unknowntool", "toolnotfound", "nosuchtool", "unknownfunction", "toolnotfounderror", "nosuchtoolerror"})
+_TOOL = lazy_pattern(
+    r"\b(?:unknown|no such|unrecogni[sz]ed|unsupported|invalid) tool\b|\bno tool (?:named|called)\b"
+    r"|\btool\b.{1,80}\b(?:not found|does not exist|doesn't exist|is not (?:available|registered|defined))",
+    re.IGNORECASE,
+)
+_NAMED = lazy_pattern(
+    r"\b(?:not found|does not exist|unknown function|no such function|is not a (?:known|valid) )", re.IGNORECASE
+)
+
+
+class UnknownToolDetector(StepDetector):
+    """Counts failed calls whose error says that there is no such tool, whatever their input."""
+
+    kind: FindingKind = "unknownTool"
+    wake = Wake.FAILED
+    watchful = False
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when tools that do not exist were called often enough."""
+        old: tuple[Step, ...] = self.state or ()
+        if old and step.number - old[-1].number > _MAX_TOOL_GAP:
+            old = ()
+        if not is_unknown_tool(step):
+            self.state = old or None
+            return None
+        needed = self._settings.of(step.action).unknown_rounds
+        self.state = calls = (*old, step)[-self._settings.window :]
+        if len(calls) < needed:
+            return None
+        tools = sorted({fingerprints.one_line(call.action, 60) for call in calls})
+        return Sighting(self.kind, "unknown tool", 1, calls[-needed:], needed, 0.9, facts=(("tools", tools[:8]),))
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how many calls of unknown tools there were."""
+        needed = self._settings.of(step.action).unknown_rounds
+        if not is_unknown_tool(step):
+            return Opinion(self.kind, excerpt(step), 0, needed, "no error that says there is no such tool")
+        count = len(self.state or ())
+        return Opinion(self.kind, excerpt(step), count, needed, "seen" if count >= needed else "more wanted")
+
+
+def is_unknown_tool(step: Step) -> bool:
+    """Whether every call of the step failed because its tool does not exist."""
+    return step.failed and all(
+        _is_unknown(call.start.action, call.start.meta, call.error()[:600], _type(call.finish)) for call in step.calls
+    )
+
+
+def _is_unknown(action: str, meta: object, error: str, kind: str) -> bool:
+    if kind in _TYPES or (isinstance(meta, dict) and cast("dict[str, object]", meta).get("unknown_tool") is True):
+        return True
+    if "tool" in error.lower() and _TOOL.search(error):
+        return True
+    # "a.py not found" is about a file; only an error that names the action itself is about the tool.
+    return (
+        bool(action)
+        and error.strip("`'\" ").lower().startswith((action.lower(), f"function {action.lower()}"))
+        and bool(_NAMED.search(error))
+    )
+
+
+def _type(finish: object) -> str:
+    error = getattr(finish, "error", None)
+    kind = cast("dict[str, object]", error).get("type") if isinstance(error, dict) else None
+    return "".join(char for char in kind[:80].lower() if char.isalnum()) if isinstance(kind, str) else ""

@@ -1,0 +1,461 @@
+"""Detect one call made again and again: the same, the same but for a little, or the same among others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple, cast
+
+from ctxmgr.detect import polling
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
+from ctxmgr.detect.step import Step, excerpt
+from ctxmgr.detect.text import fingerprints, vocabulary
+from ctxmgr.detect.text.fingerprints import blur, blur_numbers, blur_receipts, blur_ticks, blur_times
+from ctxmgr.detect.text.similarity import Span, counts_up, drift_key, near_key, span_of, target_of
+from ctxmgr.detect.text.vocabulary import is_lookout, writes
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import FindingKind
+
+
+class _Run(NamedTuple):
+    """``first`` is set when the first was part of a parallel batch, ``foreseen`` when the answers of all others are."""
+
+    length: int
+    gap: float | None
+    first: Step | None = None
+    foreseen: bool = True
+
+
+class RepetitionDetector(StepDetector):
+    """Counts how often the last step came back unchanged; patience and back-off start the count again."""
+
+    kind: FindingKind = "repetition"
+    wake = Wake.NEXT | Wake.IN_BATCH
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when this is the third identical step in a row or a later one."""
+        last = _before(step, past, alone=self.state is None)
+        if last is None:
+            self.state = None
+            return None
+        run: _Run = self.state or _Run(1, None, last if last is not past[-1] else None)
+        settings = self._settings.of(step.action)
+        gap = polling.gap(last, step)
+        if polling.is_patient(last, step, settings) or polling.backs_off(run.gap, gap, step):
+            self.state = _Run(1, gap)
+            return None
+        self.state = run = _Run(run.length + 1, gap, run.first, run.foreseen and step.foreseen)
+        if run.length < settings.repeat_rounds:
+            return None
+        needed = polling.rounds_needed(step, settings, run.foreseen)
+        if run.length < needed:
+            return None
+        steps = (*past[len(past) - needed + 1 :], step)
+        if run.first is not None and run.length == needed:
+            steps = (run.first, *steps[1:])
+        return Sighting("repetition", step.query, 1, steps, needed, 0.95)
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how often this step came in a row, and what it was told apart by."""
+        settings = self._settings.of(step.action)
+        run: _Run = self.state or _Run(1, None)
+        needed = polling.rounds_needed(step, settings, run.foreseen)
+        last = past[-1] if past else None
+        if run.length >= needed:
+            why = "seen"
+        elif last is None or last.query != step.query:
+            why = "the step before it asked something else"
+        elif not step.same(last):
+            why = "the result is a new one"
+        elif run.length == 1:
+            why = "it waited since the step before: patience, not repetition"
+        else:
+            why = f"{needed - run.length} more wanted"
+        return Opinion(self.kind, excerpt(step), run.length, needed, why)
+
+
+def _before(step: Step, past: Sequence[Step], *, alone: bool) -> Step | None:
+    """Return the step just before when it is the same: a whole step or, where a run begins, one call of a batch."""
+    last = past[-1] if past else None
+    if last is None:
+        return None
+    if last.query == step.query:
+        return last if step.same(last) else None
+    if not alone or len(last.calls) == 1 or len(step.calls) > 1:
+        return None
+    for call in last.calls:
+        if call.query == step.query:
+            one = Step((call,), last.number)
+            return one if step.same(one) else None
+    return None
+
+
+_NUMBER = lazy_pattern(r"[0-9]+")
+_PROGRESS = lazy_pattern(
+    r"\b(?:percent|progress|done|completed|remaining|left|frame|step|epoch|rows|bytes)\W{1,4}[0-9.]+|[0-9.]+ ?%"
+    r"|\b[0-9]+ ?(?:/|of) ?[0-9]+\b",
+    re.IGNORECASE,
+)
+_MAX_TEXT = 400
+
+
+class _Changes(NamedTuple):
+    """The last steps of ``length``; ``settled``: how many at its end are equal."""
+
+    steps: tuple[Step, ...]
+    core: str
+    settled: int
+    length: int
+
+
+class TrivialChangeDetector(StepDetector):
+    """Counts identical calls in a row whose results are equal once trifles are taken out: many warn, more are a loop.
+
+    What a trifle is depends on the call. For a question, the clock: dates, times, seconds since 1970, counters that run by
+    themselves (an uptime, the number of the request), and every number where the clock is what was asked for; its ids and
+    other numbers may be the news. For a call that does something, ids
+    too, by their shape or by what they are called: asking for the same again brings nothing but another receipt. A number
+    that is no id stays, for it may count what was done. For a failure, every number: "try 7 failed" after "try 6 failed"
+    is no progress. Polls that wait between are exempt; so is what says that it is still under way, but where it tells how far
+    it has come and that figure stands still.
+    """
+
+    kind: FindingKind = "trivialChange"
+    wake = Wake.NEXT
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when only trifles have changed for long enough."""
+        self.state = run = self._run(step, past)
+        if run is None:
+            return None
+        settings = self._settings.of(step.action)
+        needed = settings.trivial_rounds
+        if len(run.steps) < needed or run.settled >= needed:
+            return None
+        proved = run.length >= settings.trivial_loop_rounds
+        return Sighting(
+            self.kind,
+            step.query,
+            1,
+            run.steps[-needed:],
+            needed,
+            0.75 if proved else 0.5,
+            severity="loop" if proved else "warn",
+        )
+
+    def _run(self, step: Step, past: Sequence[Step]) -> _Changes | None:
+        last = past[-1] if past else None
+        settings = self._settings.of(step.action)
+        if last is None or last.query != step.query or step.failed != last.failed or len(step.calls) > 1:
+            return None
+        if polling.is_patient(last, step, settings):
+            return None
+        if polling.waits(step, settings) and (step.started is None or not _PROGRESS.search(step.answer()[:_MAX_TEXT])):
+            return None
+        old: _Changes | None = self.state
+        same = step.same(last)
+        core = old.core if same and old is not None else _core(step)
+        if core is None or core != (old.core if old is not None else _core(last)):
+            return None
+        old = old or _Changes((last,), core, 1, 1)
+        steps = (*old.steps, step)[-settings.trivial_rounds :]
+        return _Changes(steps, core, old.settled + 1 if same else 1, old.length + 1)
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how many results in a row differed in trifles alone."""
+        needed = self._settings.of(step.action).trivial_rounds
+        run: _Changes | None = self.state
+        if run is None:
+            return Opinion(self.kind, excerpt(step), 0, needed, "no call like it just before, or its result is a new one")
+        count = run.length
+        why = "the results are equal" if run.settled >= len(run.steps) else "seen" if count >= needed else "more wanted"
+        return Opinion(self.kind, fingerprints.one_line(run.core), count, needed, why)
+
+
+def _core(step: Step) -> str | None:
+    call = step.first
+    if call.finish is None or call.identity() is not None:
+        return None
+    if step.failed:
+        output = call.finish.output
+        said = fingerprints.plain_text(cast("object", output)) if isinstance(output, dict) else call.error()
+        return None if said is None else _NUMBER.sub("#", blur(said[:4000], ids=True))
+    asks = call.meaning() in ("query", "poll")
+    clock = vocabulary.asks_the_time(call.start)
+    drop = fingerprints.CLOCK_KEYS if asks or clock else fingerprints.RECEIPT_KEYS | fingerprints.CLOCK_KEYS
+    text = fingerprints.plain_text(call.finish.output, drop=fingerprints.NOISE_KEYS | drop)
+    if not text:
+        return None
+    if clock:
+        return blur_numbers(blur_times(text))
+    figures = _PROGRESS.findall(text[:_MAX_TEXT]) if asks and len(text) < _MAX_TEXT else []
+    if figures:  # what it tells of how far it has come is the news; gauges beside that are not
+        return f"{figures} {blur_numbers(blur_times(text))}"
+    return blur_ticks(blur_times(blur(text))) if asks else blur_receipts(blur(text, ids=True))
+
+
+_MAX_FILES = 8
+_MAX_PIECES = 64
+_NEW_SHARE = 0.1
+"""A read of which less than this share is new brings nothing."""
+_MAX_GAP = 3
+_CHANGING = ("mutation", "sleep")
+_ACTING = (*_CHANGING, "gesture")
+
+
+class _Duplicates(NamedTuple):
+    """Steps in a row that asked nearly the same and were answered the same."""
+
+    near: Hashable
+    drift: Hashable
+    steps: tuple[Step, ...]
+    nearly: int
+
+
+class _Reading(NamedTuple):
+    """What was read of one file: its lines as pieces, and the reads that brought nothing new."""
+
+    pieces: tuple[tuple[int, int], ...]
+    stale: tuple[Step, ...]
+    seen: int
+
+
+class _Readings(NamedTuple):
+    run: _Duplicates | None
+    files: dict[str, _Reading]
+
+
+class NearDuplicateDetector(StepDetector):
+    """Two rules.
+
+    Neighbouring calls that are equal but for volatile fields, cosmetic shell words or numbers, and bring one result. And
+    reads of lines that were all read before: a sweep over a file is work, the same sweep again is none.
+    """
+
+    kind: FindingKind = "nearDuplicate"
+    wake = Wake.ECHO | Wake.SPAN
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when the step's question was asked in another guise often enough."""
+        state: _Readings = self.state or _Readings(None, {})
+        if len(step.calls) > 1:
+            self.state = _Readings(None, state.files) if state.files else None
+            return None
+        run = self._run(step, past, state.run)
+        files, reading, span = self._read(step, state.files)
+        self.state = _Readings(run, files) if run is not None or files else None
+        if run is not None:
+            sighting = self._judge_run(step, run)
+            if sighting is not None:
+                return sighting
+        if span is None or reading is None or len(reading.stale) < self._settings.of(step.action).sweep_rounds:
+            return None
+        needed = self._settings.of(step.action).sweep_rounds
+        facts = (("about", span.target), ("linesRead", sum(last - first + 1 for first, last in reading.pieces)))
+        return Sighting(self.kind, ("sweep", span.target), 1, reading.stale[-needed:], needed, 0.8, facts=facts, leave=_MAX_GAP)
+
+    def _run(self, step: Step, past: Sequence[Step], run: _Duplicates | None) -> _Duplicates | None:
+        last = past[-1] if past else None
+        settings = self._settings.of(step.action)
+        if (
+            last is None
+            or step.action != last.action
+            or (not step.echoes(last) and step.query != last.query)
+            or None in step.results()
+            or step.failed
+            or (step.results() != last.results() and not step.shows_the_same(last))
+            or step.meaning(settings.pollers) in (_CHANGING if step.shows_a_view() else _ACTING)
+            or polling.waits(step, settings)
+            or polling.is_patient(last, step, settings)
+        ):
+            return None
+        if run is not None and step.query == last.query:
+            near, drift = run.near, run.drift
+        else:
+            near, drift = near_key(step.first.start), drift_key(step.first.start)
+        if run is None:
+            start = last.first.start
+            run = _Duplicates(near_key(start), drift_key(start), (last,), 1)
+        keep = max(settings.near_rounds, settings.drift_rounds)
+        if near is not None and near == run.near:
+            return _Duplicates(near, drift, (*run.steps, step)[-keep:], run.nearly + 1)
+        if drift is not None and drift == run.drift:
+            return _Duplicates(near, drift, (*run.steps, step)[-keep:], 1)
+        return _Duplicates(near, drift, (step,), 1)
+
+    def _judge_run(self, step: Step, run: _Duplicates) -> Sighting | None:
+        settings = self._settings.of(step.action)
+        steps = run.steps
+        about = f"{step.action} {target_of(step.first.start)}".strip()
+        for count, needed, key in (
+            (run.nearly, settings.near_rounds, run.near),
+            (len(steps), settings.drift_rounds, run.drift),
+        ):
+            if key is not None and key == run.drift and counts_up([each.first.start for each in steps[-needed:]]):
+                return None
+            if count >= needed and len(steps) >= needed and len({each.query for each in steps[-needed:]}) > 1:
+                return Sighting(
+                    self.kind, ("near", run.drift or run.near), 1, steps[-needed:], needed, 0.85, facts=(("about", about),)
+                )
+            if key is None:
+                break
+        return None
+
+    def _read(self, step: Step, files: dict[str, _Reading]) -> tuple[dict[str, _Reading], _Reading | None, Span | None]:
+        meaning = step.meaning(self._settings.pollers) if files or step.traits & Wake.SPAN else "query"
+        if meaning in ("mutation", "other") and not step.failed:
+            return {}, None, None
+        span = span_of(step.first.start) if step.traits & Wake.SPAN and not step.failed else None
+        if span is None:
+            return files, None, None
+        old = files.get(span.target, _Reading((), (), step.number))
+        fresh = _fresh(span, old.pieces)
+        stale = fresh < max(1.0, _NEW_SHARE * (span.last - span.first + 1)) and bool(old.pieces)
+        near = step.number - old.seen <= _MAX_GAP
+        run = ((*old.stale, step) if near else (step,)) if stale else ()
+        new = _Reading(_joined(span, old.pieces), run[-self._settings.window :], step.number)
+        kept = {name: reading for name, reading in files.items() if name != span.target}
+        while len(kept) >= _MAX_FILES:
+            del kept[next(iter(kept))]
+        return {**kept, span.target: new}, new, span
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how many neighbours asked nearly the same, or how many reads in a row brought no new line."""
+        settings = self._settings.of(step.action)
+        state: _Readings = self.state or _Readings(None, {})
+        span = span_of(step.first.start) if step.traits & Wake.SPAN else None
+        if state.run is not None and len(state.run.steps) > 1:
+            nearly = state.run.nearly == len(state.run.steps)
+            needed = settings.near_rounds if nearly else settings.drift_rounds
+            count = len(state.run.steps)
+            differ = len({each.query for each in state.run.steps}) > 1
+            why = ("seen" if count >= needed else "more wanted") if differ else "the calls are equal, not nearly equal"
+            return Opinion(self.kind, excerpt(step), count, needed, why)
+        if span is not None and span.target in state.files:
+            count = len(state.files[span.target].stale)
+            why = "seen" if count >= settings.sweep_rounds else "it brought new lines" if not count else "more wanted"
+            return Opinion(
+                self.kind, f"lines {span.first} to {span.last} of {span.target}"[:200], count, settings.sweep_rounds, why
+            )
+        return Opinion(
+            self.kind, excerpt(step), 0, settings.near_rounds, "no neighbour asked nearly the same with the same result"
+        )
+
+
+def _fresh(span: Span, pieces: tuple[tuple[int, int], ...]) -> int:
+    """Return how many lines of the span lie in none of the pieces."""
+    known = sum(max(0, min(last, span.last) - max(first, span.first) + 1) for first, last in pieces)
+    return span.last - span.first + 1 - known
+
+
+def _joined(span: Span, pieces: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Return the pieces with the span added, apart from each other and in order."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted((*pieces, (span.first, span.last))):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return tuple(joined[-_MAX_PIECES:])
+
+
+_LEAVE_INTERLEAVED = 8
+"""Steps without the call after which the agent has left it: other steps lie between by nature."""
+
+
+class _Seen(NamedTuple):
+    """Steps like the last one, newest last; ``edited`` says whether new content was written between."""
+
+    steps: tuple[Step, ...]
+    edited: bool
+
+
+class InterleavedDetector(StepDetector):
+    """Looks back for steps that asked the same and were answered the same.
+
+    It looks no further than to the last sign that the world moved: a change made by the agent, a new answer to this
+    question or to any other that was asked twice. Polls, waits and looks at shared state (a board, an inbox, a status)
+    between other work are routine.
+
+    An answer that says that it does not work is another matter: there the changes between are the attempts, and none of
+    them helped. After three of those a warning is due. Only who writes new content between, as in fixing and testing, may
+    need more tries.
+    """
+
+    kind: FindingKind = "interleaved"
+    wake = Wake.REPEATED
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when the call came back often enough."""
+        if past and past[-1].query == step.query:
+            return None  # neighbours are a repetition, or another answer
+        seen = self._seen(step, past)
+        warned, proved = self._needed(step, seen)
+        count = len(seen.steps)
+        if count < warned or self._is_round(step, past):
+            return None
+        facts = (("changedBetween", seen.edited),)
+        return Sighting(
+            self.kind, step.query, 1, seen.steps[-warned:], warned, 0.8 if count >= proved else 0.6,
+            severity="loop" if count >= proved else "warn", leave=_LEAVE_INTERLEAVED, facts=facts,
+        )  # fmt: skip
+
+    def _is_round(self, step: Step, past: Sequence[Step]) -> bool:
+        """Whether the last steps ask what as many steps before them asked: then the round is the pattern, if any is."""
+        asked = [each.query for each in past[-2 * self._settings.max_period :]] + [step.query]
+        return any(asked[-period:] == asked[-2 * period : -period] for period in range(2, len(asked) // 2 + 1))
+
+    def _needed(self, step: Step, seen: _Seen) -> tuple[int, int]:
+        """Return how many steps make a warning, and how many a loop."""
+        settings = self._settings.of(step.action)
+        if step.falls_short and not seen.edited:
+            return settings.futile_rounds, settings.futile_loop_rounds
+        if step.failed:
+            return settings.interleaved_loop_rounds, settings.interleaved_loop_rounds
+        if step.falls_short:
+            return settings.interleaved_loop_rounds, 2 * settings.interleaved_loop_rounds
+        return settings.interleaved_rounds, settings.interleaved_loop_rounds
+
+    def _seen(self, step: Step, past: Sequence[Step]) -> _Seen:
+        """Return the steps like this one since anything moved, this one included."""
+        settings = self._settings.of(step.action)
+        if self._is_routine(step):
+            return _Seen((step,), False)
+        futile = step.falls_short
+        seen, edited, pending = [step], False, False
+        answers: dict[int, Step] = {step.query: step}
+        for earlier in reversed(past[-settings.window :]):
+            known = answers.setdefault(earlier.query, earlier)
+            if earlier.query == step.query:
+                if not earlier.same(step) or polling.is_patient(earlier, seen[-1], settings):
+                    break
+                seen.append(earlier)
+                edited = edited or pending
+            elif known is not earlier and (step.failed or not futile) and not known.same(earlier):
+                break
+            elif futile:
+                # Writing counts only when it lies between two of the steps.
+                pending = pending or (not earlier.failed and writes(earlier.first.start))
+            elif not earlier.failed and earlier.meaning(settings.pollers) == "mutation":
+                break
+        return _Seen(tuple(seen[::-1]), edited)
+
+    def _is_routine(self, step: Step) -> bool:
+        settings = self._settings.of(step.action)
+        if step.meaning(settings.pollers) in ("sleep", "paced", "poll", "gesture"):
+            return True
+        if step.transient or (not step.failed and step.meaning(settings.pollers) == "mutation"):
+            return True
+        return not step.failed and (step.waiting or is_lookout(step.first.start))
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how often the call brought this result since anything moved."""
+        seen = self._seen(step, past)
+        needed, count = self._needed(step, seen)[0], len(seen.steps)
+        if past and past[-1].query == step.query:
+            return Opinion(self.kind, excerpt(step), 0, needed, "the step before it was the same call: nothing lies between")
+        if self._is_routine(step):
+            return Opinion(self.kind, excerpt(step), 0, needed, "a wait, a change or a look at shared state")
+        return Opinion(
+            self.kind, excerpt(step), count, needed, "seen" if count >= needed else "more wanted since anything moved"
+        )
