@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ctxmgr.log.codec import Record
 from ctxmgr.log.journal import Line, read
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 
 def record(number: object, **more: object) -> Record:

@@ -24,7 +24,7 @@ from ctxmgr.history.formats import read_head, recognised
 from ctxmgr.importers.interface import Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 LONGEST = 20.0
 """Seconds after which reading one of these small files counts as a fault."""

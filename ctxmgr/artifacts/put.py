@@ -14,8 +14,7 @@ from typing import Any, BinaryIO
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quoted
 from ctxmgr.artifacts.blobs import BINARY, PIECE, ContentMetadata, Measure, Objects, list_secrets
-from ctxmgr.artifacts.folder import LOCK_SECONDS, Folder
-from ctxmgr.artifacts.names import check_names
+from ctxmgr.artifacts.folder import LOCK_SECONDS, Folder, check_names
 from ctxmgr.artifacts.repair import heal
 from ctxmgr.artifacts.version_folders import Views
 from ctxmgr.errors import Busy, Damaged, Denied, InvalidInput, NotFound, StorageFailed

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from ctxmgr.artifacts.blobs import Objects, has_hash_closing
-from ctxmgr.artifacts.folder import MARKER_DRAFT, Folder, failed, is_version, open_file, place_of, remove_tree
-from ctxmgr.artifacts.names import view_paths
+from ctxmgr.artifacts.folder import MARKER_DRAFT, Folder, failed, is_version, open_file, place_of, remove_tree, view_paths
 from ctxmgr.artifacts.version_folders import DRAFT, LINK_DRAFT, Views
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.light_dataclass import dataclass

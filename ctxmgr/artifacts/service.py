@@ -34,7 +34,7 @@ from ctxmgr.types.artifact import (
 from ctxmgr.types.query import Page
 
 if TYPE_CHECKING:
-    from ctxmgr.artifacts.content import Content
+    from ctxmgr.artifacts.finder import Content
 
 MAX_ANSWERED_BYTES = 64 * 2**20
 """Contents larger than this, in bytes, are not put into an answer: they are copied out."""
@@ -100,7 +100,7 @@ class ArtifactStore:
         Raises:
             NotFound, Damaged: as in `get`.
         """
-        from ctxmgr.artifacts.content import open_content
+        from ctxmgr.artifacts.finder import open_content
 
         row, view = self._found(request)
         content = open_content(self._store, row)
@@ -150,7 +150,7 @@ class ArtifactStore:
             NotFound: it is not in one of them, had only one content, or may not be read.
             Damaged: its bytes were changed behind the store's back.
         """
-        from ctxmgr.artifacts.content import open_content
+        from ctxmgr.artifacts.finder import open_content
 
         finder = Finder(self._store, self._guard)
         new, to_version = finder.find(

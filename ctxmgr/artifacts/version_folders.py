@@ -8,8 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from ctxmgr.artifacts.blobs import PIECE
-from ctxmgr.artifacts.folder import CURRENT, Folder, failed, open_folder, remove_tree
-from ctxmgr.artifacts.names import view_paths
+from ctxmgr.artifacts.folder import CURRENT, Folder, failed, open_folder, remove_tree, view_paths
 from ctxmgr.errors import StorageFailed
 from ctxmgr.store.repositories.artifacts import ArtifactRow
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ctxmgr.context.item_texts import Draft
+from ctxmgr.context.candidates import Draft
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.plan import titled
 from ctxmgr.light_dataclass import replace

@@ -10,7 +10,7 @@ from ctxmgr.log import codec
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.line_splitter import read_lines
 from ctxmgr.store.reserved import PROJECT, untrusted
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from ctxmgr.importers.interface import Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.store import open_store
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 _HEAD = 64 * 1024
 _OTHERS = {

@@ -7,14 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ctxmgr.access.guard import AccessGuard
-from ctxmgr.context import history_items
+from ctxmgr.context import items
 from ctxmgr.context.budget import Item, Reserves, usual_reserves
-from ctxmgr.context.candidates import GOAL, CandidateCollector
-from ctxmgr.context.item_texts import Contents, Fixed, Improver, NoTextError, Texts, UnreadableError
-from ctxmgr.context.items import ItemName, parse_named
-from ctxmgr.context.packages import RecordedPackage, last_held, mark_of, read_record, record_of
-from ctxmgr.context.packing import Order, assemble
-from ctxmgr.context.readers import Readers, VisibleArtifacts
+from ctxmgr.context.candidates import GOAL, CandidateCollector, Contents, Fixed, Improver, NoTextError, Texts, UnreadableError
+from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, parse_named
+from ctxmgr.context.packages import Order, RecordedPackage, assemble, last_held, mark_of, read_record, record_of
 from ctxmgr.errors import BudgetExceeded, CtxmgrError, Damaged, InvalidInput, NotFound
 from ctxmgr.log.ids import now
 from ctxmgr.store import Store
@@ -288,7 +285,7 @@ def _identified(audience: Readers, named: ItemName, operator: bool) -> tuple[str
         row = audience.store.artifacts.by_id(named.name)
         return named.name, operator or (row is not None and audience.reads(row.agent, row.name))
     if named.form == "record":
-        item = history_items.record_item(audience, named)
+        item = items.record_item(audience, named)
         return (None if item is None else item.id), operator or item is not None
     return None, True
 
@@ -343,7 +340,7 @@ def _is_there(audience: Readers, shown: VisibleArtifacts, named: ItemName) -> bo
     if named.form == "id":
         return shown.by_id(named.name) is not None
     if named.form == "record":
-        return history_items.record_item(audience, named) is not None
+        return items.record_item(audience, named) is not None
     return named.source in ("project_context", "task_context") or _has_context(audience, named)
 
 
@@ -351,8 +348,8 @@ def _has_context(audience: Readers, named: ItemName) -> bool:
     if named.source == "goal_context":
         return False  # it is the caller who gives it
     if named.source == "error_context":
-        return history_items.failures(audience, None) is not None
-    return bool(history_items.runs(audience, None))
+        return items.failures(audience, None) is not None
+    return bool(items.runs(audience, None))
 
 
 def _is_there_at_all(audience: Readers, named: ItemName) -> bool:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from types import TracebackType
+from typing import Any, Literal, Self, cast
 
-from ctxmgr.access.patterns import check_owner, is_unnameable, parse_pattern, quoted
-from ctxmgr.errors import InvalidInput
+from ctxmgr.access.guard import AccessGuard
+from ctxmgr.access.patterns import check_agent, check_owner, is_unnameable, parse_pattern, quoted
+from ctxmgr.access.project import list_executions
+from ctxmgr.access.rules import Rules
+from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, OutOfBounds
+from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.log.codec import Record
 from ctxmgr.log.json_value import plain
-from ctxmgr.store.repositories.artifacts import ARTIFACT_ID
+from ctxmgr.store import Store
+from ctxmgr.store.repositories.artifacts import ARTIFACT_ID, ArtifactRow
+from ctxmgr.store.repositories.queries import find_record
 from ctxmgr.store.reserved import EXECUTION
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.yaml_writer import block, mapping
-from ctxmgr.types.context_package import Execution
+from ctxmgr.types.access import Asked, ResourceType
+from ctxmgr.types.context_package import Execution, ListExecutionsRequest
 from ctxmgr.types.goal import GoalSource
+from ctxmgr.types.query import Filters
 from ctxmgr.types.view import EntryView
 
 Form = Literal["owner", "artifact", "id", "context", "record"]
@@ -152,3 +162,272 @@ def execution_fields(run: Execution) -> dict[str, Any]:
 def record_fields(record: Record) -> dict[str, Any]:
     """Return a record without what only the log needs."""
     return {key: value for key, value in record.items() if key not in _UNSAID}
+
+
+class Readers(AccessGuard):
+    """Answers for the agent and the asker together whether something may be read.
+
+    The operator who asks for an agent gives it what the agent's rules allow; in a store without any rule, everything.
+
+    Args:
+        store: the whole store.
+        recipient: the agent that the package is for.
+        asker: who asks.
+        seen: the history as the asker sees it.
+
+    Attributes:
+        agent: the recipient, or None where everything may be read.
+        recipient: the agent that the package is for, whatever the rules.
+        store: the whole store.
+        asker: who asks.
+
+    Raises:
+        InvalidInput: no agent can be called so.
+    """
+
+    def __init__(self, store: Store, recipient: str, asker: AccessGuard, seen: Store) -> None:
+        self.recipient = check_agent(recipient)
+        unruled = asker.agent is None and not len(asker.rules)
+        super().__init__(store, None if unruled else recipient, asker.rules)
+        self.store = store
+        self.asker = asker
+        self._seen = seen
+        self._own: Store | None = None
+
+    def may(self, permission: Asked, resource_type: ResourceType, owner: str, name: str) -> bool:
+        """Whether all of them may read or write this."""
+        return super().may(permission, resource_type, owner, name) and self.asker.may(permission, resource_type, owner, name)
+
+    def histories(self) -> list[Store]:
+        """Return the history as each of them sees it, the recipient's first; a record must be in all of them."""
+        if self.agent is None or self.asker.agent == self.agent:
+            return [self._seen]
+        if self._own is None:
+            from ctxmgr.history.query.filtered_store import FilteredStore
+
+            self._own = FilteredStore(self.store, self.agent, self.rules)
+        return [self._own] if self.asker.agent is None else [self._own, self._seen]
+
+    def reader(self) -> AccessGuard:
+        """Return the guard of the one whose reading is logged: an agent that asks, else the recipient."""
+        return self.asker if self.asker.agent is not None else AccessGuard(self.store, self.agent, self.rules)
+
+    def unruled(self) -> Readers:
+        """Return the audience for which nothing is denied; for the operator's eyes."""
+        return Readers(self.store, self.recipient, AccessGuard(self.store, None, Rules()), self.store)
+
+    def close(self) -> None:
+        """Release what was opened here; the store itself stays open."""
+        if self._own is not None:
+            with suppress(CtxmgrError):
+                self._own.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+_MAX_COMPARED = 5_000
+_SUGGESTED = 3
+
+
+class VisibleArtifacts:
+    """Looks artifacts up in a version, the current one by default.
+
+    Attributes:
+        version: number of the version; None when there is none yet.
+        denied: (owner, name) of what was named and may not be read; hidden: how many others were passed over.
+
+    Raises:
+        NotFound: there is no such version, or it was pruned.
+    """
+
+    def __init__(self, audience: Readers, version: int | None) -> None:
+        self._audience = audience
+        self._artifacts = audience.store.artifacts
+        if version is not None:
+            row = self._artifacts.version(version)
+            if row is None or row.pruned is not None:
+                raise NotFound(f"no version {version}", "'ctxmgr version list' shows them")
+        self.version = self._artifacts.current() if version is None else version
+        self.denied: dict[tuple[str, str], None] = {}
+        self.hidden = 0
+        self._known: dict[tuple[str, str], ArtifactRow | None] = {}
+
+    def of_owner(self, owner: str) -> list[ArtifactRow]:
+        """Return the artifacts of an owner, ordered by name."""
+        rows = [] if self.version is None else self._artifacts.state(self.version, owner)
+        self._known.update({(row.agent, row.name): row for row in rows})
+        readable = [row for row in rows if self._audience.reads(row.agent, row.name)]
+        self.hidden += len(rows) - len(readable)
+        return readable
+
+    def find(self, owner: str, name: str) -> ArtifactRow | None:
+        """Return an artifact that was named."""
+        if not self._audience.reads(owner, name):
+            self.denied[owner, name] = None
+            return None
+        return self._row(owner, name)
+
+    def needed(self, owner: str, name: str) -> ArtifactRow | None:
+        """Return an artifact that another one depends on."""
+        if not self._audience.reads(owner, name):
+            self.hidden += 1
+            return None
+        return self._row(owner, name)
+
+    def by_id(self, identity: str) -> ArtifactRow | None:
+        """Return an artifact of any version by its id."""
+        row = self._artifacts.by_id(identity)
+        if row is not None and not self._audience.reads(row.agent, row.name):
+            self.denied[row.agent, row.name] = None
+            return None
+        return row
+
+    def suggestions(self, named: ItemName) -> list[str]:
+        """Return up to three names, of those that may be read, that are like the one that was not found."""
+        if self.version is None or named.form != "artifact":
+            return []
+        from difflib import get_close_matches
+
+        own = self.of_owner(named.source)
+        every = own if len(own) >= _MAX_COMPARED else [*own, *self._artifacts.state(self.version)]
+        names = dict.fromkeys(f"{row.agent}/{row.name}" for row in every if self._audience.reads(row.agent, row.name))
+        return get_close_matches(named.text, list(names)[:_MAX_COMPARED], n=_SUGGESTED)
+
+    def _row(self, owner: str, name: str) -> ArtifactRow | None:
+        if (owner, name) not in self._known:
+            self._known[owner, name] = None if self.version is None else self._artifacts.find(owner, name, self.version)
+        return self._known[owner, name]
+
+
+LATEST = 20
+"""Failures or runs that a package tells of at most."""
+
+_LOOKED_AT = 2_000
+_ADDRESS = lazy_pattern(r"(.*)@(-?[0-9]{1,15}|last)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryItem:
+    """A part of the history as a package gives it: YAML."""
+
+    id: str
+    type: str
+    source: str
+    name: str
+    text: str
+
+
+def record_item(audience: Readers, named: ItemName) -> HistoryItem | None:
+    """Return an entry, a snapshot with its entries, or a continuation; None when it is not there, or not to be read.
+
+    Raises:
+        InvalidInput: the id fits several.
+    """
+    first, *others = audience.histories()
+    if named.source == "entry":
+        entry = find_entry(first, named.name)
+        if entry is None or not all(_has(other, entry) for other in others):
+            return None
+        return HistoryItem(entry.id, "entry", entry.agent, f"{entry.session}@{entry.index}", written(entry_fields(entry)))
+    record = find_record(first.engine, named.source, named.name)
+    if record is None or any(find_record(other.engine, named.source, str(record["id"])) is None for other in others):
+        return None
+    identity, session = str(record["id"]), str(record["session"])
+    if named.source == "continuation":
+        return HistoryItem(identity, named.source, session, identity, written(record_fields(record)))
+    return HistoryItem(identity, named.source, session, identity, _snapshot(first, session, identity))
+
+
+def find_entry(store: Store, text: str) -> EntryView | None:
+    """Return the entry at ``SESSION@42``, ``@-1`` or ``@last``, or with this id or an id that starts so.
+
+    Raises:
+        InvalidInput: the name fits several sessions or entries.
+    """
+    address = _ADDRESS.fullmatch(text)
+    try:
+        if address is not None:
+            place = -1 if address[2] == "last" else int(address[2])
+            return entry_of(store, session_key(store, address[1] or None), place, None)
+        record = find_record(store.engine, "entry", text)
+        key = None if record is None else store.sessions.key(str(record["session"]))
+        return None if record is None or key is None else store.queries.entry_by_id(key, str(record["id"]))
+    except (NotFound, NoHistory, OutOfBounds):
+        return None
+
+
+def is_address(text: str) -> bool:
+    """Whether an entry is named by its place, which may mean another one later."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
+def failures(audience: Readers, task: str | None) -> str | None:
+    """Return the latest failures of a task; without one of the agent, or where it has none, of all that may be read."""
+    history = audience.histories()[0]
+    if task is not None:
+        rows = _failed(history, audience, None, task)
+    else:
+        rows = _failed(history, audience, audience.recipient, None) or _failed(history, audience, None, None)
+    return listed(map(failure_fields, rows)) if rows else None
+
+
+def _failed(history: Store, audience: Readers, agent: str | None, task: str | None) -> list[EntryView]:
+    filters = Filters(status=["error", "interrupted"], agent=[] if agent is None else [agent])
+    places = history.queries.hits(None, filters, "entry")[-_LOOKED_AT:]
+    found: list[EntryView] = []
+    for start in range(len(places), 0, -4 * LATEST):
+        rows = history.queries.rows(places[max(start - 4 * LATEST, 0) : start])
+        for row in reversed(rows):
+            if not isinstance(row, EntryView) or (agent is not None and row.agent != agent):
+                continue
+            if (task is None or row.task == task) and audience.may("read", "history", row.agent, row.session):
+                found.append(row)
+                if len(found) == LATEST:
+                    return found
+    return found
+
+
+def runs(audience: Readers, task: str | None) -> list[Execution]:
+    """Return the latest runs, newest first; of a task where one is given."""
+    history = audience.histories()[0]
+    found = list_executions(audience.store, history, audience, ListExecutionsRequest(task=task, limit=LATEST)).executions
+    return [run for run in found if audience.may("read", "history", run.agent, run.session)]
+
+
+def runs_text(found: list[Execution]) -> str | None:
+    """Return runs as the text of an item."""
+    return listed(map(execution_fields, found)) if found else None
+
+
+def task_runs(found: list[Execution]) -> list[dict[str, Any]]:
+    """Return runs as a part of the task's context."""
+    return [execution_fields(run) for run in found]
+
+
+def _snapshot(store: Store, session: str, identity: str) -> str:
+    key = store.sessions.key(session)
+    view = None if key is None else store.annotations.snapshot(key, identity)
+    if key is None or view is None:
+        return ""
+    fields = {
+        "id": view.id, "session": view.session, "at": view.ts, "summary": view.summary,
+        "reasoning": view.reasoning or None, "missing": view.missing or None,
+    }  # fmt: skip
+    entries = [entry_fields(entry) for entry in _entries(store, key, view.indexes)]
+    return written(fields) + ("entries:\n" + listed(entries, 2) if entries else "")
+
+
+def _entries(store: Store, key: int, indexes: list[int]) -> Iterator[EntryView]:
+    for index in indexes:
+        entry = store.queries.entry_at(key, index)
+        if entry is not None:
+            yield entry
+
+
+def _has(store: Store, entry: EntryView) -> bool:
+    key = store.sessions.key(entry.session)
+    return key is not None and store.queries.entry_by_id(key, entry.id) is not None

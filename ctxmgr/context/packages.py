@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, cast
 
+from ctxmgr.context.budget import BudgetPlan, Item, Piece, Reserves, available, decide, usual_reserves
+from ctxmgr.context.summaries import Summary
+from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.json_value import plain
@@ -14,9 +17,19 @@ from ctxmgr.store import Store
 from ctxmgr.store.reserved import PACKAGE, PROJECT
 from ctxmgr.text.content_kind import JSON, YAML
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.tokens import Counter
+from ctxmgr.text.tokens import ESTIMATE, Counter
 from ctxmgr.text.yaml_writer import block, flow, mapping, quoted
-from ctxmgr.types.context_package import Assembly, ContextPackage, Decision, HeldItem, PackageItem
+from ctxmgr.types.context_package import (
+    Assembly,
+    BudgetRow,
+    ContextPackage,
+    Decision,
+    HeldItem,
+    Included,
+    MissingItem,
+    PackageItem,
+    PackageMetadata,
+)
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters
 
@@ -209,3 +222,249 @@ def _rows(value: object) -> Iterator[dict[str, Any]]:
 
 def _dict(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+MARK = "… cut here\n"
+
+
+def cut(text: str, fits: Callable[[str], bool]) -> str | None:
+    """Return the longest beginning that fits, with a mark at its end, or None where not one character does.
+
+    Args:
+        text: what is too long.
+        fits: whether a text is short enough; what is shorter than a fitting one must fit as well.
+    """
+    ends = [number + 1 for number, sign in enumerate(text) if sign == "\n"]
+    lines = _most(len(ends), lambda count: fits(text[: ends[count - 1]] + MARK))
+    if lines:
+        return text[: ends[lines - 1]] + MARK
+    first = ends[0] - 1 if ends else len(text)
+    signs = _most(first, lambda count: fits(text[:count] + MARK))
+    return text[:signs] + MARK if signs else None
+
+
+def _most(limit: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number up to the limit that fits, 0 for none."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+_ANY_TIME = "0000-00-00T00:00:00.000000+00:00"
+_MAX_WARNING_TOKENS = 200
+_TRIES = 8
+_CHARACTERS_A_TOKEN = 40
+
+
+class Texts(Protocol):
+    """Where the texts of items come from."""
+
+    def full(self, item: Item) -> str:
+        """Return the whole text of an item; asked for only where its stated size could fit."""
+        ...
+
+    def summary(self, item: Item, most: int | None = None) -> Summary:
+        """Return its summary by the counter of the order, in ``most`` tokens where that can be done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be assembled, for whom, and under what budget; ``missing`` are (source, name) that the caller named.
+
+    ``held`` is what the agent holds already, ``notes`` are warnings that are known before. ``assembled_at`` is RFC 3339 of at
+    most 32 characters; its length does not change what is decided.
+    """
+
+    agent: str
+    assembled_at: str
+    budget: int
+    items: Sequence[Item]
+    texts: Texts
+    counter: Counter = ESTIMATE
+    reserves: Reserves | None = None
+    version: int | None = None
+    task_id: str | None = None
+    project_context: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    task_context: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    missing: Sequence[tuple[str, str]] = ()
+    held: Sequence[HeldItem] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def set_aside(self) -> Reserves:
+        """The reserves: those that were chosen, else the usual ones of the budget."""
+        return usual_reserves(self.budget) if self.reserves is None else self.reserves
+
+
+def assemble(order: Order) -> Assembly:
+    """Return the package, the decision on every item, and the budget table.
+
+    Raises:
+        InvalidInput: the budget is no positive number, a reserve is negative, or the time is none.
+        BudgetExceeded: the reserves or the required items don't fit.
+    """
+    if len(order.assembled_at) > len(_ANY_TIME):
+        raise InvalidInput("the time of assembly is no timestamp", "give RFC 3339, as in 2026-01-31T12:00:00Z")
+    frame = _frame(order)
+    head = frame_cost(frame, order.counter)
+    room = available(order.budget, order.set_aside, head)
+    margin = 0
+    for _ in range(_TRIES):
+        assembly = _packed(order, frame, head, room - margin)
+        excess = assembly.package.metadata.total_tokens - (order.budget - order.set_aside.prompt)
+        if excess <= 0:
+            return assembly
+        margin += excess + margin
+    raise BudgetExceeded("the counter finds more tokens in the whole than in its parts", "give a larger budget")
+
+
+def _packed(order: Order, frame: ContextPackage, head: int, room: int) -> Assembly:
+    least = _warned_cost(order, frame, [_collapsed(10**9)]) if order.items or order.notes else 0
+    if room < least:
+        raise BudgetExceeded(
+            f"the budget of {order.budget:,} tokens has {max(room, 0):,} left for items, which is too little for any",
+            "give a larger budget, or smaller reserves",
+        )
+    spare = min(_MAX_WARNING_TOKENS, room // 50)
+    plan = decide(order.items, room - least, _Weighed(order), min(spare, room - least))
+    every = [*order.notes, *filter(None, (_warning(made) for *_, made in plan.placed)), *map(_omission, plan.omitted)]
+    warnings = _fitting([text for text in every if text], order, frame, plan.left + least)
+    warning_cost = _warned_cost(order, frame, warnings)
+    package = frame.model_copy(
+        update={"artifacts": [_written(item, piece, made.got) for item, piece, made in plan.placed], "warnings": warnings}
+    )
+    total = head + warning_cost + sum(piece.cost for _, piece, _ in plan.placed)
+    package = _finished(package, max(total, whole_cost(package, order.counter)), order.assembled_at)
+    decisions = [*(made for *_, made in plan.placed), *plan.omitted]
+    return Assembly(package=package, decisions=decisions, budget=_table(order, head, warning_cost, plan))
+
+
+class _Weighed:
+    """Gives the texts of items with their cost as the package writes them."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+
+    def full(self, item: Item) -> Piece:
+        return self._piece(item, self._order.texts.full(item), "full")
+
+    def summary(self, item: Item, most: int | None = None) -> Piece:
+        summary = self._order.texts.summary(item, most)
+        return self._piece(item, summary.text, "full" if summary.lossless else "summary")
+
+    def cut(self, item: Item, text: str, tokens: int | None, cost: int) -> Piece | None:
+        def fits(part: str) -> bool:
+            piece = self._piece(item, part, "truncated")
+            return piece.cost <= cost and (tokens is None or piece.tokens <= tokens)
+
+        part = cut(text[: _CHARACTERS_A_TOKEN * cost + 1], fits)
+        return None if part is None else self._piece(item, part, "truncated")
+
+    def _piece(self, item: Item, text: str, included: Included) -> Piece:
+        tokens = self._order.counter.count(text, item.kind)
+        bare = Piece(text, tokens, 0, included == "full")
+        return bare._replace(cost=item_cost(_written(item, bare, included), self._order.counter))
+
+
+def _written(item: Item, piece: Piece, included: str) -> PackageItem:
+    return PackageItem.model_validate(
+        {
+            "id": item.id,
+            "type": item.type,
+            "source": item.source,
+            "name": item.name,
+            "version": item.version,
+            "kind": item.kind,
+            "included": included,
+            "tokens": piece.tokens,
+            "original_tokens": None if included == "full" else item.tokens,
+            "content": piece.text,
+        }
+    )
+
+
+def _frame(order: Order) -> ContextPackage:
+    """Return the package without items, as large as it can get: the total is the budget, the time the longest there is."""
+    metadata = PackageMetadata(
+        version=order.version,
+        assembled_at=_ANY_TIME,
+        assembled_for=order.agent,
+        task_id=order.task_id,
+        total_tokens=max(order.budget, 0),
+        token_budget=order.budget,
+        counter=order.counter.name,
+        error_band=order.counter.band,
+    )
+    return ContextPackage(
+        metadata=metadata,
+        project_context=dict(order.project_context),
+        task_context=dict(order.task_context),
+        missing=[MissingItem(source=source, name=name) for source, name in sorted(set(order.missing))],
+        held=sorted(order.held, key=lambda one: (one.source, one.name, one.type, one.id)),
+    )
+
+
+def _finished(package: ContextPackage, total: int, time: str) -> ContextPackage:
+    metadata = package.metadata.model_copy(update={"total_tokens": total, "assembled_at": time})
+    return package.model_copy(update={"metadata": metadata})
+
+
+def _warned_cost(order: Order, frame: ContextPackage, warnings: Sequence[str]) -> int:
+    """Return the tokens that warnings add to the frame."""
+    if not warnings:
+        return 0
+    warned = frame.model_copy(update={"warnings": list(warnings)})
+    return frame_cost(warned, order.counter) - frame_cost(frame, order.counter)
+
+
+def _fitting(warnings: Sequence[str], order: Order, frame: ContextPackage, room: int) -> list[str]:
+    """Return the warnings that fit, the last one saying how many more there are where not all do."""
+    if _warned_cost(order, frame, warnings) <= room:
+        return list(warnings)
+    low, high = 0, len(warnings) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        tried = [*warnings[:middle], _collapsed(len(warnings) - middle)]
+        low, high = (middle, high) if _warned_cost(order, frame, tried) <= room else (low, middle - 1)
+    return [*warnings[:low], _collapsed(len(warnings) - low)]
+
+
+def _collapsed(count: int) -> str:
+    return f"{count:,} more items were shortened or left out"
+
+
+def _warning(made: Decision) -> str | None:
+    name = f"{made.source}/{made.name}"
+    if made.need == "required":
+        return f"{name}: {made.reason}" if made.max_tokens is not None and made.tokens > made.max_tokens else None
+    if made.got == "truncated":
+        return f"{name} truncated from {made.asked_tokens:,} tokens: {made.reason}"
+    return f"{name} summarised: {made.reason}" if made.got == "summary" and made.asked == "full" else None
+
+
+def _omission(made: Decision) -> str | None:
+    return None if made.rule == "duplicate" else f"{made.source}/{made.name} left out: {made.reason}"
+
+
+def _table(order: Order, head: int, warning_cost: int, plan: BudgetPlan) -> list[BudgetRow]:
+    """Return where the budget went; the rows add up to it."""
+    rows = [
+        BudgetRow(name="reserved for the prompt", tokens=order.set_aside.prompt),
+        BudgetRow(name="project and task context", tokens=head),
+    ]
+    names = {"full": "in full", "summary": "as summaries", "truncated": "truncated"}
+    for needs, title in ((("required",), "required"), (("optional", "if_exists"), "optional"), (("reference",), "references")):
+        for got, how in names.items():
+            costs = [made.cost for *_, made in plan.placed if made.need in needs and made.got == got]
+            if costs:
+                rows.append(BudgetRow(name=f"{title}, {how}", tokens=sum(costs), items=len(costs)))
+    rows.append(BudgetRow(name="left out", tokens=0, items=sum(made.rule != "duplicate" for made in plan.omitted)))
+    rows.append(BudgetRow(name="warnings", tokens=warning_cost))
+    used = sum(row.tokens for row in rows)
+    return [*rows, BudgetRow(name="left", tokens=order.budget - used)]

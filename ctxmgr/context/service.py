@@ -14,12 +14,9 @@ from ctxmgr.access.rule_changes import require_operator
 from ctxmgr.context.assembly import PackageService, assemble_context, check_budget, log_reads, needs_of, readable_only
 from ctxmgr.context.assembly import why as explain
 from ctxmgr.context.budget import Item, Reserves
-from ctxmgr.context.candidates import CandidateCollector, Wish, called
-from ctxmgr.context.history_items import find_entry, is_address
-from ctxmgr.context.item_texts import Improver, Texts
-from ctxmgr.context.items import ItemName, parse_named
-from ctxmgr.context.packing import Order
-from ctxmgr.context.readers import Readers, VisibleArtifacts
+from ctxmgr.context.candidates import CandidateCollector, Improver, Texts, Wish, called
+from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, find_entry, is_address, parse_named
+from ctxmgr.context.packages import Order
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.log.codec import decoder, encode
 from ctxmgr.log.ids import new_id, now
@@ -291,7 +288,7 @@ class ContextPackages:
         return list_needs(self._source, self._guard, request)
 
     def _package_service(self) -> PackageService:
-        from ctxmgr.artifacts.content import open_content
+        from ctxmgr.artifacts.finder import open_content
 
         def content(row: ArtifactRow) -> bytes:
             with open_content(self._source, row) as opened:

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.errors import Conflict, InvalidInput
-from ctxmgr.goals import actions
 from ctxmgr.goals.brief import source_of, write_brief
-from ctxmgr.goals.changes import find
+from ctxmgr.goals.changes import find, why_not
 from ctxmgr.goals.edits import FOLDER, PlanEdits, nothing_left, probes_data, tasks_data
-from ctxmgr.goals.reducer import ENDED
-from ctxmgr.goals.responses import owner_view
-from ctxmgr.goals.state import Action, State
+from ctxmgr.goals.reducer import ENDED, task_of
+from ctxmgr.goals.state import Action, OpenAction, State
 from ctxmgr.goals.tree import Node
-from ctxmgr.goals.truncation import is_shortened, plain_line
+from ctxmgr.goals.truncation import is_shortened, key_of, outcome, owner_view, plain_line, reduced
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.journal import read
+from ctxmgr.log.json_value import plain, type_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Finding
 from ctxmgr.types.goal import (
     ActionRequest,
     BriefAnswer,
@@ -32,6 +33,7 @@ from ctxmgr.types.goal import (
     EndRequest,
     GoalAnswer,
     GoalSource,
+    LoopType,
     NextRequest,
     ProbeResult,
     RecordAnswer,
@@ -44,6 +46,8 @@ from ctxmgr.types.plain_records import build
 
 if TYPE_CHECKING:
     from ctxmgr.detect.settings import DetectSettings
+    from ctxmgr.goals.loop_guard import LoopGuard
+
 
 _KEYS = ("path", "file_path", "filePath", "file", "filename", "notebook_path")
 _TAKES_AWAY = lazy_pattern(r"(?i)delete|remove|unlink|\brm\b|move|rename|trash|clean")
@@ -182,10 +186,10 @@ class Goals(PlanEdits):
 
     def check(self, request: ActionRequest) -> RecordAnswer:
         """Say whether an action would be allowed; nothing is written."""
-        actions.check_action(request)
+        check_action(request)
         state = self._existing(self._repository.look())
-        item, node = actions.candidate(state, request, self.agent, self._repository.clock())
-        return actions.answer(item, node, actions.refusal(state, item, node, self._guard), recorded=False)
+        item, node = candidate(state, request, self.agent, self._repository.clock())
+        return answer(item, node, refusal(state, item, node, self._guard), recorded=False)
 
     def begin(self, request: ActionRequest) -> RecordAnswer:
         """Begin an action, unless it is refused: until its result is recorded its effect is unknown."""
@@ -201,21 +205,21 @@ class Goals(PlanEdits):
         with self._repository.change(work=True) as change:
             state = self._existing(change.state)
             item = next((each for each in state.in_flight if each.id == request.entry), None)
-            change.write([actions.result(state, request, state.session, self._repository.clock())], save=False)
+            change.write([result(state, request, state.session, self._repository.clock())], save=False)
         node, attempt = (item.node, item.attempt) if item else (None, None)
         return RecordAnswer(allowed=True, entry=request.entry, node=node, attempt=attempt)
 
     def _act(self, request: ActionRequest) -> RecordAnswer:
-        actions.check_action(request)
+        check_action(request)
         with self._repository.change(work=True) as change:
             state = self._existing(change.state)
-            item, node = actions.candidate(state, request, self.agent, self._repository.clock())
-            no = actions.refusal(state, item, node, self._guard)
+            item, node = candidate(state, request, self.agent, self._repository.clock())
+            no = refusal(state, item, node, self._guard)
             if no is not None:
-                change.write([self._repository.event(actions.refused_event(item, node, no), name=item.id)])
+                change.write([self._repository.event(refused_event(item, node, no), name=item.id)])
             else:
-                change.write([actions.entry(item, request, state.session)], save=False)
-        return actions.answer(item, node, no, recorded=True)
+                change.write([entry(item, request, state.session)], save=False)
+        return answer(item, node, no, recorded=True)
 
     def next(self, request: NextRequest) -> GoalAnswer:
         """Go to the next leaf that can be worked on, or to the one named."""
@@ -310,3 +314,136 @@ class Goals(PlanEdits):
             f"another goal is under way here: {state.goal.text[:200]!r}",
             "go on with it, or give it up for this one with 'ctxmgr goal start --replace'",
         )
+
+
+_MAX_ACTION_CHARS = 1_000
+
+
+class Refusal(NamedTuple):
+    """Why an action is not allowed; ``type`` is None where a person blocked the node."""
+
+    type: LoopType | None
+    reason: str
+    finding: Finding | None
+    hint: str
+
+
+def candidate(state: State, request: ActionRequest, agent: str, ts: str) -> tuple[OpenAction, Node]:
+    """Return an action as the state would keep it, with the result that the request has, and the leaf it would belong to."""
+    node = state.current() or state.goal
+    attempt = node.attempt
+    number = (attempt.number if attempt.status == "in_progress" else attempt.number + 1) if attempt else 1
+    if not state.tree.can_work(node):
+        number = attempt.number if attempt else 0
+    args: Any = plain(request.args)
+    item = OpenAction(
+        id=new_id(), agent=request.agent or agent, action=request.action, key=key_of(request.action, args), args=reduced(args),
+        began=ts, node=node.id, attempt=number,
+    )  # fmt: skip
+    if isinstance(request, RecordRequest) and has_result(request):
+        status, output, error = outcome(request.result, request.status)
+        item = item.finished(state.count("actions") + 1, status, reduced(output), reduced(error), ts)
+    return item, node
+
+
+def has_result(request: RecordRequest) -> bool:
+    """Whether a request says how its action ended."""
+    return request.status is not None or request.result is not None or "result" in request.model_fields_set
+
+
+def refusal(state: State, item: OpenAction, node: Node, guard: LoopGuard) -> Refusal | None:
+    """Return why the action is not allowed, None when it is."""
+    stopped = _stopped(state, node)
+    if stopped is not None:
+        return stopped
+    block = next((each for each in state.blocked_actions if each.key == item.key and each.node == node.id), None)
+    if block is not None and (not isinstance(item, Action) or guard.is_old_news(state, item)):
+        hint = f"try something else; a person lifts it with 'ctxmgr goal unblock {block.key}'"
+        return Refusal(block.type, f"blocked since: {block.reason}", None, hint)
+    verdict = guard.action(state, item)
+    if verdict is None:
+        return None
+    found = verdict.finding
+    said = plain_line(item.action, 60)
+    if verdict.type == "A":
+        reason = f"{said} was done {found.count - 1} times with the same result; once more is a loop"
+    else:
+        reason = (
+            f"the same {found.period} actions came round {found.count} times with the same results; {said} would close the loop"
+        )
+    return Refusal(verdict.type, reason, found, "try a different approach, or ask with 'ctxmgr goal recover'")
+
+
+def _stopped(state: State, node: Node) -> Refusal | None:
+    """Return why nothing may be done at the node now."""
+    blocked = next((each for each in state.tree.path(node) if each.status == "blocked"), None)
+    if blocked is None:
+        return None
+    by_person = any(each.block is not None and each.block.by == "user" for each in state.tree.path(node))
+    after = state.tree.first_open(node)
+    hint = f"'ctxmgr goal next' goes on with {after.id}" if after else f"'ctxmgr goal unblock {blocked.id}' lifts the block"
+    reason = why_not(state, node)
+    return Refusal(None if by_person else "C", reason.replace("it is blocked", f"{node.id} is blocked", 1), None, hint)
+
+
+def refused_event(item: OpenAction, node: Node, no: Refusal) -> dict[str, Any]:
+    """Return the data of the event that records a refusal."""
+    data: dict[str, Any] = {
+        "op": "refused", "node": node.id, "type": no.type, "action": item.action, "args": item.args, "key": item.key,
+        "signature": plain_line(f"{item.action}::{canonical(item.args) or ''}", 300), "reason": no.reason,
+    }  # fmt: skip
+    if isinstance(item, Action):
+        data |= {"status": item.status, "output": item.output, "error": item.error}
+    if no.finding is not None:
+        found = no.finding
+        data |= {"kind": found.kind, "count": found.count, "period": found.period, "members": found.members[-40:]}
+    return data
+
+
+def entry(item: OpenAction, request: ActionRequest, session: str) -> Record:
+    """Return the entry of an action, with its result where the request has one."""
+    args: Any = plain(request.args)
+    fields: dict[str, Any] = {}
+    if isinstance(item, Action) and isinstance(request, RecordRequest):
+        status, output, error = outcome(request.result, request.status)
+        fields = {"status": status, "output": output, "error": error}
+    return build(
+        "entry", session, item.began, id=item.id, agent=item.agent, action=request.action,
+        inputType=None if args is None else type_name(args), input=args, task=task_of(item.node, item.attempt), **fields,
+    )  # fmt: skip
+
+
+def result(state: State, request: RecordRequest, session: str, ts: str) -> Record:
+    """Return the result of an action that was begun.
+
+    Raises:
+        InvalidInput: no such action is under way, or the request names no result.
+    """
+    if not any(each.id == request.entry for each in state.in_flight):
+        raise InvalidInput(
+            f"no action {plain_line(request.entry, 60)} is under way", "'ctxmgr goal resume' lists those that are"
+        )
+    if not has_result(request):
+        raise InvalidInput("a result is missing", "e.g. success, error, or what came back")
+    status, output, error = outcome(request.result, request.status)
+    return build("result", session, ts, entry=request.entry, status=status, output=output, error=error)
+
+
+def answer(item: OpenAction, node: Node, no: Refusal | None, *, recorded: bool) -> RecordAnswer:
+    """Return what the caller is told."""
+    attempt = node.attempt.number if node.attempt else None
+    if no is None:
+        return RecordAnswer(allowed=True, entry=item.id if recorded else None, node=node.id, attempt=attempt)
+    return RecordAnswer(
+        allowed=False, reason=no.reason, type=no.type, finding=no.finding, node=node.id, attempt=attempt, hint=no.hint
+    )
+
+
+def check_action(request: ActionRequest) -> None:
+    """Refuse an action without a name.
+
+    Raises:
+        InvalidInput: its name is blank.
+    """
+    if not request.action.strip() or len(request.action) > _MAX_ACTION_CHARS:
+        raise InvalidInput("an action has a name", "e.g. write_file")

@@ -6,8 +6,7 @@ from typing import Any
 
 from ctxmgr.goals.tree import Node, Tree
 from ctxmgr.types.base import Json, Stored, Text
-from ctxmgr.types.goal import GOAL_ID, BlockedAction, LoopRecord, Moment, Probe, ProbeResult
-from ctxmgr.types.record import ResultStatus
+from ctxmgr.types.goal import GOAL_ID, BlockedAction, LoopRecord, Moment, Probe, ProbeResult, ResultStatus
 
 WINDOW = 36
 """Latest actions that are kept: enough for three rounds of the longest cycle that is sought."""

@@ -48,7 +48,7 @@ from ctxmgr.store.repositories.imported_files import FileState
 from ctxmgr.store.reserved import PROJECT, untrusted
 from ctxmgr.store.write.row_batch import RowBatch
 from ctxmgr.types.importing import FileCount, FileReport, ImportReport, first_named
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 _T = TypeVar("_T")
 

@@ -15,8 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from ctxmgr.errors import Damaged
 from ctxmgr.importers.interface import Coverage, Place, found_at
 from ctxmgr.importers.log_files import ZSTD_REMEDY, head_values, open_log, plain_name, read_values
-from ctxmgr.importers.part import Part
-from ctxmgr.importers.transcript import Transcript
+from ctxmgr.importers.transcript import Part, Transcript
 from ctxmgr.importers.values import text
 from ctxmgr.log.codec import Record
 from ctxmgr.log.foreign_jsonl import Line, Report

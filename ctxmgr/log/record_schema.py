@@ -1,6 +1,6 @@
 """The records of log format 1: every kind, its fields, and what each may hold (design section 4).
 
-The one table of the format. `ctxmgr.types.record_check` checks records by it, `ctxmgr.types.record_models` makes the models of
+The one table of the format. `ctxmgr.types.record` checks records by it, `ctxmgr.types.record_models` makes the models of
 ``ctxmgr schema record`` from it, and tests hold the rows of the store and the entry view against it. Unknown kinds and
 fields are kept as they are.
 """

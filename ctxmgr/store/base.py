@@ -82,7 +82,7 @@ class Store:
             Conflict: a known id with other content.
             StorageFailed, Busy: the record could not be written; nothing was.
         """
-        from ctxmgr.types.record_check import check
+        from ctxmgr.types.record import check
 
         self._require_writable()
         with self._append_transaction():
@@ -90,7 +90,7 @@ class Store:
 
     def append_spelled(self, record: Record, body: bytes) -> AppendResult:
         """Write one record that is masked already and spelled as `ctxmgr.log.codec.encode` would do it; else as `append`."""
-        from ctxmgr.types.record_check import check
+        from ctxmgr.types.record import check
 
         self._require_writable()
         with self._append_transaction():
@@ -98,7 +98,7 @@ class Store:
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
         """Write the records of a log, all or none; else as `append`."""
-        from ctxmgr.types.record_check import check
+        from ctxmgr.types.record import check
 
         self._require_writable()
 

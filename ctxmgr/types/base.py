@@ -11,8 +11,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, cast, dataclass_transform
 
-from ctxmgr.types.fields import MISSING, ComputedField, Field, FieldTable, Json, Text
-from ctxmgr.types.plain_check import NotPlain, dumped, take_values, values_of
+from ctxmgr.types.plain_check import (
+    MISSING,
+    ComputedField,
+    Field,
+    FieldTable,
+    Json,
+    NotPlain,
+    Text,
+    dumped,
+    take_values,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

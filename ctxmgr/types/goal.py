@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 from ctxmgr.types.base import Field, Json, Shape, Text
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.record import ResultStatus
 from ctxmgr.types.route import Continuation
 
 GOAL_ID = "goal"
@@ -22,6 +21,7 @@ GOAL_ID = "goal"
 
 NodeStatus = Literal["pending", "in_progress", "done", "failed", "blocked", "split", "dropped"]
 AttemptStatus = Literal["in_progress", "done", "failed", "left"]
+ResultStatus = Literal["ok", "error", "denied", "interrupted"]
 LoopType = Literal["A", "B", "C"]
 BlockedBy = Literal["loop", "attempts", "escalation", "user"]
 Moment = Literal["start", "continue", "resume", "compaction"]

@@ -1,6 +1,7 @@
-"""Helpers shared by models and by code that avoids pydantic.
+"""Build the records of log format 1, and pages of them, without the model library.
 
-Free of the model library.
+A record travels as a plain dictionary with camelCase keys, so that unknown keys pass through untouched. What each kind must
+hold is said in `ctxmgr.log.record_schema`; `build` is the one way in which importers and tools make records.
 """
 
 from __future__ import annotations

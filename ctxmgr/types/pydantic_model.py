@@ -8,8 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, computed_field, model_validator
 from pydantic_core import core_schema
 
-from ctxmgr.types.fields import MISSING, ComputedField, FieldLimits, FieldTable
-from ctxmgr.types.plain_check import annotations_of
+from ctxmgr.types.plain_check import MISSING, ComputedField, FieldLimits, FieldTable, annotations_of
 
 _models: dict[type[FieldTable], type[BaseModel]] = {}
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal, cast
 
 from ctxmgr.types.base import Field, Shape, Text
-from ctxmgr.types.fields import camel_case
+from ctxmgr.types.plain_check import camel_case
 from ctxmgr.types.plain_records import page_of
 from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, SnapshotView
 

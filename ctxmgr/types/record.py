@@ -1,16 +1,97 @@
-"""The records of log format 1: how to build one, and the words in it.
+"""Which kinds of record log format 1 has, and a check of ordinary ones without pydantic.
 
-A record travels as a plain dictionary with camelCase keys, so that unknown keys pass through untouched. What each kind must
-hold is said in `ctxmgr.log.record_schema`; ``build`` is the one way in which importers and tools make records.
+What is not obviously in order is left to the models of `ctxmgr.types.record_models`, which have the last word and say what is
+wrong: loading them takes longer than writing ten thousand records.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from ctxmgr.log.fast_json import cast
+from ctxmgr.log.record_schema import COMMON, OUTCOMES, RECORDS, STATUSES
 
-from ctxmgr.log.record_schema import RECORDS
-from ctxmgr.types.plain_records import MESSAGE_TYPES as MESSAGE_TYPES
-from ctxmgr.types.plain_records import build as build
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ctxmgr.log.codec import Record
 
-ResultStatus = Literal["ok", "error", "denied", "interrupted"]
+
 KINDS = tuple(RECORDS)
+
+
+_TEXT = frozenset({str})
+_OPTIONAL: frozenset[type] = frozenset({str, type(None)})
+_NUMBER = frozenset({float, type(None)})
+_PLAIN_NUMBER = 2**53  # of milliseconds: whole numbers beyond it may be too large for the models
+_TYPES = {"texts": frozenset({list}), "count": frozenset({str, int, type(None)}), "number": _NUMBER}
+_LOOSE = frozenset({"json", "error"})  # an error is looked at by itself
+_STATUSES = frozenset({None, *STATUSES})
+_OUTCOMES = frozenset(OUTCOMES)
+
+
+def _rules(kind: str) -> tuple[dict[str, frozenset[type]], frozenset[str], tuple[str, ...]]:
+    """Return the types of a kind's fields that are looked at, which must be there, and which of these must hold a text."""
+    fields = {**COMMON, **RECORDS[kind]}
+    return (
+        {
+            name: _TYPES.get(field.holds, _TEXT if field.required else _OPTIONAL)
+            for name, field in fields.items()
+            if field.holds not in _LOOSE
+        },
+        frozenset(name for name, field in fields.items() if field.required),
+        tuple(name for name, field in fields.items() if field.filled),
+    )
+
+
+_RULES = {kind: _rules(kind) for kind in RECORDS}
+
+
+def check(record: Record) -> Record:
+    """Return the record itself when it follows format 1; unknown kinds need only ``v``, ``kind`` and ``session``.
+
+    Raises:
+        InvalidInput: naming the first field that is missing or wrong.
+    """
+    if is_plain(record):
+        return record
+    from ctxmgr.types.record_models import check_whole
+
+    return check_whole(record)
+
+
+def is_plain(record: Record) -> bool:
+    """Whether a record of a kind that has rules here follows format 1 beyond doubt; False says nothing."""
+    version, kind = record.get("v"), record.get("kind")
+    rules = _RULES.get(kind) if type(kind) is str else None
+    if rules is None or type(version) is not int or version != 1:
+        return False
+    types, needed, filled = rules
+    if not needed <= record.keys():
+        return False
+    known = types.get
+    for name, value in record.items():
+        allowed = known(name)
+        if allowed is not None and type(value) not in allowed:
+            if allowed is _NUMBER and type(value) is int and abs(value) < _PLAIN_NUMBER:
+                continue
+            return False
+    for name in filled:
+        if not record[name]:
+            return False
+    if kind in ("entry", "result"):
+        return record.get("status") in _STATUSES and is_plain_error(record.get("error"))
+    if kind == "sessionEnd":
+        return record["outcome"] in _OUTCOMES
+    return kind not in ("note", "snapshot") or (_is_plain_list(record["entries"]) and _is_plain_list(record.get("tags", [])))
+
+
+def _is_plain_list(value: object) -> bool:
+    return type(value) is list and _TEXT.issuperset(map(type, cast("list[object]", value)))
+
+
+def is_plain_error(value: object) -> bool:
+    """Whether the error of an entry or a result follows format 1 beyond doubt; False says nothing."""
+    if value is None:
+        return True
+    if type(value) is not dict:
+        return False
+    error = cast("dict[str, object]", value)
+    return type(error.get("type")) in _OPTIONAL and type(error.get("message")) in _OPTIONAL

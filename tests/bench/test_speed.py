@@ -17,7 +17,7 @@ from bench.speed.histories import COMMON, PERCENT, RARE, RARE_ACTION, prepared, 
 from bench.speed.peers import Peers
 from bench.speed.running import Measured, Program, Scene, rounds_of, side_by_side
 from ctxmgr.log.reader import read
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from ctxmgr.cli.model_proposals import ModelImprover, improver_for
-from ctxmgr.context.item_texts import Draft, improved
+from ctxmgr.context.candidates import Draft, improved
 from ctxmgr.context.summaries import summarise
 from ctxmgr.errors import InvalidInput
 from ctxmgr.recover.model.config import ModelChoice

@@ -12,7 +12,7 @@ from ctxmgr.access.rules import Rules
 from ctxmgr.context import assembly
 from ctxmgr.context import service as requests
 from ctxmgr.context.assembly import PackageService, assemble_context
-from ctxmgr.context.item_texts import Improver
+from ctxmgr.context.candidates import Improver
 from ctxmgr.errors import Damaged
 from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.store import Store

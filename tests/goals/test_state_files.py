@@ -130,7 +130,7 @@ def test_the_state_names_what_it_includes(lived: Path) -> None:
 @pytest.mark.requirement("H-history")
 def test_the_history_is_the_log_of_the_recorder(lived: Path) -> None:
     """Every action is an entry of log format 1 that names its attempt, and the other doors read it."""
-    from ctxmgr.types.record_check import check
+    from ctxmgr.types.record import check
     from ctxmgr.workspace import Workspace
 
     records = [check(line.record) for line in read(lived / ".agent_context" / state_files.HISTORY)]

@@ -20,7 +20,7 @@ from ctxmgr.log.reader import records_of
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.write import log_parser
 from ctxmgr.store.write.encoded_record import prepared_line
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 from tests import builders as b
 from tests.store.bulk_logs import OTHERS, hostile, ordinary, sealed
 from tests.store.workers import ROOT

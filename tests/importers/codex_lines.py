@@ -10,7 +10,7 @@ from typing import Any
 from ctxmgr.importers.codex import CODEX
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 THREAD = "019b0000-1111-7222-8333-0123456789ab"
 TURN = "019b0000-2222-7222-8333-0123456789ab"

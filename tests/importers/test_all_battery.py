@@ -24,7 +24,7 @@ from ctxmgr.importers.interface import Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.finding import verdict_of
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 LOGS = Path(__file__).parents[2] / "fixtures"
 PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs" / "claude-code"
 (INLINE,) = (LOGS / "live_1.0.37" / "project").glob("*.jsonl")

@@ -18,7 +18,7 @@ from ctxmgr.importers.codex import CODEX
 from ctxmgr.importers.codex.head import read_log
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs" / "codex"
 LIVE = LOGS / "live_0.148.0" / "rollout-2026-11-21T20-30-39-01a1ffcd-ccbd-7e22-a487-18145489448a.jsonl"

@@ -21,9 +21,9 @@ from ctxmgr.store import Store
 from ctxmgr.store.repositories.queries import Rows
 from ctxmgr.store.write.log_parser import Plain
 from ctxmgr.types.finding import Observation
+from ctxmgr.types.goal import ResultStatus
 from ctxmgr.types.query import ListRequest
-from ctxmgr.types.record import ResultStatus
-from ctxmgr.types.record_check import is_plain
+from ctxmgr.types.record import is_plain
 from ctxmgr.types.record_models import MODELS
 from ctxmgr.types.view import EntryView, EventView
 

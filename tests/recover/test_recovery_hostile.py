@@ -199,7 +199,7 @@ def test_deep_nesting(store: Store) -> None:
 
 def test_a_slow_text_is_not_slow() -> None:
     """Searching an error for files takes one pass, whatever it holds: the pattern has no unbounded repetition in it."""
-    from ctxmgr.recover.evidence.records import PATH
+    from ctxmgr.recover.evidence.history_reader import PATH
 
     for text in ("a/" * 4_000, "a." * 4_000, "~" * 8_000, "./" * 4_000 + "x", "a-" * 4_000 + ".p"):
         assert [match.group(1) for match in PATH.finditer(text)] == []

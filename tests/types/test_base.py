@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import ctxmgr.types
 from ctxmgr.types.base import Shape, Stored, Text
-from ctxmgr.types.fields import MISSING
-from ctxmgr.types.plain_check import annotations_of
+from ctxmgr.types.plain_check import MISSING, annotations_of
 
 SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
     str: st.sampled_from(["x", "INTROSPECT", "2026-01-22T10:00:00Z"]), int: st.integers(0, 50), bool: st.booleans(),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.codec import Record
-from ctxmgr.types.record_check import check, is_plain
+from ctxmgr.types.record import check, is_plain
 from ctxmgr.types.record_models import check_whole
 
 _VALUES = st.one_of(
@@ -92,5 +92,5 @@ def _refusal(checked: Callable[[Record], Record], record: Record) -> str | None:
 def test_checking_a_plain_record_loads_no_model_library() -> None:
     """Whoever writes plain records never loads pydantic for it."""
     entry = _PLAIN["entry"]
-    code = f"import sys; from ctxmgr.types.record_check import check; check({entry!r}); sys.exit('pydantic' in sys.modules)"
+    code = f"import sys; from ctxmgr.types.record import check; check({entry!r}); sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

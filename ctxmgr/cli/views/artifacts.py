@@ -14,7 +14,7 @@ from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.paths import require_no_link
 
 if TYPE_CHECKING:
-    from ctxmgr.artifacts.content import Content
+    from ctxmgr.artifacts.finder import Content
     from ctxmgr.cli.output import Answer
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.types.artifact import (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ctxmgr.context.summaries.grammar import GrammarSummariser, Summariser, Summary, summarise_with
-from ctxmgr.context.summaries.markdown import MarkdownSummariser
-from ctxmgr.context.summaries.prose import LineSummariser, TextSummariser
+from ctxmgr.context.summaries.prose import LineSummariser, MarkdownSummariser, TextSummariser
 from ctxmgr.context.summaries.python import PythonSummariser
 from ctxmgr.context.summaries.structured_data import JsonSummariser, YamlSummariser
 from ctxmgr.text.tokens import Counter

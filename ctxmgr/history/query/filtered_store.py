@@ -27,7 +27,7 @@ from ctxmgr.store.repositories.leases import Leases
 from ctxmgr.store.repositories.queries import Queries
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.store.write.append import AppendResult
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 _LAYOUT = "3"
 """Of what is copied, and how; with another one every index is made anew."""

@@ -18,7 +18,7 @@ from ctxmgr.store.normalise import storable
 from ctxmgr.store.partial_copy import CopyProgress, Extract, Stored
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.store.write.encoded_record import record_id
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 FRAME = ("session", "sessionEnd")
 """Kinds that show with the other records of their session."""

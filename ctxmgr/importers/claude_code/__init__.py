@@ -18,7 +18,7 @@ from ctxmgr.importers.claude_code.threads import LogFile
 from ctxmgr.importers.descriptions import Described
 from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import open_plain
-from ctxmgr.importers.part import Part
+from ctxmgr.importers.transcript import Part
 from ctxmgr.importers.values import ident, mapping
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount

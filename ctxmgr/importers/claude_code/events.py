@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ctxmgr.importers.log_files import open_plain
-from ctxmgr.importers.part import present
+from ctxmgr.importers.transcript import present
 from ctxmgr.importers.values import ident, mapping, positive, sequence, text, texts
 
 INTERRUPT = "[Request interrupted by user"

@@ -23,7 +23,7 @@ from ctxmgr.importers.claude_code.events import (
 )
 from ctxmgr.importers.claude_code.records import Raw
 from ctxmgr.importers.claude_code.threads import LogFile, Thread, Threads, new_response, response_key
-from ctxmgr.importers.part import Part
+from ctxmgr.importers.transcript import Part
 from ctxmgr.importers.values import ident, mapping, positive, sequence, shortened, text, texts
 from ctxmgr.log.codec import Record
 

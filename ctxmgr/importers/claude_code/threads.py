@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.claude_code.records import Head, Raw, Source, agent_meta
-from ctxmgr.importers.part import Part
-from ctxmgr.importers.transcript import Call, Transcript
+from ctxmgr.importers.transcript import Call, Part, Transcript
 from ctxmgr.importers.values import ident, mapping, positive, text, texts
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount

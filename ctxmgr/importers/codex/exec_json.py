@@ -7,8 +7,7 @@ from typing import Any
 
 from ctxmgr.importers.codex.calls import Calls, Facts, from_facts
 from ctxmgr.importers.codex.head import EXEC_ITEMS, EXEC_TYPES
-from ctxmgr.importers.codex.meter import Meter
-from ctxmgr.importers.codex.thread import Item, Thread
+from ctxmgr.importers.codex.thread import Item, Meter, Thread
 from ctxmgr.importers.descriptions import Log
 from ctxmgr.importers.values import clean, mapping, sequence, spoken, text, whole
 from ctxmgr.log.codec import fingerprint

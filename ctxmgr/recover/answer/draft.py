@@ -10,9 +10,19 @@ from ctxmgr.history.evidence import RelatedEntries, folder_of
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
-from ctxmgr.recover.answer.facts import BARE, FULL, SHORT, Amounts, alternatives, do_not_repeat, facts
+from ctxmgr.recover.answer.facts import (
+    BARE,
+    FULL,
+    SHORT,
+    Amounts,
+    alternatives,
+    context_of,
+    count_tokens,
+    do_not_repeat,
+    facts,
+    written,
+)
 from ctxmgr.recover.answer.prompt import Told, prompt_of
-from ctxmgr.recover.answer.rendering import context_of, count_tokens, written
 from ctxmgr.recover.earlier_answers import KnownFacts, without_held
 from ctxmgr.recover.evidence.brief import Brief, prepare
 from ctxmgr.recover.evidence.history_reader import HistoryReader

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.answer.draft import MAX_BYTES, Draft
-from ctxmgr.recover.evidence.history_reader import HistoryReader
+from ctxmgr.recover.evidence.history_reader import HistoryReader, texts
 from ctxmgr.recover.evidence.quotes import CITABLE, command_of, flat
-from ctxmgr.recover.evidence.records import texts
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.text.lazy_pattern import lazy_pattern

@@ -14,6 +14,7 @@ from ctxmgr.diagnose.calls import command_of as shell_command
 from ctxmgr.diagnose.texts import capital
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.recover.evidence.brief import Brief
+from ctxmgr.recover.evidence.history_reader import PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.quotes import (
     at,
     call_line,
@@ -28,7 +29,6 @@ from ctxmgr.recover.evidence.quotes import (
     result_text,
     said,
 )
-from ctxmgr.recover.evidence.records import PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord
 from ctxmgr.types.finding import Diagnosis, Finding, Quote

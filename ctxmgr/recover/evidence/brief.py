@@ -11,10 +11,9 @@ from typing import Any, cast
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.light_dataclass import dataclass, field
-from ctxmgr.recover.evidence.history_reader import HistoryReader
+from ctxmgr.recover.evidence.history_reader import HistoryReader, SpokenMessage, changes_something, same_call
 from ctxmgr.recover.evidence.query_builder import MOST, Problem, asked, asked_elsewhere, helpful, helpful_elsewhere
 from ctxmgr.recover.evidence.quotes import answer_text, named, short_call, times
-from ctxmgr.recover.evidence.records import SpokenMessage, changes_something, same_call
 from ctxmgr.recover.evidence.related import RelatedReader, RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord, together
 from ctxmgr.types.finding import Finding

@@ -6,14 +6,19 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ctxmgr.light_dataclass import dataclass, replace
-from ctxmgr.recover.evidence.excerpts import Row
-from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.new_information import states
-from ctxmgr.recover.evidence.query_parser import Clause, clauses, needed, telling
+from ctxmgr.recover.evidence.excerpts import Clause, Row, clauses, needed, telling
+from ctxmgr.recover.evidence.history_reader import (
+    HistoryReader,
+    SpokenMessage,
+    changes_something,
+    program,
+    same_call,
+    texts,
+    words,
+)
 from ctxmgr.recover.evidence.quotes import answer_text, command_of, quoted, short_call
-from ctxmgr.recover.evidence.records import SpokenMessage, changes_something, program, same_call, texts, words
 from ctxmgr.recover.evidence.related import MOST_TOLD, RelatedReader, RelatedRecord
-from ctxmgr.recover.evidence.retrieval import Retrieval, RetrievedRecord, Scope, seek, seek_around, together
+from ctxmgr.recover.evidence.retrieval import Retrieval, RetrievedRecord, Scope, seek, seek_around, states, together
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.route import ContextRequest
 from ctxmgr.types.view import EntryView

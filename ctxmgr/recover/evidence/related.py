@@ -16,9 +16,8 @@ from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.ids import parse_time
 from ctxmgr.recover.evidence.excerpts import Row
-from ctxmgr.recover.evidence.history_reader import HistoryReader
+from ctxmgr.recover.evidence.history_reader import HistoryReader, is_bookkeeping, same_call
 from ctxmgr.recover.evidence.quotes import answer_text, clipped, command_of, named
-from ctxmgr.recover.evidence.records import is_bookkeeping, same_call
 from ctxmgr.store import Store
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.view import EntryView, EventView, NoteView

@@ -18,8 +18,8 @@ from ctxmgr.memory.candidates import Candidates, TextFinder
 from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record
 from ctxmgr.paths import replace_file, require_no_link
 from ctxmgr.recover.answer.draft import Additions, Draft
+from ctxmgr.recover.answer.facts import count_tokens
 from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, cited_by, objections
-from ctxmgr.recover.answer.rendering import count_tokens
 from ctxmgr.recover.evidence.quotes import call, cited, clipped, named, outcome, quoted
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.injection.filter import suspicion

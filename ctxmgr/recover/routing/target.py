@@ -11,9 +11,8 @@ from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.evidence.brief import launcher_of
-from ctxmgr.recover.evidence.history_reader import HistoryReader
+from ctxmgr.recover.evidence.history_reader import PATH, HistoryReader, changes_something, texts
 from ctxmgr.recover.evidence.quotes import answer_text, named
-from ctxmgr.recover.evidence.records import PATH, changes_something, texts
 from ctxmgr.recover.routing.routes import BROKEN, Route, RoutingTable, problem_with, role_of
 from ctxmgr.recover.stuck_request import entwined
 from ctxmgr.types.finding import Finding

@@ -155,7 +155,7 @@ class LogRows:
 
 
 def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Line]:
-    from ctxmgr.types.record_check import check
+    from ctxmgr.types.record import check
 
     for line in batch:
         try:

@@ -124,7 +124,7 @@ class LogStore(Store):
     ) -> list[EncodedRecord]:
         from ctxmgr.store.write.deduplicate import DuplicateTracker, KnownRecords
         from ctxmgr.store.write.encoded_record import prepared
-        from ctxmgr.types.record_check import check
+        from ctxmgr.types.record import check
 
         items = [prepared(check(record), masked=self._masked) for record in records]
         if doubles:

@@ -24,7 +24,7 @@ from ctxmgr.store.reserved import EXECUTION, PROJECT
 from ctxmgr.store.write.derived_rows import tokens_of
 from ctxmgr.store.write.encoded_record import prepared_line
 from ctxmgr.store.write.row_batch import RowBatch, SessionRows, import_facts, is_written_alone
-from ctxmgr.types.record_check import check, is_plain_error
+from ctxmgr.types.record import check, is_plain_error
 
 if TYPE_CHECKING:
     from collections.abc import Generator

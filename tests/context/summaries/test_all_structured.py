@@ -15,8 +15,7 @@ from ruamel.yaml import YAML
 
 from ctxmgr.context.summaries import summarise
 from ctxmgr.context.summaries.grammar import GrammarSummariser
-from ctxmgr.context.summaries.markdown import MarkdownSummariser
-from ctxmgr.context.summaries.prose import LineSummariser
+from ctxmgr.context.summaries.prose import LineSummariser, MarkdownSummariser
 from ctxmgr.context.summaries.python import PythonSummariser, first_lines
 from ctxmgr.context.summaries.structured_data import JsonSummariser, YamlSummariser
 from ctxmgr.text.tokens import ESTIMATE

@@ -12,7 +12,7 @@ import pytest
 from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record_check import check
+from ctxmgr.types.record import check
 
 LOGS = Path(__file__).parents[3] / "fixtures" / "logs" / "claude-code"
 TRUTH: dict[str, dict[str, Any]] = json.loads((LOGS / "TRUTH.json").read_text())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ctxmgr.recover.evidence.excerpts import clauses
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.query_parser import clauses
 from ctxmgr.recover.evidence.retrieval import Retrieval, Scope, seek, seek_around, together
 from ctxmgr.store import Store
 from ctxmgr.types.view import EntryView

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ctxmgr.context.history_items import LATEST
+from ctxmgr.context.items import LATEST
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.context_package import AssembleResponse
 from tests import builders as b

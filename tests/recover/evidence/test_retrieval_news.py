@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.new_information import news, replaced
+from ctxmgr.recover.evidence.retrieval import news, replaced
 from ctxmgr.recover.stuck_request import worst
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding, Scope

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.artifacts.names import MAX_NAME, check_names, name_paths, view_paths
+from ctxmgr.artifacts.folder import MAX_NAME, check_names, name_paths, view_paths
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import InvalidInput
 from ctxmgr.store.engine.disposable import BESIDE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.recover.evidence.query_parser import alike, clauses, needed, telling
+from ctxmgr.recover.evidence.excerpts import alike, clauses, needed, telling
 from ctxmgr.text.tokens import stem
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.recover.evidence.records import AGENTS, PEOPLE, sayings, words
+from ctxmgr.recover.evidence.history_reader import AGENTS, PEOPLE, sayings, words
 from ctxmgr.types.view import EventView
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ctxmgr.context import item_texts
-from ctxmgr.context.item_texts import Draft, Improver, strategy_for
+from ctxmgr.context import candidates
+from ctxmgr.context.candidates import Draft, Improver, strategy_for
 from ctxmgr.text.content_kind import KINDS
 from ctxmgr.text.tokens import ESTIMATE
 from tests.context.world import PROSE, World
@@ -108,9 +108,9 @@ def test_a_strategy_tells_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> 
         return False
 
     monkeypatch.setattr("ctxmgr.context.summaries.grammar.has_grammar", missing)
-    item_texts.strategy_for.cache_clear()
+    candidates.strategy_for.cache_clear()
     without = strategy_for("go")
-    item_texts.strategy_for.cache_clear()
+    candidates.strategy_for.cache_clear()
 
     assert len(set(named.values())) == len(KINDS)
     assert "grammar/2" not in without

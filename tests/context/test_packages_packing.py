@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from ctxmgr.context.budget import Item, Reserves
-from ctxmgr.context.packages import render, whole_cost
-from ctxmgr.context.packing import Order, assemble
+from ctxmgr.context.packages import Order, assemble, render, whole_cost
 from ctxmgr.context.summaries import Summary, summarise
 from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.text.tokens import ESTIMATE, Counter
