@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.diagnose.calls import called, command_of, edited_paths, fields_of, parts_of, path_of
+from ctxmgr.diagnose.calls import called, changes_of, command_of, edited_paths, fields_of, parts_of, path_of
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import ORDERS, code, listed, text_of
@@ -212,7 +212,7 @@ def _documented(evidence: Evidence, said: list[str], recurring: set[str], all_wo
         return None
     _, entry, line = best
     names = _names(line, all_words)
-    last = next((given(each).casefold() for each in reversed(evidence.recent) if may_change(each)), "")
+    last = next((_made(each).casefold() for each in reversed(evidence.recent) if may_change(each)), "")
     if names and all(name.casefold() in last for name in names):
         return None  # it is followed already
     source = evidence.source(entry)
@@ -221,6 +221,10 @@ def _documented(evidence: Evidence, said: list[str], recurring: set[str], all_wo
     name = code(evidence.name(path_of(entry) or ""), 80) if path_of(entry) else source
     step = f"the decision of {name} as it stands{f', {listed(names, 4)}' if names else ''}"
     return _decided(said, where, step, evidence.quote(entry, line[:300]))
+
+
+def _made(entry: EntryView) -> str:
+    return "\n".join(change.new for change in changes_of(entry)) or given(entry)
 
 
 def _document_lines(evidence: Evidence) -> Iterator[tuple[EntryView, str]]:
