@@ -23,8 +23,8 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-from ctxmgr.log.codec import encode
-from ctxmgr.log.secret_names import OWNERS, Span, may_hold_url, named_spans
+from ctxmgr.log.codec import digest, encode
+from ctxmgr.log.secret_names import OWNERS, PUBLISHED, Span, may_hold_url, named_spans
 from ctxmgr.log.secret_shapes import ALNUM, FRAMED, TOKENS, WORD, beginnings
 
 _LEAST = 16
@@ -349,7 +349,7 @@ def _spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
         kind = _holds(said)
         if kind:
             spans.append((start, end, kind))
-    return spans
+    return [span for span in spans if digest(line[span[0] : span[1]])[:16] not in PUBLISHED]
 
 
 def _goes_on(rest: bytes) -> bool:
