@@ -46,8 +46,10 @@ def _alphabet() -> bytes:
 
 
 _ALPHABET = _alphabet()
-_HEXLIKE = "[0-9aefk]"
-"""Hex digits in the alphabet of the sieves."""
+_HEXLIKE, _FOLDED = "[0-9aefk]", r"[a-z0-9_\-\\]"
+"""Hex digits in the alphabet of the sieves, and signs of a word, which an escaped line end may part."""
+_QUOTE = r"""[\\"'`]{0,8}"""
+"""A quote in a document that is nested in others, or none."""
 _BEFORE_DASH = "[g-z_]"
 """What stands before the dash of all tokens but a few, and before few dashes of a UUID."""
 
@@ -126,7 +128,7 @@ def _provider(value: bytes) -> str:
 
 
 def _folded(start: str) -> str:
-    return start.encode().translate(_ALPHABET, b"\\").decode("ascii")
+    return start.encode().translate(_ALPHABET).decode("ascii")
 
 
 def _of_hex(start: str) -> bool:
@@ -149,7 +151,7 @@ def _dash_sieve() -> re.Pattern[bytes]:
     # Many a word ends in "ask" or "isk"; behind an escape only hex digits stand before the letter.
     words = "(?<!isk-.{16})(?<![^0-9aefk]ask-.{16})"
     found = "|".join(f"(?<={'|'.join(sorted(each))})" for _, each in sorted(ends.items()))
-    return re.compile(f"-(?<={_BEFORE_DASH}-)[a-z0-9_\\-]{{16}}+{words}(?:{found})".encode())
+    return re.compile(f"-(?<={_BEFORE_DASH}-){_FOLDED}{{16}}+{words}(?:{found})".encode())
 
 
 def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
@@ -171,7 +173,7 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
         fill = f"{_HEXLIKE if _of_hex(start) and tail else '.'}{{{_LEAST - len(tail)}}}"
         found = f"{re.escape(head)}{tail}{fill}"
         if at < 2:
-            begun.add(f"(?<={found})(?=[0-9aefkn]{{14}})" if _of_hex(start) else f"(?<={found})")
+            begun.add(rf"(?<={found})(?=[0-9aefkn\\]{{14}})" if _of_hex(start) else f"(?<={found})")
         elif re.fullmatch(_HEXLIKE + "*", head[max(0, at - 4) : at]):
             apart.add(f"(?<={found})")
             before.add(head[-2])
@@ -182,23 +184,23 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
     # All have 16 characters of a word behind the anchor. What tells most others apart are the two bytes before it.
     lasts = "|".join(f"{re.escape(one)}[{re.escape(''.join(sorted(others)))}]_.{{16}}" for one, others in sorted(pairs.items()))
     # Two dots with six signs between them, of which one is no other anchor; the long parts around them are looked at last.
-    found = r"(?<=_.{6}_.{16})(?<!_{8}.{16})(?=[a-z0-9_\-]{11})(?<=[a-z0-9_\-]{22}_[a-z0-9_\-]{6}_.{16})"
+    found = rf"(?<=_.{{6}}_.{{16}})(?<!_{{8}}.{{16}})(?={_FOLDED}{{11}})(?<={_FOLDED}{{22}}_{_FOLDED}{{6}}_.{{16}})"
     discord = f"|({found})" if dotted else ""
     return re.compile(
-        f"_[a-z0-9_=\\-]{{16}}+(?:(?<={lasts})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))}){discord})".encode()
+        f"_[={_FOLDED[1:]}{{16}}+(?:(?<={lasts})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))}){discord})".encode()
     )
 
 
 def _name_sieve() -> re.Pattern[bytes]:
     """Return what finds a place in every line in which a name such as "secret" is given a value, or a bearer stands."""
-    sign = r"""(?:[_\-](?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=>]"""
+    sign = rf"(?:[_\-](?:key|teken))?[0-9]{{0,2}}{_QUOTE}[ \t]{{0,4}}[:=>]"
     # The same and more, behind its first byte: what begins with a byte of a set is left sooner than what looks behind.
-    short = r"""[_\-0-9"'` \t:=>](?<=(?:[s_]{2}|.u)ke.)(?:(?<=[:=>])|[ketny0-9"'` \t]{0,20}[:=>])"""
+    short = r"""[_\-0-9\\"'` \t:=>](?<=(?:[s_]{2}|.u)ke.)(?:(?<=[:=>])|[ketny0-9\\"'` \t]{0,28}[:=>])"""
     owners = OWNERS.encode().translate(_ALPHABET).decode().replace("a", "[a_]").replace("s", "[s_]").split("|")
     key = "|".join(f"(?<={owner}{joint}key)" for owner in owners for joint in ("", r"[_\- ]"))
     key = rf"y(?:(?<=-key)[ ]|(?:{key})(?:{sign}|(?: klekk)?-----))"
     option = r"(?<=-[s_]ekeet) "
-    cookie = r"""kie(?<=keekie)["'`]?[ ]{0,2}[:= ]"""
+    cookie = rf"kie(?<=keekie){_QUOTE}[ ]{{0,2}}[:= ]"
     login = " legin [^|;]{0,200}-u"  # of docker
     hooks = r"m/(?<=slakk_kem/)|kheek[s_]/"  # of Slack and Discord; at the anchors of tokens a branch more would cost much
     return re.compile(
@@ -215,11 +217,11 @@ def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
     ``hidden``: also escapes that something may hide behind, which are its groups.
     """
     passwords = (
-        r"""[s_][s_](?:(?:keee|uhe[a_][s_]e)?(?:[_\-](?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=]"""
-        r"""|keee[ \tn]|(?:ke|uhe[a_][s_]e)[ ](?:(?<=-u.{3}ke )|(?<=-u.{3}uhe.{3} ))"""
-        r"""|[ ](?:(?<=-u[a_][s_]{2} )|(?<=h.{4} ))|(?<=gu[a_][s_]{2}))"""
+        rf"[s_][s_](?:(?:keee|uhe[a_][s_]e)?(?:[_\-](?:key|teken))?[0-9]{{0,2}}{_QUOTE}[ \t]{{0,4}}[:=]"
+        r"|keee(?:[ \t]|\\+[nrt])|(?:ke|uhe[a_][s_]e)[ ](?:(?<=-u.{3}ke )|(?<=-u.{3}uhe.{3} ))"
+        r"|[ ](?:(?<=-u[a_][s_]{2} )|(?<=h.{4} ))|(?<=gu[a_][s_]{2}))"
     )
-    auth = r"""h(?<=[a_]uth)(?:eeiz[a_]tien)?["'`]?[ ]{0,4}[:=]"""
+    auth = rf"h(?<=[a_]uth)(?:eeiz[a_]tien)?{_QUOTE}[ ]{{0,4}}[:=]"
     curl = r"l (?<=kuel )(?:[^|;]{0,300} )?-[a-z_\-]{0,4}u"  # with an option that gives a user
     escapes = r"|0(0(?:1k|ae|9k|[2-7][0-9aefk])|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
     airtable, razorpay = f"t[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}", "(?<=ezu_)(?:live|te[s_]t)_"
@@ -252,7 +254,7 @@ def mask(line: bytes) -> bytes:
     ``line`` is one record as ASCII JSON (from `ctxmgr.log.codec.encode`); the answer is valid JSON again. A line without
     secrets comes back as the same object.
     """
-    folded = line.translate(_ALPHABET, b"\\")
+    folded = line.translate(_ALPHABET)
     tokens, other = _passes_tokens(folded), _passes_others(folded)
     if tokens is not None and tokens.lastindex is not None:
         tokens = _dotted(line) or _passes_tokens_surely(folded, tokens.start())
@@ -285,7 +287,7 @@ def mask_value(value: Any) -> Any:
 
 def _passes(line: bytes) -> bool:
     """Whether a line may hold a secret that is not hidden."""
-    folded = line.translate(_ALPHABET, b"\\")
+    folded = line.translate(_ALPHABET)
     found = (
         _passes_tokens_surely(folded)
         or _passes_dashes(folded)
