@@ -192,7 +192,10 @@ def test_what_looks_like_the_exceptions_is_still_masked(text: str, secret: str) 
     "text",
     [
         'PASSWORD="My@Example$Password3!",SECRET_HASH=ExampleOfAHash=', '"password": "my-Example-7-password"',
-        "DB_PASSWORD=placeholder-value-1", "secret: 'your_sample_secret_42'", "&X-Amz-Signature=88EXAMPLE1EXAMPLE2EXAMPLE3",
+        "DB_PASSWORD=placeholder-value-1", "secret: 'your_sample_secret_42'", "ghp_" + "x" * 36,
+        "xoxb-" + "x" * 12 + "-" + "x" * 24,
+        "https://hooks.slack.com/services/T00000000/B00000000/" + "X" * 24, "AKIA" + "X" * 16, 'password: "your-api-key-12"',
+        "&X-Amz-Signature=88EXAMPLE1EXAMPLE2EXAMPLE3",
         "`RFC6749#Authorization`: https://tools.ietf.org/html/rfc6749#section-3.1", "Authorization: Bearer mF_9.B5f-4.1JqM",
         'Authorization: "Basic ' + base64.b64encode(b"Aladdin:open sesame").decode(), '"access_token":"2YotnFZFEjr1zCsicMWpAA"',
     ],
@@ -209,8 +212,9 @@ def test_what_documentation_shows_is_kept(text: str) -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        '~_password = "{}"', "PASSWORD={}  # ~", "https://~:{}@~.com/~", "mysql -h ~.com -u ~ -p{} ~", "Authorization: Bearer {}, ~",
-        'password="{}~"', 'password="~{}"', 'secret: "my-~-{}"', "client_secret=~.{}.~", 'password="~-{}-~-password"',
+        '~_password = "{}"', "PASSWORD={}  # ~", "https://~:{}@~.com/~", "mysql -h ~.com -u ~ -p{} ~",
+        "Authorization: Bearer {}, ~", 'password="{}~"', 'password="~{}"', 'secret: "my-~-{}"',
+        "client_secret=~.{}.~", 'password="~-{}-~-password"',
     ],
 )  # fmt: skip
 def test_a_secret_beside_a_word_of_examples_is_masked(form: str, word: str) -> None:
