@@ -261,8 +261,8 @@ def _is_secret_word(value: bytes, strong: bool) -> bool:
 
 
 def _is_aws_secret(value: bytes) -> bool:
-    """Whether a value is one of AWS, which may begin with a slash but is no path."""
-    if _AWS_SECRET.fullmatch(value) is None:
+    """Whether a value is one of AWS, which may begin with a slash but is no path; one with `STAND_IN` in it is not whole."""
+    if _AWS_SECRET.fullmatch(value) is None or STAND_IN in value:
         return False
     digits, _ = _count(value)
     return digits >= 2 and len(value.translate(None, _LOWER)) <= 36 and len(value.translate(None, _UPPER)) <= 36

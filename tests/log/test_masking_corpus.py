@@ -195,7 +195,7 @@ def test_what_looks_like_the_exceptions_is_still_masked(text: str, secret: str) 
         "DB_PASSWORD=placeholder-value-1", "secret: 'your_sample_secret_42'", "ghp_" + "x" * 36,
         "xoxb-" + "x" * 12 + "-" + "x" * 24,
         "https://hooks.slack.com/services/T00000000/B00000000/" + "X" * 24, "AKIA" + "X" * 16, 'password: "your-api-key-12"',
-        "&X-Amz-Signature=88EXAMPLE1EXAMPLE2EXAMPLE3",
+        "&X-Amz-Signature=88EXAMPLE1EXAMPLE2EXAMPLE3", '"SecurityToken": "je7MtGbClwBF/2Zp9Utk/h3yCo8nvbEXAMPLEKEY"',
         "`RFC6749#Authorization`: https://tools.ietf.org/html/rfc6749#section-3.1", "Authorization: Bearer mF_9.B5f-4.1JqM",
         'Authorization: "Basic ' + base64.b64encode(b"Aladdin:open sesame").decode(), '"access_token":"2YotnFZFEjr1zCsicMWpAA"',
     ],
