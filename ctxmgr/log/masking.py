@@ -98,8 +98,6 @@ def _framed() -> tuple[tuple[re.Pattern[bytes], re.Pattern[bytes], str], ...]:
 
 _DIGIT = re.compile(rb"[0-9][^0-9]{0,64}[0-9]")
 _DENSE = re.compile(rb"[A-Za-z0-9]{12}")
-_FEWEST = 3
-"""Different signs in a token: documentation writes one of crosses, maybe with dashes between."""
 
 
 def _token_spans(line: bytes, *, anchored: bool = True) -> Iterator[Span]:
@@ -108,8 +106,6 @@ def _token_spans(line: bytes, *, anchored: bool = True) -> Iterator[Span]:
         for match in pattern.finditer(line):
             index = match.lastindex or 1
             kind, value = kinds[index - 1], match[index]
-            if len(set(value)) < _FEWEST:
-                continue
             if kind == "openai":
                 if not _is_api_key(value):
                     continue
@@ -190,8 +186,9 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
     # Two dots with six signs between them, of which one is no other anchor; the long parts around them are looked at last.
     found = rf"(?<=_.{{6}}_.{{16}})(?<!_{{8}}.{{16}})(?={_FOLDED}{{11}})(?<={_FOLDED}{{22}}_{_FOLDED}{{6}}_.{{16}})"
     discord = f"|({found})" if dotted else ""
+    setting = "(?<!num_kenfig_.{9})"  # npm_config_cache and the like are met more often than any token, none of which begins so
     return re.compile(
-        f"_[={_FOLDED[1:]}{{16}}+(?:(?<={lasts})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))}){discord})".encode()
+        f"_[={_FOLDED[1:]}{{16}}+(?:(?<={lasts}){setting}(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))}){discord})".encode()
     )
 
 

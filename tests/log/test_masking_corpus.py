@@ -192,12 +192,11 @@ def test_what_looks_like_the_exceptions_is_still_masked(text: str, secret: str) 
     "text",
     [
         'PASSWORD="My@Example$Password3!",SECRET_HASH=ExampleOfAHash=', '"password": "my-Example-7-password"',
-        "DB_PASSWORD=placeholder-value-1", "secret: 'your_sample_secret_42'", "ghp_" + "x" * 36,
-        "xoxb-" + "x" * 12 + "-" + "x" * 24,
-        "https://hooks.slack.com/services/T00000000/B00000000/" + "X" * 24, "AKIA" + "X" * 16, 'password: "your-api-key-12"',
+        "DB_PASSWORD=placeholder-value-1", "secret: 'your_sample_secret_42'", 'password: "your-api-key-12"',
         "&X-Amz-Signature=88EXAMPLE1EXAMPLE2EXAMPLE3", '"SecurityToken": "je7MtGbClwBF/2Zp9Utk/h3yCo8nvbEXAMPLEKEY"',
         "`RFC6749#Authorization`: https://tools.ietf.org/html/rfc6749#section-3.1", "Authorization: Bearer mF_9.B5f-4.1JqM",
-        'Authorization: "Basic ' + base64.b64encode(b"Aladdin:open sesame").decode(), '"access_token":"2YotnFZFEjr1zCsicMWpAA"',
+        'Authorization: "Basic ' + base64.b64encode(b"s6BhdRkqt3:gX1fBat3bV").decode(),
+        '"access_token":"2YotnFZFEjr1zCsicMWpAA"',
     ],
 )  # fmt: skip
 def test_what_documentation_shows_is_kept(text: str) -> None:
