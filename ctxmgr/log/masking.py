@@ -24,8 +24,8 @@ from itertools import chain
 from typing import Any
 
 from ctxmgr.log.codec import digest, encode
-from ctxmgr.log.secret_names import OWNERS, PUBLISHED, Span, may_hold_url, named_spans
-from ctxmgr.log.secret_shapes import ALNUM, FRAMED, TOKENS, WORD, beginnings
+from ctxmgr.log.secret_names import PUBLISHED, Span, may_hold_url, named_spans
+from ctxmgr.log.secret_shapes import ALNUM, FRAMED, OWNERS, TOKENS, WORD, beginnings
 
 _LEAST = 16
 """Signs of a word that stand behind the anchor of every token, whatever follows."""

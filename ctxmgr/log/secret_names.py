@@ -12,10 +12,9 @@ from binascii import Error, a2b_base64
 from collections.abc import Iterator
 from functools import cache
 
-Span = tuple[int, int, str]
+from ctxmgr.log.secret_shapes import OWNERS
 
-OWNERS = "api|access|secret|private|account|auth|encryption|signing|master|shared|license"
-"""Whose key is a secret."""
+Span = tuple[int, int, str]
 
 _ASSIGN = (
     rb"""(?:[_\-](?:key|token))?[0-9]{0,2}(?P<close>(?:\\{0,7}["'`])?)[ \t]{0,4}"""
