@@ -145,7 +145,7 @@ def _unlinked(path: str, flags: int) -> int:
 def _before(asked: Client, event: Event, rounds: Rounds) -> bytes:
     """Refuse a call that the agent was told not to make again, and goes on making."""
     if asked.hides_open_calls:
-        from ctxmgr.live.open_calls import note
+        from ctxmgr.live.rounds import note
 
         note(asked, event)
         return b""
@@ -165,11 +165,11 @@ def _before(asked: Client, event: Event, rounds: Rounds) -> bytes:
 def _close(asked: Client, event: Event) -> None:
     """Forget the calls that are over by this event."""
     if event.kind == AFTER:
-        from ctxmgr.live.open_calls import settle
+        from ctxmgr.live.rounds import settle
 
         settle(asked, event)
     elif event.kind in (PERSON, END):
-        from ctxmgr.live.open_calls import forget
+        from ctxmgr.live.rounds import forget
 
         forget(asked, event.session)
 
