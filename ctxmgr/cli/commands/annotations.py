@@ -9,7 +9,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.address import located_entries, parse_all
 from ctxmgr.cli.output import Answer, Shown, answer, resolve, resolve_place
 from ctxmgr.cli.requests import build, tell_session
-from ctxmgr.cli.views import notes as views
+from ctxmgr.cli.views import entries as views
 from ctxmgr.types.query import (
     AddNoteRequest,
     CreateSnapshotRequest,

@@ -31,7 +31,7 @@ from ctxmgr.history.health import (
     check_shipping,
     check_store,
 )
-from ctxmgr.live.status import check_clients
+from ctxmgr.live.installation import check_clients
 from ctxmgr.recover.model.config import KEY_VARIABLE, MODEL_VARIABLE, ModelChoice, describe, resolve
 from ctxmgr.recover.routing.routes import check_routes
 from ctxmgr.types.setup import Check

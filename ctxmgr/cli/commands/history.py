@@ -1,7 +1,8 @@
-"""``trace``, ``list``, ``search``, ``show``, ``messages``."""
+"""``trace``, ``list``, ``search``, ``show``, ``messages`` and ``browse``: reading a history."""
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import Annotated
 
@@ -9,10 +10,10 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import Address, list_start, located_action, located_entry, parse
 from ctxmgr.cli.envelope import slow_search
-from ctxmgr.cli.output import Answer, Shown, Status, answer, resolve, resolve_place
+from ctxmgr.cli.output import Answer, Shown, Status, answer, fail, resolve, resolve_place
 from ctxmgr.cli.requests import build, tell_session
 from ctxmgr.cli.views import entries as views
-from ctxmgr.errors import NotFound
+from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.types.query import (
     ListRequest,
     MessagesRequest,
@@ -249,3 +250,27 @@ def messages(
         return Answer(rows, lambda out: views.show_messages(out, found), status, found.page)
 
     answer("messages", how, work, store=store)
+
+
+def browse(target: o.Target = None, session: o.Session = None, store: o.Store = None) -> None:
+    """Look around in a history: sessions, the timeline of one with what is wrong in it, every entry.
+
+    Nothing is written but the notes that you take. A running session is followed. '?' shows the keys. Needs the tui
+    extra: pip install 'ctxmgr-cli[tui]'.
+
+    Examples:
+      ctxmgr browse
+      ctxmgr browse 01a1ffcb
+      ctxmgr browse run.jsonl
+    """
+    how = Shown()
+    session, store = resolve_place("browse", how, target, session, store)
+    try:
+        from ctxmgr.cli.browse.app import browse as run
+    except ImportError:
+        fail("browse", how, InvalidInput("browse needs the tui extra", "pip install 'ctxmgr-cli[tui]'"))
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
+        fail("browse", how, InvalidInput("browse needs a terminal", "'ctxmgr report -o run.html' makes a page to look at"))
+    if (error := run(store, session)) is not None:
+        fail("browse", how, error)
+    raise typer.Exit(0)

@@ -12,8 +12,8 @@ from typing import IO, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
+from ctxmgr.cli.invocation import child_environment
 from ctxmgr.cli.output import Answer, Shown, answer, fail
-from ctxmgr.cli.pydantic_plugins import environment
 from ctxmgr.cli.record_input import take
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput
@@ -105,7 +105,7 @@ class _Tee(threading.Thread):
 
 def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
     try:
-        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=child_environment())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidInput(f"can't run {command[0]}: {reason}", "check the command after --") from None

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.output import Answer, Shown, answer, resolve_place, say
-from ctxmgr.cli.requests import apply_to_goal, build, goal_source
-from ctxmgr.cli.times import moment
+from ctxmgr.cli.requests import apply_to_goal, build, goal_source, moment
+from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.told_again import Keeper
-from ctxmgr.cli.views.formatting import amount, plural, short_ids
+from ctxmgr.cli.views.formatting import amount, brief, command, plural, short_ids
 from ctxmgr.cli.views.layout import Span
-from ctxmgr.cli.views.one_line import brief, command
 from ctxmgr.errors import InvalidInput
 from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.operations import AgentRequest, ModelRequest, RecoverRequest, RecoverResponse
+from ctxmgr.types.operations import AgentRequest, ModelRequest, PromptRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -441,3 +440,41 @@ def _repeats(printer: Printer, continuation: Continuation, cite: _Citations) -> 
         )  # fmt: skip
         if each.outcome:
             _quote(printer, f"{printer.symbols.arrow} {each.outcome}", 4)
+
+
+_HELP = """Texts for the prompts of agents.
+
+\b
+Examples:
+  ctxmgr prompt agent --for coder >> AGENTS.md
+"""
+
+prompt_app = typer.Typer(no_args_is_help=True, help=_HELP)
+
+
+@prompt_app.command("agent")
+def agent(
+    reader: Annotated[str | None, typer.Option("--for", metavar="NAME", help="The agent that reads it; else any.")] = None,
+    routes: o.Routes = None,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Print what an agent should know to ask the context manager: when, how, and what comes back.
+
+    It names the agents of the routing table, else those of the latest session.
+
+    Examples:
+      ctxmgr prompt agent
+      ctxmgr prompt agent --for reviewer --routes routes.toml --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        made = workspace.agent_prompt(build(PromptRequest, agent=reader, routes=routes))
+        return Answer(made.to_json(), lambda out: _show_prompt(out, made.prompt))
+
+    answer("prompt agent", how, work, store=store)
+
+
+def _show_prompt(out: Printer, text: str) -> None:
+    out.block(text.rstrip("\n"))

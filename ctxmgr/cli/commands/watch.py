@@ -19,8 +19,8 @@ from typing import Annotated, Any, cast
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
+from ctxmgr.cli.invocation import child_environment
 from ctxmgr.cli.output import Shown, fail, say
-from ctxmgr.cli.pydantic_plugins import environment
 from ctxmgr.cli.terminal import Printer, Span, printer
 from ctxmgr.cli.views.formatting import verdict_sign, verdict_style
 from ctxmgr.config import load_config
@@ -254,7 +254,7 @@ class Hook:
         try:
             ended = subprocess.run(
                 self.argv, input=text.encode("ascii"), stdout=2, timeout=_PATIENCE, check=False,
-                env={**environment(), "CTXMGR_FINDING": short, "CTXMGR_SESSION": session},
+                env={**child_environment(), "CTXMGR_FINDING": short, "CTXMGR_SESSION": session},
             )  # fmt: skip
         except (OSError, ValueError) as error:
             say(f"ctxmgr: --exec {self.argv[0]} could not be run: {getattr(error, 'strerror', None) or error}")

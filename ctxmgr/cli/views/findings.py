@@ -6,9 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ctxmgr.cli.views.evidence import Entries, as_seconds, draw_loop, place, seconds, steps
-from ctxmgr.cli.views.formatting import clock, duration, plural, verdict_sign, verdict_style
+from ctxmgr.cli.views.formatting import (
+    brief,
+    clock,
+    duration,
+    end_to_keep,
+    error_text,
+    plural,
+    pretty,
+    session_command,
+    verdict_sign,
+    verdict_style,
+)
 from ctxmgr.cli.views.layout import Cell, Span
-from ctxmgr.cli.views.one_line import brief, end_to_keep, error_text, pretty, session_command
 from ctxmgr.log.ids import format_time, parse_time
 
 if TYPE_CHECKING:

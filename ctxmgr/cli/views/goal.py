@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from ctxmgr.cli.views.formatting import plural
+from ctxmgr.cli.views.formatting import brief, end_to_keep, plural
 from ctxmgr.cli.views.layout import UNICODE, Column, Span, wrapped
-from ctxmgr.cli.views.one_line import brief, end_to_keep
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.types.goal import SubtaskView
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.formatting import plural
+from ctxmgr.cli.views.formatting import brief, plural
 from ctxmgr.cli.views.goal import bar, leaves, mark, show_actions, verdict
 from ctxmgr.cli.views.layout import Column, Span
-from ctxmgr.cli.views.one_line import brief
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
