@@ -171,8 +171,8 @@ _HOW, _DECLARED = "how", "ctxmgr.cli.declarations"
 def typer_command(command: Any) -> Any:
     """Return a command as typer takes it: the declarations are typer's own, and ``how`` becomes the output options.
 
-    A command with a parameter ``how: Shown`` has the options ``--json``, ``--format``, ``--fields``, ``--jq`` and ``--raw``,
-    which are declared once, in `ctxmgr.cli.options.OUTPUT`.
+    A command with a parameter ``how: OutputOptions`` has the options ``--json``, ``--format``, ``--fields``, ``--jq`` and
+    ``--raw``, which are declared once, in `ctxmgr.cli.options.OUTPUT`.
     """
     if command is None:
         return None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 else:
     ModuleType = type(sys)
 
-_NARROWEST = 20
+_MIN_WIDTH = 20
 """Cells of a line below which words are not kept whole."""
 
 
@@ -77,7 +77,7 @@ def at_words(line: str, stream: TextIO) -> str:
     """Return a filtered line of talk in lines that a terminal holds, broken at blanks and all as far in; elsewhere as it is."""
     if not stream.isatty():
         return line
-    wide = max(columns(stream), _NARROWEST)
+    wide = max(columns(stream), _MIN_WIDTH)
     if line.isascii() and len(line) <= wide:
         return line
     from ctxmgr.cli.views.layout import Span, wrapped

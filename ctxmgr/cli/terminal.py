@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _BATCH = 256
-_WIDEST_PLAIN = 60
+_MAX_PLAIN_WIDTH = 60
 
 _COLOURS: Mapping[str, str] = {
     "ok": "32", "healthy": "32", "error": "31", "denied": "35", "interrupted": "33", "open": "36",
@@ -78,7 +78,7 @@ class Printer:
         """Return the width of filtered text."""
         if self.terminal or text.isascii():
             return cells(text)
-        if len(text) > 4 * _WIDEST_PLAIN:  # wider than any column whatever the characters, so not worth counting
+        if len(text) > 4 * _MAX_PLAIN_WIDTH:  # wider than any column whatever the characters, so not worth counting
             return len(text)
         return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
@@ -160,7 +160,7 @@ class Printer:
             first = not widths
             if not self.terminal:
                 before = widths or [0] * len(columns)
-                widths = [max(old, min(new, _WIDEST_PLAIN)) for old, new in zip(before, natural, strict=True)]
+                widths = [max(old, min(new, _MAX_PLAIN_WIDTH)) for old, new in zip(before, natural, strict=True)]
             elif first:
                 widths = fitted(columns, natural, self.width - indent)
             if first:
@@ -321,7 +321,7 @@ class ProgressMeter:
         self._stream = stream or sys.stderr
         self._clock = clock
         self._began: tuple[float, int] | None = None
-        self._told = 0.0
+        self._shown_at = 0.0
         self._shown = 0
 
     def __call__(self, done: int, total: int, *_: object) -> None:
@@ -330,12 +330,12 @@ class ProgressMeter:
             return
         now = self._clock()
         if self._began is None:
-            self._began, self._told = (now, done), now + _AFTER - _INTERVAL
+            self._began, self._shown_at = (now, done), now + _AFTER - _INTERVAL
         if done >= total:
             self.end()
-        elif now - self._told >= _INTERVAL:
-            self._told = now
-            self._tell(done, total, now)
+        elif now - self._shown_at >= _INTERVAL:
+            self._shown_at = now
+            self._write(done, total, now)
 
     def end(self) -> None:
         """Take the line back: the work is done."""
@@ -344,7 +344,7 @@ class ProgressMeter:
             self._stream.flush()
             self._shown = 0
 
-    def _tell(self, done: int, total: int, now: float) -> None:
+    def _write(self, done: int, total: int, now: float) -> None:
         began, first = self._began or (now, done)
         line = f"{self._doing}: {100 * done // max(1, total)} %"
         if done > first and now > began:
@@ -356,5 +356,5 @@ class ProgressMeter:
 
 
 def _span(seconds: float) -> str:
-    whole = round(seconds)
-    return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60:02} s" if whole < 6000 else f"{whole // 3600} h"
+    total = round(seconds)
+    return f"{total} s" if total < 100 else f"{total // 60} min {total % 60:02} s" if total < 6000 else f"{total // 3600} h"

@@ -40,7 +40,7 @@ _START = "import os,sys;__file__=sys.argv.pop(1);os.path.exists(__file__) and ex
 _OURS = re.compile(r"ctxmgr[/\\]{1,2}hook\.py")
 _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _TOP = "hooks"
-_MOST = 5_000_000
+_MAX_FILE_BYTES = 5_000_000
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _SECONDS = 60.0
 
@@ -177,7 +177,7 @@ def is_installed(client: Client, scope: Scope, folder: Path, environment: Mappin
 def commands_in(path: str) -> list[str]:
     """Return the absolute paths by which a settings file starts our hook: that of its file, and that of its program."""
     try:
-        text = read_regular(path, _MOST).decode("utf-8", "replace")
+        text = read_regular(path, _MAX_FILE_BYTES).decode("utf-8", "replace")
     except OSError:
         return []
     found: list[str] = []
@@ -270,7 +270,7 @@ def read_settings(path: str) -> bytes | None:
         StorageFailed: it can't be read, is no regular file, or is longer than any such file.
     """
     try:
-        return read_regular(path, _MOST)
+        return read_regular(path, _MAX_FILE_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -299,7 +299,7 @@ def _record(path: str) -> str:
 
 def _kept(path: str) -> dict[str, Any] | None:
     try:
-        found: Any = json.loads(read_regular(_record(path), 4 * _MOST, follow=False))
+        found: Any = json.loads(read_regular(_record(path), 4 * _MAX_FILE_BYTES, follow=False))
     except (OSError, ValueError):
         return None
     fields = as_object(found)

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 ROUNDS = 3
 """Identical rounds at which the detectors are asked (design ruling 6)."""
 
-_LONGEST_PERIOD, _SAME_ERROR, _SAME_ANSWER, _ANYWHERE = 6, 5, 6, 6
+_MAX_PERIOD, _SAME_ERROR, _SAME_ANSWER, _ANYWHERE = 6, 5, 6, 6
 _WINDOW = 64
-_TAIL, _MOST = 16_384, 65_536
+_TAIL, _MAX_FILE_BYTES = 16_384, 65_536
 _OLD = 14 * 86_400.0
 _END = 4_000
 _BLURRED = b"0123456789abcdef"
@@ -121,7 +121,7 @@ class Rounds:
             self.is_new = size == len(content)
         finally:
             os.close(descriptor)
-        if size > _MOST:
+        if size > _MAX_FILE_BYTES:
             self._cut()
 
     def keep_log(self, content: str) -> None:
@@ -210,7 +210,7 @@ def circles(calls: Sequence[Sequence[str]]) -> bool:
     """Whether the last of these calls completes a third identical round, or comes back again and again."""
     pairs = [(row[1], row[3]) for row in calls]
     last, failed = pairs[-1], calls[-1][4] == "1"
-    for period in range(1, _LONGEST_PERIOD + 1):
+    for period in range(1, _MAX_PERIOD + 1):
         block = pairs[-period:]
         if len(pairs) >= ROUNDS * period and pairs[-ROUNDS * period :] == block * ROUNDS:
             return True
@@ -233,7 +233,7 @@ def rows_of(event: Event) -> list[tuple[str, ...]]:
 
 
 _SUFFIX = ".open"
-_LONGEST = 65_536
+_MAX_CALL = 65_536
 """Bytes of a call that is noted; a longer one writes a file, which does not hang."""
 _ASIDE = 5.0
 """Seconds by which a log may be newer than a call that it does not hold yet: that of the answer which asked for the call."""
@@ -250,7 +250,7 @@ def note(client: Client, event: Event) -> None:
     make_private_folder(state_folder())
     for call, record in zip(event.calls, client.open_records(event), strict=True):
         content = record.encode("ascii")
-        if len(content) < _LONGEST:
+        if len(content) < _MAX_CALL:
             replace_file(_path(client, event, call), content)
 
 
@@ -285,7 +285,7 @@ def open_calls(client: Client, session: str, log_time: float) -> list[str]:
     from ctxmgr.paths import read_regular
 
     found = [(os.stat(path).st_mtime, path) for path in _noted(client.name, session)]
-    return [read_regular(path, _LONGEST).decode("ascii", "replace") for at, path in sorted(found) if at + _ASIDE >= log_time]
+    return [read_regular(path, _MAX_CALL).decode("ascii", "replace") for at, path in sorted(found) if at + _ASIDE >= log_time]
 
 
 def modified(path: str) -> float:

@@ -249,8 +249,8 @@ def _result(call: dict[str, Any], status: Any) -> dict[str, Any]:
 
 _SENDERS = {FROM_CLIENT: CLIENT, FROM_AGENT: AGENT}
 _EVERY = 1.0
-_LONGEST = 64 << 20
-_MOST_WAITING = 50_000
+_MAX_LINE_BYTES = 64 << 20
+_MAX_WAITING = 50_000
 _PATIENCE = 30.0
 """Seconds that a store which refuses is asked again at the end."""
 
@@ -279,7 +279,7 @@ class Lines:
                 except (ValueError, RecursionError):
                     self.odd += 1
         self._size += len(rest)
-        if self._size > _LONGEST:
+        if self._size > _MAX_LINE_BYTES:
             self.break_off()
         elif rest and not self._skipped:
             self._parts.append(rest)
@@ -347,7 +347,7 @@ class TapRecorder:
 
     def _add(self, records: Iterator[Record]) -> None:
         for record in records:
-            if len(self._waiting) >= _MOST_WAITING:
+            if len(self._waiting) >= _MAX_WAITING:
                 self.lost += 1
             else:
                 self._waiting.append(record)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ctxmgr.clients import event_bytes, parsed
-from ctxmgr.clients.interface import LONGEST, Call, Client, Event, as_object
+from ctxmgr.clients.interface import MAX_ANSWER_CHARS, Call, Client, Event, as_object
 from ctxmgr.config import Config, load_config
 from ctxmgr.detect.text.fingerprints import blur, canonical, error_core, error_text, plain_text, says_anything
 from ctxmgr.history.detection import judge
@@ -168,12 +168,12 @@ def worded(prompt: str, step: int, *, refusing: bool) -> str:
         text = f"{AGAIN}{' ' + REFUSED if refusing else ''} {text}"
     elif step > 2:
         text = f"{STOP.format(count=step - 1)}\n\n{text}"
-    return (_PREFIX + text)[:LONGEST]
+    return (_PREFIX + text)[:MAX_ANSWER_CHARS]
 
 
 def waited(prompt: str) -> str:
     """Return the text for an agent whose call hung; it is read when something came back after all, or a person spoke."""
-    return f"{_PREFIX}{WAITED} {prompt.removeprefix(_PREFIX)}"[:LONGEST]
+    return f"{_PREFIX}{WAITED} {prompt.removeprefix(_PREFIX)}"[:MAX_ANSWER_CHARS]
 
 
 @contextlib.contextmanager
@@ -194,7 +194,7 @@ _WHOLE, _HEAD, _END = 600_000, 65_536, 400_000
 _SPOKEN = 200_000
 _SCANNED = 64_000_000
 """Bytes of a log in whose middle people's words are looked for; in a longer one that would take seconds."""
-_LONGEST_LINE = 20_000
+_MAX_LINE_BYTES = 20_000
 _PERSON = (b'"type":"user"', b'"type": "user"', b'"role":"user"', b'"role": "user"', b"user_message")
 _RESULT = (b"tool_result", b"function_call_output")
 
@@ -243,7 +243,7 @@ def _parts(source: BinaryIO, size: int) -> Iterator[bytes]:
             source.readline()
             yield from source
             return
-        elif kept < _SPOKEN and len(line) < _LONGEST_LINE and _is_spoken(line):
+        elif kept < _SPOKEN and len(line) < _MAX_LINE_BYTES and _is_spoken(line):
             kept += len(line)
             yield line
 
@@ -320,7 +320,7 @@ def _blurred(value: Any) -> str:
 
 
 _TITLE = "ctxmgr"
-_LONGEST = 300
+_MAX_NOTICE_CHARS = 300
 _SCRIPT = ("on run argv", "display notification (item 1 of argv) with title (item 2 of argv)", "end run")
 _DESKTOPS = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
 
@@ -346,7 +346,7 @@ def notifier_command(headline: str, environment: Mapping[str, str], platform: st
 
     The line is only ever an argument of its own, never a part of a script, and bears no markup.
     """
-    plain = "".join(letter for letter in headline if letter.isprintable())[:_LONGEST]
+    plain = "".join(letter for letter in headline if letter.isprintable())[:_MAX_NOTICE_CHARS]
     if platform == "darwin" and (program := shutil.which("osascript")):
         return [program, *(word for line in _SCRIPT for word in ("-e", line)), plain, _TITLE]
     if not any(environment.get(name) for name in _DESKTOPS) or (program := shutil.which("notify-send")) is None:

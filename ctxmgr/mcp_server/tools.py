@@ -32,7 +32,7 @@ from ctxmgr.workspace import Workspace
 MAX_ROWS = 20
 """Rows of a page; an agent that wants more asks for the next page."""
 
-_LOOKED_AT = 5000
+_MAX_COMPARED = 5000
 """Calls of an action that `Tools.tried_before` compares, the latest first."""
 
 _MAX_EARLIER_CALLS = 5
@@ -321,7 +321,7 @@ class Tools:
         wanted = _comparable(_parsed(input) if isinstance(input, str) else input)
 
         def work(workspace: Workspace) -> Tried:
-            asked = ListRequest(session=session, action=[action], newest_first=True, limit=_LOOKED_AT)
+            asked = ListRequest(session=session, action=[action], newest_first=True, limit=_MAX_COMPARED)
             entries = [row for row in workspace.list(asked).rows if isinstance(row, EntryView)]
             same = [entry for entry in entries if wanted in (_comparable(entry.input), *_values(entry.input))]
             failed = sum(entry.status in ("error", "denied") for entry in same)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer
+from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build
 from ctxmgr.cli.views.formatting import plural, when
 from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
@@ -50,7 +50,7 @@ def load(
     source: Annotated[str, typer.Argument(metavar="default|FILE", help="The template, or a file of rules (TOML or JSON).")],
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Put a set of rules in force beside what is there; 'default' brings a team's usual rules and needs.
 
@@ -97,7 +97,7 @@ def allow(
     priority: Priority = DEFAULT_PRIORITY,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Let an agent read, or write, what a pattern names.
 
@@ -122,7 +122,7 @@ def deny(
     priority: Priority = DEFAULT_PRIORITY,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Forbid an agent what a pattern names; at the same rank this wins over every grant.
 
@@ -144,7 +144,7 @@ def remove(
     permission: Annotated[str, typer.Argument(metavar="PERMISSION", help="read, write or none.")],
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Take a rule out of force.
 
@@ -164,7 +164,7 @@ def list_(
     agent: Annotated[str | None, typer.Option("--agent", help="Only rules that hold for this agent.")] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List the rules in force, in the order in which they count.
 
@@ -187,7 +187,7 @@ def check(
     resource: Resource,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Answer whether an agent may read or write something: exit code 0 yes, 4 no.
 
@@ -211,7 +211,7 @@ def explain(
     resource: Resource,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Tell which rule decides, which ones lost and why, and which rule would grant it.
 
@@ -232,7 +232,7 @@ def try_rules(
     replay: Annotated[bool, typer.Option("--replay", help="Try them on the reads of the past.")] = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Check a set of rules without putting it in force; --replay shows which past reads it would have blocked.
 

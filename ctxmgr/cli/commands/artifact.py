@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.invocation import current_agent
-from ctxmgr.cli.output import Answer, Shown, answer
+from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build, version_number
 from ctxmgr.cli.views import artifacts as views
 from ctxmgr.cli.views.artifacts import save_content, with_warnings, write_content
@@ -101,7 +101,7 @@ def put(
     ] = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:  # fmt: skip
     """Keep files as artifacts, all or none. New content makes one new version; the same content makes none.
 
@@ -166,7 +166,7 @@ def get(
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the content there.")] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Print an artifact's content, verified; as JSON with all that is known of it.
 
@@ -202,7 +202,7 @@ def list_(
     limit: o.Limit = 100,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List the artifacts of a version, the current one unless another is named.
 
@@ -228,7 +228,7 @@ def log(
     artifact: Artifact,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List every content that an artifact had, newest first.
 
@@ -252,7 +252,7 @@ def diff(
     to: Annotated[str | None, typer.Option("--to", metavar="N", help="Newer version; else the current one.")] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Show what changed between two versions of an artifact.
 
@@ -291,7 +291,7 @@ def create(
     author: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who makes it; else who asks.")] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Make a version that holds what the current one holds.
 
@@ -316,7 +316,7 @@ def rollback(
     author: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who wants it; else who asks.")] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Make another version the current one. Nothing is lost: rolling back to the one before undoes it.
 
@@ -342,7 +342,7 @@ def _current(workspace: Workspace) -> int | None:
 def list_versions(
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List the versions, oldest first.
 
@@ -373,7 +373,7 @@ def prune(
     ] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Remove old versions. The current one stays, and what a snapshot, a package or a continuation names.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ctxmgr import config as kept
 from ctxmgr import paths
 from ctxmgr.cli import declarations as typer
-from ctxmgr.cli.output import Answer, Shown, answer_without_store
+from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.formatting import compact
 from ctxmgr.cli.views.layout import Column, Span
@@ -43,7 +43,7 @@ config_app = typer.Typer(no_args_is_help=True, help=_HELP)
 
 
 @config_app.command("list")
-def list_(*, how: Shown) -> None:
+def list_(*, how: OutputOptions) -> None:
     """List the settings as they hold here: the value of each, and who set it.
 
     The thresholds of the detectors are listed where they are set; 'ctxmgr config explain' shows all.
@@ -59,7 +59,7 @@ def list_(*, how: Shown) -> None:
 def get(
     name: Annotated[str, typer.Argument(metavar="NAME", help="e.g. recover.attempts or detect.repeat_rounds.")],
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Print the value of one setting as it holds here; nothing where none is set.
 
@@ -76,7 +76,7 @@ def get(
 
 
 @config_app.command("path")
-def path(*, how: Shown) -> None:
+def path(*, how: OutputOptions) -> None:
     """List the files that may hold settings here, those that do marked; the first of a project and the user's own count.
 
     Examples:
@@ -94,7 +94,7 @@ def path(*, how: Shown) -> None:
 def explain(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One setting; else all of them.")] = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Explain a setting, or all: what it sets, its value and default, who may set it, and by which other names.
 
@@ -110,7 +110,10 @@ def explain(
 
 
 def _answer(
-    command: str, how: Shown, find: Callable[[Config], list[SettingView]], show: Callable[[Printer, list[SettingView]], None]
+    command: str,
+    how: OutputOptions,
+    find: Callable[[Config], list[SettingView]],
+    show: Callable[[Printer, list[SettingView]], None],
 ) -> None:
     def work() -> Answer:
         found = find(load_config(Path.cwd()))
@@ -290,7 +293,7 @@ def trust(
     show: Annotated[bool, typer.Option("--show", help="Show what would be trusted; change nothing.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Stop trusting the file.")] = False,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Trust a project's settings file as it is now, with the commands of its probes. Read it first.
 

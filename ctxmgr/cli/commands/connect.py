@@ -16,7 +16,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import child_environment, current_agent
-from ctxmgr.cli.output import Answer, Shown, answer, answer_without_store, fail, say
+from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, fail, say
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput
@@ -41,7 +41,7 @@ def ship(
     trust_project: o.TrustProject = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Copy the records of local logs to another store, each once; agents keep writing to the log and never wait.
 
@@ -149,7 +149,7 @@ def receive(
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Receive traces and logs as OTLP over HTTP, as JSON, and record them live; Ctrl-C or SIGTERM ends it, losing nothing.
 
@@ -237,7 +237,7 @@ def tap(
 
         code = run_tap(command, child_environment(), record)
     except CtxmgrError as error:
-        fail("tap", Shown(), error)
+        fail("tap", OutputOptions(), error)
     raise typer.Exit(code)
 
 
@@ -266,7 +266,7 @@ def mcp(
     try:
         from ctxmgr.mcp_server.server import build_server, serve_http
     except ImportError:
-        fail("mcp", Shown(), InvalidInput("mcp needs the mcp extra", "pip install 'ctxmgr-cli[mcp]'"))
+        fail("mcp", OutputOptions(), InvalidInput("mcp needs the mcp extra", "pip install 'ctxmgr-cli[mcp]'"))
     from ctxmgr.mcp_server.tools import Tools
 
     server = build_server(Tools(store, current_agent(), read_only))

@@ -10,7 +10,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.envelope import say
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer, output_options
+from ctxmgr.cli.output import Answer, OutputOptions, answer, output_options
 from ctxmgr.cli.requests import build, goal_source, moment, version_number
 from ctxmgr.cli.views import context as views
 from ctxmgr.errors import InvalidInput
@@ -58,7 +58,7 @@ def add_need(
     priority: Annotated[int, typer.Option("--priority", "-p", help="The lower, the earlier it is served.")] = 100,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Say what an agent needs; the same pattern again replaces what was said.
 
@@ -82,7 +82,7 @@ def remove_need(
     pattern: Pattern,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Take back what was said that an agent needs.
 
@@ -101,7 +101,7 @@ def list_needs(
     agent: Annotated[str | None, typer.Argument(metavar="[AGENT]", help="Only its needs; else all.")] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List what agents need, in the order in which it is served; an agent that asks sees its own.
 
@@ -247,7 +247,7 @@ def request(
     version: Version = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Give an agent more artifacts, shared values or snapshots than its package held, each item with its own status.
 
@@ -285,7 +285,7 @@ def why(
     agent: Annotated[str | None, typer.Option("--agent", help="The latest one of this agent.")] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Say why an item is in a package, why it was shortened, or why it is not there: asked, got, rule, reason.
 
@@ -301,7 +301,7 @@ def why(
     answer("context why", how, work, store=store)
 
 
-def _package_options(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> Shown:
+def _package_options(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> OutputOptions:
     return output_options(as_json, "table" if form == "yaml" else form, fields, jq)
 
 
@@ -325,7 +325,7 @@ def set_(
     create: Annotated[bool, typer.Option("--create", help="Make the key when it is not there.")] = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Set a value that all agents share; the old one is in the answer, and the change in history.
 
@@ -346,7 +346,7 @@ def get(
     keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]...", help="The keys wanted; else all.")] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Show the values that all agents share, who set them and when.
 
@@ -433,7 +433,7 @@ def record_execution(
     ] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:  # fmt: skip
     """Record that a run of an agent started, completed or failed.
 
@@ -475,7 +475,7 @@ def list_executions(
     limit: o.Limit = 20,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List runs of agents, newest first.
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.invocation import global_options
-from ctxmgr.cli.output import Shown, fail
+from ctxmgr.cli.output import OutputOptions, fail
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import Conflict, StorageFailed
 from ctxmgr.paths import replace_file
@@ -70,10 +70,10 @@ def demo(
 def _save(path: Path, run: bytes) -> None:
     try:
         if path.exists() and path.read_bytes() != run:
-            fail("demo", Shown(), Conflict(f"{path} exists already and holds something else", "name another file"))
+            fail("demo", OutputOptions(), Conflict(f"{path} exists already and holds something else", "name another file"))
         replace_file(path, run)
     except OSError as error:
-        fail("demo", Shown(), StorageFailed(f"can't write {path}: {error.strerror}", "choose another place"))
+        fail("demo", OutputOptions(), StorageFailed(f"can't write {path}: {error.strerror}", "choose another place"))
     sys.stdout.write(f"{safe(str(path))}\n")
 
 

@@ -10,7 +10,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import is_folder, located_log, parse
 from ctxmgr.cli.detection import detected, listed
-from ctxmgr.cli.output import Answer, Shown, answer, answer_without_store, resolve, resolve_place
+from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place
 from ctxmgr.cli.requests import merged, tell_session
 from ctxmgr.cli.views import findings as findings_view
 from ctxmgr.cli.views.formatting import plural, row_text
@@ -48,7 +48,7 @@ def detect(
     set_: o.Set = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Replay history through the detectors and list every loop and stall with its evidence.
 
@@ -96,7 +96,7 @@ def _detect_folder(
     folder: str,
     now: str | None,
     changes: list[str] | None,
-    how: Shown,
+    how: OutputOptions,
     *,
     ever: bool,
     exit_zero: bool,
@@ -131,7 +131,7 @@ def _show_folder(out: Printer, found: FolderFindings) -> None:
 _MAX_NAMED = 5
 
 
-def _backtest(folder: Path, settings: list[str] | None, how: Shown, *, conflicting: list[str]) -> None:
+def _backtest(folder: Path, settings: list[str] | None, how: OutputOptions, *, conflicting: list[str]) -> None:
     """Judge the labelled sessions of a folder and show the score; exit 0 whatever it is.
 
     Args:
@@ -165,7 +165,7 @@ def _explain(
     session: str | None,
     store: str | None,
     settings: list[str] | None,
-    how: Shown,
+    how: OutputOptions,
     *,
     conflicting: list[str],
 ) -> None:
@@ -207,7 +207,7 @@ def sessions(
     limit: o.Limit = 20,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List the sessions, latest first: who acted, how much, and which of them is stuck.
 

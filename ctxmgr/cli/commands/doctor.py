@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ctxmgr.artifacts.repair import check_artifacts
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit, exit_for
-from ctxmgr.cli.output import Answer, Shown, answer_without_store
+from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store
 from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import GAP, Span
 from ctxmgr.config import find_store
@@ -46,7 +46,7 @@ def doctor(
     llm_mode: o.LlmMode = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Check what ctxmgr depends on here: versions, store, configuration, and what a recovery would send where.
 

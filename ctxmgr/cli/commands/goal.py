@@ -17,7 +17,7 @@ from ctxmgr.cli.commands import goal_common as c
 from ctxmgr.cli.commands import goal_steps as goal_steps  # registers its commands
 from ctxmgr.cli.commands.goal_common import AllowCommands, Dir, goal_app, probe_app
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, say
+from ctxmgr.cli.output import Answer, OutputOptions, say
 from ctxmgr.cli.requests import build, project_folder
 from ctxmgr.cli.terminal import Printer, printer
 from ctxmgr.cli.views import goal_answers as views
@@ -62,7 +62,7 @@ def start(
     timeout: o.Timeout = None,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Start a goal, or continue it if it was started before.
 
@@ -134,7 +134,7 @@ def _propose(
     return found
 
 
-def _accepted(proposal: GoalPlan, how: Shown, yes: bool) -> bool:
+def _accepted(proposal: GoalPlan, how: OutputOptions, yes: bool) -> bool:
     """Whether the plan counts: by --yes, by a script for its own plan, or because a person says so now."""
     if yes:
         return True
@@ -213,7 +213,7 @@ def probe_add(
     code: Annotated[int, typer.Option("--code", help="The exit code that counts, of a command.")] = 0,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Add a named check: a path exists, a file contains a text, a command ends with an exit code.
 
@@ -247,7 +247,7 @@ def probe_add(
 def probe_list(
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List the probes, and what they last saw.
 
@@ -268,7 +268,7 @@ def probe_check(
     allow_commands: AllowCommands = False,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Ask all probes now; what they see stands in the brief from then on.
 
@@ -309,7 +309,7 @@ def compare(
     ] = "estimate",
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Compare the brief with the whole history and with its last ten messages: how much shorter, and what it still holds.
 
@@ -341,7 +341,7 @@ def recover(
     timeout: o.Timeout = None,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Get a goal that is stuck going again: one continuation of its own history, which the goal takes up at once.
 

@@ -10,7 +10,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import Address, list_start, located_action, located_entry, parse
 from ctxmgr.cli.envelope import slow_search
-from ctxmgr.cli.output import Answer, Shown, Status, answer, fail, resolve, resolve_place
+from ctxmgr.cli.output import Answer, OutputOptions, Status, answer, fail, resolve, resolve_place
 from ctxmgr.cli.requests import build, tell_session
 from ctxmgr.cli.views import entries as views
 from ctxmgr.errors import InvalidInput, NotFound
@@ -39,7 +39,7 @@ def trace(
     limit: Annotated[int | None, typer.Option("--limit", "-n", help="Show at most this many rows; else all.")] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Show everything that happened under an action or agent, in order.
 
@@ -80,7 +80,7 @@ def list_(
     newest_first: Annotated[bool, typer.Option("--newest-first", help="Newest rows first.")] = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Page through a session, oldest first.
 
@@ -127,7 +127,7 @@ def search(
     until: o.Until = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Find text in actions, inputs, outputs, errors, notes and messages, regardless of case.
 
@@ -168,7 +168,7 @@ def show(
     full: Annotated[bool, typer.Option("--full", help="Long inputs and outputs uncut.")] = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Show one entry with all details, its notes included; or a recorded continuation, by its id.
 
@@ -223,7 +223,7 @@ def messages(
     limit: o.Limit = 20,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Page through what was said at an entry and on the way to it.
 
@@ -263,7 +263,7 @@ def browse(target: o.Target = None, session: o.Session = None, store: o.Store = 
       ctxmgr browse 01a1ffcb
       ctxmgr browse run.jsonl
     """
-    how = Shown()
+    how = OutputOptions()
     session, store = resolve_place("browse", how, target, session, store)
     try:
         from ctxmgr.cli.browse.app import browse as run

@@ -14,7 +14,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import located_log
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer, answer_without_store, resolve, resolve_place, say
+from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place, say
 from ctxmgr.cli.terminal import Printer, ProgressMeter
 from ctxmgr.cli.views.formatting import amount, compact, plural, short_ids
 from ctxmgr.cli.views.layout import Column, Span
@@ -54,7 +54,7 @@ def import_(
     trust_project: o.TrustProject = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Import the logs that agents leave on disk; run it again at any time to add what is new.
 
@@ -123,7 +123,7 @@ def export(
       ctxmgr export rollout.jsonl -o run.jsonl
       ctxmgr export --session 01a1ffcb --format atif -o trajectory.json
     """
-    how = Shown("json" if json_ else "table")
+    how = OutputOptions("json" if json_ else "table")
     session, store = resolve_place("export", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
@@ -208,7 +208,7 @@ def verify(
     store: o.Store = None,
     *,
     accept: Annotated[bool, typer.Option("--accept", help="Accept the history as it is now as whole.")] = False,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Check every record against its sum, and the end of the history against what was noted outside of it.
 
@@ -356,7 +356,7 @@ def _remarks(file: FileReport) -> list[str]:
     return [*remarks, *([f"skipped: {file.skipped}"] if file.skipped else []), *file.notes]
 
 
-def formats(*, how: Shown) -> None:
+def formats(*, how: OutputOptions) -> None:
     """List the formats that are read, where each agent keeps its logs, and what they tell.
 
     A log is recognised by its content, whatever it is called; compressed ones too. Where a format tells nothing of errors or

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, Shown, answer, resolve_place, say
+from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place, say
 from ctxmgr.cli.requests import apply_to_goal, build, goal_source, moment
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.told_again import Keeper
@@ -92,7 +92,7 @@ def recover(
     now: o.Now = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Get a stuck session going again: find what is wrong with it and return exactly one continuation request.
 
@@ -173,7 +173,7 @@ def request(
     transcript: o.Transcript = None,
     session: o.Session = None,
     store: o.Store = None,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Let an agent ask for context of its own accord, also when nothing is wrong; it is answered as by 'ctxmgr recover'.
 
@@ -458,7 +458,7 @@ def agent(
     routes: o.Routes = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Print what an agent should know to ask the context manager: when, how, and what comes back.
 

@@ -13,7 +13,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.detection import NOTHING_READ
 from ctxmgr.cli.envelope import ascii_json, say
 from ctxmgr.cli.exits import VERDICTS, Exit
-from ctxmgr.cli.output import Answer, Shown, answer, answer_without_store, resolve_place
+from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve_place
 from ctxmgr.cli.report.check import (
     FAIL_ON,
     CheckedSession,
@@ -52,7 +52,7 @@ def report(
     all_sessions: o.AllSessions = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Write a session as one HTML file: cause and next step, a timeline, the findings, every entry.
 
@@ -164,7 +164,7 @@ def check(
             warnings=[*result.remarks, *unread], code=_code(result),
         )  # fmt: skip
 
-    answer_without_store("check", Shown("json" if form == "json" else "table"), work)
+    answer_without_store("check", OutputOptions("json" if form == "json" else "table"), work)
 
 
 def _code(result: CheckResult) -> Exit:

@@ -106,7 +106,7 @@ def _call_function(command: Command, values: dict[str, Any]) -> int:
 
 
 _MAX_DIGITS = 16
-_DEEPEST = 3
+_MAX_NAME_WORDS = 3
 """Words of the longest name of a command."""
 
 
@@ -118,7 +118,7 @@ def command_of(name: str) -> Command | None:
 
 def find_command(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
     """Return the name and the command that a command line begins with, and the words behind; None where there is none."""
-    for count in range(1, 1 + min(_DEEPEST, len(arguments))):
+    for count in range(1, 1 + min(_MAX_NAME_WORDS, len(arguments))):
         name = " ".join(arguments[:count])
         command = command_of(name)
         if command is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.finding import Finding, SessionVerdict
     from ctxmgr.types.view import EntryView
 
-_WIDEST = 96
+_MAX_WIDTH = 96
 
 
 def draw_stall(printer: Printer, finding: Finding, entries: Entries) -> None:
@@ -39,7 +39,7 @@ def draw_stall(printer: Printer, finding: Finding, entries: Entries) -> None:
 
 
 def _time_line(printer: Printer, finding: Finding, entries: Entries, silent: float, limit: float | None) -> None:
-    width = min(printer.width if printer.terminal else 80, _WIDEST) - 4
+    width = min(printer.width if printer.terminal else 80, _MAX_WIDTH) - 4
     symbols = printer.symbols
     began, waiting = entries.get(finding.first), finding.first in finding.members
     start = " ".join(part for part in (

@@ -45,14 +45,14 @@ def duration(seconds: float | None) -> str:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 9.95:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
+    rounded = round(seconds)
     for big, small, names in ((_DAY, _HOUR, ("d", "h")), (_HOUR, _MINUTE, ("h", "min")), (_MINUTE, 1, ("min", "s"))):
-        if whole >= big:
-            first, rest = divmod(whole, big)
+        if rounded >= big:
+            first, rest = divmod(rounded, big)
             if first >= 10:
-                return f"{whole / big:,.0f} {names[0]}"
+                return f"{rounded / big:,.0f} {names[0]}"
             return f"{first} {names[0]}" + (f" {rest // small} {names[1]}" if rest >= small else "")
-    return f"{whole} s"
+    return f"{rounded} s"
 
 
 def clock(ts: str | None) -> str:
@@ -150,7 +150,7 @@ _INPUT_FIELDS = (
 _WHERE = ("path", "file_path", "glob", "directory", "workdir")
 _TEXT_FIELDS = ("text", "content", "message", "thought", "delta", "title", "summary", "error", "reason", "prompt")
 _SHELLS = ("sh", "bash", "zsh", "dash")
-_DEEPEST = 8
+_MAX_DEPTH = 8
 
 
 def brief(value: Any) -> str:
@@ -229,10 +229,10 @@ def event_text(data: Any, depth: int = 0) -> str:
     """Return what an event says: its text wherever the format keeps it, else compact JSON."""
     if isinstance(data, str):
         return data
-    if isinstance(data, list) and depth < _DEEPEST:
+    if isinstance(data, list) and depth < _MAX_DEPTH:
         parts = [event_text(part, depth + 1) for part in cast("list[Any]", data)]
         return "\n".join(part for part in parts if part)
-    if isinstance(data, dict) and depth < _DEEPEST:
+    if isinstance(data, dict) and depth < _MAX_DEPTH:
         fields = cast("dict[str, Any]", data)
         for name in _TEXT_FIELDS:
             if name in fields and (text := event_text(fields[name], depth + 1)):

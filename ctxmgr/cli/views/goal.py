@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.types.goal import ActionView, BlockedAction, GoalState, GoalView, TaskView
 
-_BAR, _WIDEST = 10, 100
+_BAR, _MAX_WIDTH = 10, 100
 _NARROW = 50
 _STYLES = {"done": "ok", "in_progress": "open", "blocked": "hung", "failed": "error"}
 _NEAR, _AFTER, _SMALL = 2, 4, 30
@@ -66,7 +66,7 @@ def _head(printer: Printer, state: GoalState) -> None:
     parts = [f"{done:,} of {plural(len(steps), 'step')} done"] if steps else []
     parts += [plural(state.actions_total, "action")] if state.actions_total else []
     parts += [f"{state.refused_total:,} refused"] if state.refused_total else []
-    width = max(min(printer.width, _WIDEST) // 3, 8)
+    width = max(min(printer.width, _MAX_WIDTH) // 3, 8)
     drawn, rest = bar(printer, goal.percent, width), Span(f" {printer.symbols.unknown} ".join(parts), "dim")
     if printer.cells(rest.text) + width + 12 <= printer.width:
         printer.line(*drawn, *([Span("  "), rest] if rest.text else []), indent=2)
@@ -104,7 +104,7 @@ class _Drawing:
     def __init__(self, printer: Printer, state: GoalState, whole: bool) -> None:
         self._out, self._state, self._whole = printer, state, whole
         self._branches = _DRAWN if printer.symbols is UNICODE else _TYPED
-        self._width = min(printer.width, _WIDEST)
+        self._width = min(printer.width, _MAX_WIDTH)
 
     def tasks(self) -> None:
         """Draw every task with its subtasks."""
