@@ -66,7 +66,7 @@ COMMANDS = {
     "uninstall": ("commands.install", "uninstall"),
     "hook": ("commands.install", "hook"),
     "schema": ("commands.schema", "schema"),
-    "demo": ("commands.demo", "demo"),
+    "demo": ("commands.doctor", "demo"),
 }
 """Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
 

@@ -18,8 +18,10 @@ from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.entries import picked_out, show_entry, show_messages
 from ctxmgr.cli.views.evidence import is_index, mapping, member_places
 from ctxmgr.cli.views.findings import show_findings
-from ctxmgr.cli.views.formatting import (
+from ctxmgr.cli.views.layout import (
+    Span,
     ago,
+    as_span,
     brief,
     clock,
     duration,
@@ -31,7 +33,6 @@ from ctxmgr.cli.views.formatting import (
     verdict_sign,
     verdict_style,
 )
-from ctxmgr.cli.views.layout import Span, as_span
 from ctxmgr.cli.views.safe_text import cells, cut
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Finding

@@ -11,8 +11,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build
-from ctxmgr.cli.views.formatting import plural, when
-from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, plural, when
 from ctxmgr.errors import InvalidInput
 from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RulesChanged

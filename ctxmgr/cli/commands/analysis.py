@@ -11,8 +11,7 @@ from ctxmgr.cli.address import is_place, located_log
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve, resolve_place
 from ctxmgr.cli.requests import build
-from ctxmgr.cli.views.formatting import amount, compact, duration, plural
-from ctxmgr.cli.views.layout import Cell, Column, Span
+from ctxmgr.cli.views.layout import Cell, Column, Span, amount, compact, duration, plural
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.analysis import SqlRequest, SqlResponse, StatsRequest
 from ctxmgr.types.query import Page

@@ -15,8 +15,7 @@ from ctxmgr import paths
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store
 from ctxmgr.cli.terminal import Printer
-from ctxmgr.cli.views.formatting import compact
-from ctxmgr.cli.views.layout import Column, Span
+from ctxmgr.cli.views.layout import Column, Span, compact
 from ctxmgr.config import SETTINGS, Config, SettingsFile, grants, load_config, project_file
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound

@@ -13,8 +13,7 @@ from ctxmgr.cli.detection import detected, listed
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place
 from ctxmgr.cli.requests import merged, tell_session
 from ctxmgr.cli.views import findings as findings_view
-from ctxmgr.cli.views.formatting import plural, row_text
-from ctxmgr.cli.views.layout import Cell, Column, Span
+from ctxmgr.cli.views.layout import Cell, Column, Span, plural, row_text
 from ctxmgr.cli.views.sessions import show_sessions
 from ctxmgr.errors import InvalidInput
 from ctxmgr.workspace import Workspace

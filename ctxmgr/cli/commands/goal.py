@@ -20,7 +20,7 @@ from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, say
 from ctxmgr.cli.requests import build, project_folder
 from ctxmgr.cli.terminal import Printer, printer
-from ctxmgr.cli.views import goal_answers as views
+from ctxmgr.cli.views import goal as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals import probes as checks
 from ctxmgr.goals.comparison import compare as compared

@@ -10,7 +10,7 @@ from typing import Annotated
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store, say
 from ctxmgr.cli.requests import project_folder
-from ctxmgr.cli.views import goal_answers as views
+from ctxmgr.cli.views import goal as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.service import Goals
 from ctxmgr.types.goal import GoalAnswer, GoalState, TaskDraft

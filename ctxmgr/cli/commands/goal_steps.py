@@ -11,8 +11,7 @@ from ctxmgr.cli.commands.goal_common import AllowCommands, Dir, Reason, goal_app
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions
 from ctxmgr.cli.requests import build
-from ctxmgr.cli.views import goal as tree_view
-from ctxmgr.cli.views import goal_answers as views
+from ctxmgr.cli.views import goal as views
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.types.goal import (
     DEFAULT_CHARS,
@@ -164,7 +163,7 @@ def tree(
     def work() -> Answer:
         with c.opened(dir_) as goals:
             state = goals.state()
-        return Answer(state.to_json(), lambda out: tree_view.show_tree(out, state, whole=whole), warnings=c.warnings(state))
+        return Answer(state.to_json(), lambda out: views.show_tree(out, state, whole=whole), warnings=c.warnings(state))
 
     c.answer("tree", how, work)
 

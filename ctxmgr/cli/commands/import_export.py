@@ -16,8 +16,7 @@ from ctxmgr.cli.address import located_log
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place, say
 from ctxmgr.cli.terminal import Printer, ProgressMeter
-from ctxmgr.cli.views.formatting import amount, compact, plural, short_ids
-from ctxmgr.cli.views.layout import Column, Span
+from ctxmgr.cli.views.layout import Column, Span, amount, compact, plural, short_ids
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.exporters import EXPORTERS
 from ctxmgr.exporters.conversation import conversation_of

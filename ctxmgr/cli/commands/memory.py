@@ -12,8 +12,7 @@ from ctxmgr.cli.address import parse_all
 from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build, tell_session
 from ctxmgr.cli.views.entries import indexes_text
-from ctxmgr.cli.views.formatting import clock, day, plural, row_text, short_ids, status_span
-from ctxmgr.cli.views.layout import Column, Span
+from ctxmgr.cli.views.layout import Column, Span, clock, day, plural, row_text, short_ids, status_span
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.memory import (
     DEFAULT_RECALL,

@@ -13,8 +13,7 @@ from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place, say
 from ctxmgr.cli.requests import apply_to_goal, build, goal_source, moment
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.told_again import Keeper
-from ctxmgr.cli.views.formatting import amount, brief, command, plural, short_ids
-from ctxmgr.cli.views.layout import Span
+from ctxmgr.cli.views.layout import Span, amount, brief, command, plural, short_ids
 from ctxmgr.errors import InvalidInput
 from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern

@@ -28,8 +28,7 @@ from ctxmgr.cli.report.check import (
 )
 from ctxmgr.cli.report.document import PageFolder, SessionReport, read_session, session_page, session_report, write_page
 from ctxmgr.cli.terminal import Printer
-from ctxmgr.cli.views.formatting import plural
-from ctxmgr.cli.views.layout import Span
+from ctxmgr.cli.views.layout import Span, plural
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.types.finding import SessionVerdict
 from ctxmgr.types.operations import DetectResponse, SessionsRequest

@@ -15,7 +15,7 @@ from ctxmgr.cli.address import located_log
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve
 from ctxmgr.cli.requests import moment
 from ctxmgr.cli.terminal import Printer, ProgressMeter
-from ctxmgr.cli.views.formatting import plural
+from ctxmgr.cli.views.layout import plural
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.ids import parse_time

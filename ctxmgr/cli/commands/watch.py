@@ -22,7 +22,7 @@ from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import child_environment
 from ctxmgr.cli.output import OutputOptions, fail, say
 from ctxmgr.cli.terminal import Printer, Span, printer
-from ctxmgr.cli.views.formatting import verdict_sign, verdict_style
+from ctxmgr.cli.views.layout import verdict_sign, verdict_style
 from ctxmgr.config import load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, StorageFailed
 from ctxmgr.history.live.record_sources import Follower, LogSource, LogTail, Sight, Source, StoreTail

@@ -53,7 +53,7 @@ def _next_command(command: str, session: str, store: str | None) -> list[str]:
     words = ["ctxmgr", command, "--session", session, *(["--store", store] if store is not None else [])]
     if all(word and _UNQUOTED.issuperset(word) for word in words):
         return [" ".join(words)]
-    from ctxmgr.cli.views.formatting import session_command  # what quotes takes longer to load
+    from ctxmgr.cli.views.layout import session_command  # what quotes takes longer to load
 
     return [session_command(command, session, store)]
 

@@ -6,7 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ctxmgr.cli.views.formatting import (
+from ctxmgr.cli.views.layout import (
+    TIME_STEPS,
+    Cell,
+    Column,
+    Span,
     clock,
     command,
     compact,
@@ -24,7 +28,6 @@ from ctxmgr.cli.views.formatting import (
     status_span,
     when,
 )
-from ctxmgr.cli.views.layout import TIME_STEPS, Cell, Column, Span
 from ctxmgr.cli.views.safe_text import cells, cut, take
 
 if TYPE_CHECKING:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ctxmgr.cli.views.evidence import Entries, as_seconds, draw_loop, place, seconds, steps
-from ctxmgr.cli.views.formatting import (
+from ctxmgr.cli.views.layout import (
+    Cell,
+    Span,
     brief,
     clock,
     duration,
@@ -18,7 +20,6 @@ from ctxmgr.cli.views.formatting import (
     verdict_sign,
     verdict_style,
 )
-from ctxmgr.cli.views.layout import Cell, Span
 from ctxmgr.log.ids import format_time, parse_time
 
 if TYPE_CHECKING:
