@@ -1,4 +1,4 @@
-"""``recover`` and ``request``: the one continuation that gets a run going again, made and shown."""
+"""``recover``, ``request`` and ``prompt``: the one continuation that gets a run going again, and how an agent asks for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``store``: look after the store itself."""
+"""``store`` and ``index``: look after the store itself, and its search index."""
 
 from __future__ import annotations
 
