@@ -129,11 +129,14 @@ def _alike(one: str, other: str) -> bool:
 
 
 _WEIGHS = lazy_pattern(
-    r"\b(?:compar\w+|weigh\w*|versus|vs\.?|or (?:should|stay|rather|better|maybe)|which (?:\w+ ){0,3}(?:to use|is better|should|do you"
+    r"\b(?:compar\w+|weigh\w*|versus|vs\.?|or (?:should|stay|rather|better|maybe)|which (?:\w+ ){0,3}(?:to use"
+    r"|is better|should|do you"
     r"|would|for|then)|decid\w+|choos\w+|not sure (?:which|whether)|on the other hand|alternatives?|candidates|options"
-    r"|trade-?offs?|pros and cons|reconsider\w*|rethink\w*|option [ab12]|unsure|hard to (?:say|tell)|unclear|fits? (?:best|better)"
-    r"|(?:may|might|could|would) be (?:better|right|preferable|safer)|back to|then again|prefer\w*|is there a rule|might be right)\b"
-    r"|\w+,? or \w+(?: [\w-]+){0,4}\?|\b(?:again|then)\?",
+    r"|trade-?offs?|pros and cons|reconsider\w*|rethink\w*|option [ab12]|unsure|hard to (?:say|tell)|unclear"
+    r"|fits? (?:best|better)"
+    r"|(?:may|might|could|would) be (?:better|right|preferable|safer)|back to|then again|prefer\w*|is there a rule"
+    r"|might be right)\b"
+    r"|\b\w{1,40},? or \w{1,40}(?: [\w-]{1,40}){0,4}\?|\b(?:again|then)\?",
     re.IGNORECASE,
 )
 _SETTLED = lazy_pattern(

@@ -17,17 +17,22 @@ from ctxmgr.types.view import EntryView
 _KIND = "pollingFrozen"
 
 _WAITS = lazy_pattern(
-    r"\b(?:queued|pending|waiting|scheduled|not[ _-]started|timed out waiting|not ready|no logs|0/[1-9]\d{0,3}|PENDING|created|idle)\b",
+    r"\b(?:queued|pending|waiting|scheduled|not[ _-]started|timed out waiting|not ready|no logs|0/[1-9]\d{0,3}|PENDING"
+    r"|created|idle)\b",
     re.IGNORECASE,
 )
-_OFF_NAMES = r"is_?paused|paused?|suspend(?:ed)?|disabled|is_?draft|draft|on_?hold|held|frozen|archived|maintenance(?:_?mode)?|cordoned|unschedulable"
+_OFF_NAMES = (
+    r"is_?paused|paused?|suspend(?:ed)?|disabled|is_?draft|draft|on_?hold|held|frozen|archived|maintenance(?:_?mode)?"
+    r"|cordoned|unschedulable"
+)
 _ON_NAMES = r"enabled|active|is_?active|schedulable|auto_?start|published"
 _SIZES = r"replicas|workers|concurrency|slots|desired_?count|min_?instances|max_?(?:instances|workers)|parallelism|capacity"
 _OFF = lazy_pattern(
     rf"[\"']?\b(?P<off>{_OFF_NAMES})\b[\"']?\s?[:=]\s?[\"']?(?P<yes>true|yes|on|1)\b"
     rf"|[\"']?\b(?P<on>{_ON_NAMES})\b[\"']?\s?[:=]\s?[\"']?(?P<no>false|no|off|0)\b"
     rf"|[\"']?\b(?P<size>{_SIZES})\b[\"']?\s?[:=]\s?(?P<none>0)\b"
-    r"|[\"']?\b(?P<key>state|status|mode)\b[\"']?\s?[:=]\s?[\"']?(?P<state>paused|suspended|disabled|draft|on[-_ ]hold|stopped|inactive|frozen"
+    r"|[\"']?\b(?P<key>state|status|mode)\b[\"']?\s?[:=]\s?[\"']?(?P<state>paused|suspended|disabled|draft|on[-_ ]hold"
+    r"|stopped|inactive|frozen"
     r"|archived|blocked)\b",
     re.IGNORECASE,
 )
@@ -63,11 +68,13 @@ def _switched_off(evidence: Evidence, wait: EntryView, names: set[str]) -> Diagn
             key, value = shown
             source = evidence.source(other)
             cause = (
-                f"{code(name, 60)} can't begin: {source} shows {code(f'{key}: {value}', 50)} for it. To wait and to look again can't"
+                f"{code(name, 60)} can't begin: {source} shows {code(f'{key}: {value}', 50)} for it. To wait and to"
+                f" look again can't"
                 " change that."
             )
             step = (
-                f"Have {code(name, 60)} resumed, so that {code(key, 40)} is no longer {code(value, 20)} (its resume, unpause or enable"
+                f"Have {code(name, 60)} resumed, so that {code(key, 40)} is no longer {code(value, 20)} (its resume,"
+                f" unpause or enable"
                 " command, or the file that says so); if the user has not asked for that, ask first. Then look once."
             )
             return diagnosis(_KIND, cause, step, evidence.quote(other), evidence.quote(wait), check="Its state must change.")

@@ -162,7 +162,10 @@ def _next_page(entry: EntryView, rest: _Rest) -> str:
     argument = own[:1].lower() + own[1:] if own else "page"
     host = re.match(r"\w+://[\w.:-]+", rest.token)
     if host is not None and host.group(0) not in given(entry):
-        return f"Ask for the address that the answer gives as {code(rest.name, 40)}, if you trust it, and so on until none is given."
+        return (
+            f"Ask for the address that the answer gives as {code(rest.name, 40)}, if you trust it, and so on until none is"
+            f" given."
+        )
     if host is not None or rest.token.startswith("/"):
         return (
             f"Ask for {code(rest.token, 120)}, which the answer gives as {code(rest.name, 40)}, and so on until none is given."
@@ -217,7 +220,8 @@ def _told(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagno
             f"Run it once without {notice} (or with `> out.txt 2>&1`), and read the lines that say why."
             if own
             else (
-                "Print less at a time: send the output to a file once, then look at parts of it with `grep`, `sed -n` or `tail`."
+                "Print less at a time: send the output to a file once, then look at parts of it with `grep`, `sed -n`"
+                " or `tail`."
             )
         )
     else:

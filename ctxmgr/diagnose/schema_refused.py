@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ctxmgr.diagnose.calls import called, command_of, fields_of
 from ctxmgr.diagnose.counterparts import nearest_of
@@ -104,7 +104,7 @@ def _validated(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say each place that a validator names, and what stands there when it is right."""
     given = arguments_of(evidence, entry)
     names = list(dict.fromkeys([*argument_names(entry), *(name for fields in objects_in(given) for name in fields)]))
-    result = [each for each in (entry.error, entry.output) if isinstance(each, dict | list)]
+    result: list[Any] = [each for each in (entry.error, entry.output) if isinstance(each, dict | list)]
     told = [_placed(each, given) for each in violations_of(result, evidence.text(entry))]
     refused = [each for each in told if _concerns(each, given, names, command_of(entry))][:_MOST_PLACES]
     free = [each.name for each in refused if each.kind == "unexpected"] or names

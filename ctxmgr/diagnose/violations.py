@@ -32,20 +32,26 @@ _PYDANTIC = lazy_pattern(rf"^({_NAME}(?:\.[\w-]{{1,60}}){{0,8}})\n {{2,4}}(\S[^\
 _SENTENCES = tuple(
     lazy_pattern(pattern, re.MULTILINE)
     for pattern in (
-        r"(?P<message>Unknown parameter) in (?P<parent>[\w.\[\]]{1,160}): \"(?P<name>[\w-]{1,60})\"(?P<rest>, must be one of:[^\n]{1,600})",
+        r"(?P<message>Unknown parameter) in (?P<parent>[\w.\[\]]{1,160}): \"(?P<name>[\w-]{1,60})\""
+        r"(?P<rest>, must be one of:[^\n]{1,600})",
         r"(?P<message>Missing required parameter) in (?P<parent>[\w.\[\]]{1,160}): \"(?P<name>[\w-]{1,60})\"",
-        r"(?P<message>Invalid type) for parameter (?P<path>[\w.\[\]]{1,160}), value:[^\n]{0,300}?valid types:(?P<rest>[^\n]{1,120})",
-        r"[*-]? ?(?P<path>[a-z]\w{0,40}(?:\.[\w-]{1,60}|\[\d{1,4}\]|\[\w{1,30}\]){1,9}): (?P<message>(?:Unsupported value|Invalid value|Required value|Forbidden|Duplicate value)[^\n]{0,300})",
+        r"(?P<message>Invalid type) for parameter (?P<path>[\w.\[\]]{1,160}), value:[^\n]{0,300}?"
+        r"valid types:(?P<rest>[^\n]{1,120})",
+        r"[*-]? ?(?P<path>[a-z]\w{0,40}(?:\.[\w-]{1,60}|\[\d{1,4}\]"
+        r"|\[\w{1,30}\]){1,9}): (?P<message>(?:Unsupported value|Invalid value|Required value|Forbidden"
+        r"|Duplicate value)[^\n]{0,300})",
         r"(?P<message>unknown field) \\?\"(?P<path>[\w.\[\]-]{1,120})\\?\"",
         rf"(?P<message>[Uu]nknown (?:field|variant)) `(?P<path>{_NAME})`,? (?P<rest>expected [^\n]{{1,300}})",
         rf"(?P<message>[Mm]issing field) `(?P<path>{_NAME})`",
-        r"cannot unmarshal (?P<message>\w{2,12} into Go struct field) (?:\w+\.)?(?P<path>[\w.-]{1,120}) of type (?P<rest>[\w.\[\]*]{2,40})",
+        r"cannot unmarshal (?P<message>\w{2,12} into Go struct field) (?:\w+\.)?(?P<path>[\w.-]{1,120})"
+        r" of type (?P<rest>[\w.\[\]*]{2,40})",
         r"(?P<message>Unknown name) \"(?P<name>[\w-]{1,60})\"(?: at '(?P<parent>[\w.\[\]]{1,120})')?: Cannot find field",
         r"(?P<message>Invalid value) at '(?P<path>[\w.\[\]]{1,120})' \((?P<rest>[\w.]{2,60})\)",
     )
 )
 _REQUIRED = lazy_pattern(
-    r"\brequired\b|\bmissing\b|can't be blank|may not be (?:null|blank)|must (?:be (?:set|present|provided|specified)|not be empty)"
+    r"\brequired\b|\bmissing\b|can't be blank|may not be (?:null|blank)|must (?:be (?:set|present|provided|specified)"
+    r"|not be empty)"
     r"|received undefined",
     re.IGNORECASE,
 )
@@ -66,7 +72,8 @@ _FORM = lazy_pattern(
 _HAD = lazy_pattern(r"(?:value:? |received |got )[`'\"]([^`'\"\n]{1,60})")
 _DATED = lazy_pattern(r"\b([YMD]{2,4}[-/.][YMD]{2,4}[-/.][YMD]{2,4})\b")
 _TYPE = lazy_pattern(
-    r"(?:must be|should be|expected|expects|not of type|of type|valid types?:?|to be|not a valid)(?: an?| of type| type|:)? ?(?:valid |<class )?[`'\"]?"
+    r"(?:must be|should be|expected|expects|not of type|of type|valid types?:?|to be|not a valid)(?: an?| of type"
+    r"| type|:)? ?(?:valid |<class )?[`'\"]?"
     rf"({'|'.join(sorted(_TYPES, key=len, reverse=True))})\b",
     re.IGNORECASE,
 )

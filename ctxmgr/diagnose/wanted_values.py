@@ -233,8 +233,8 @@ def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tup
             if isinstance(described, dict) and entry.action.rpartition("__")[2] in str(other.input) + str(other.output)[:_MOST]:
                 return {name: _enum(value) for name, value in cast("dict[str, Any]", described).items()}, other
             if any(fields.get(name) == value and len(str(value)) > 1 for name, value in keys):
-                allowed = next((value for value in fields.values() if _allows(value)), {})
-                shown = {name: tuple(map(str, allowed.get(name, ()))) for name in fields if fields[name] is not allowed}
+                allowed = next((cast("dict[str, list[Any]]", value) for value in fields.values() if _allows(value)), None) or {}
+                shown = {name: tuple(map(str, allowed.get(name, ()))) for name in fields if not _allows(fields[name])}
                 return {name: values for name, values in shown.items() if name not in own}, other
     return None
 
@@ -245,8 +245,6 @@ def _enum(value: Any) -> tuple[str, ...]:
 
 
 def _allows(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and bool(value)
-        and all(isinstance(each, list) and each for each in cast("dict[str, Any]", value).values())
-    )
+    """Whether a value lists the values of several names: `{"severity": ["minor", "major"]}`."""
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return bool(fields) and all(isinstance(each, list) for each in fields.values())
