@@ -12,6 +12,7 @@ from ctxmgr.diagnose.counterparts import nearest_recorded
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.diagnose.violations import violations_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -118,8 +119,8 @@ def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _W
         cause += f" It has {listed(names, 8)}."
         step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
         return diagnosis(KIND, cause, step, *quotes)
-    if nearest_recorded(evidence, name, entry) is not None:
-        return None  # the wider search has it
+    if nearest_recorded(evidence, name, entry) is not None or violations_of(None, evidence.text(entry)):
+        return None  # the wider search has it, or it is the value of an option, which the schema judges
     wanted = way.manifests[0] if way.manifests else None
     program = command.split()[0]
     step = (

@@ -40,6 +40,10 @@ _SENTENCES = tuple(
         r"[*-]? ?(?P<path>[a-z]\w{0,40}(?:\.[\w-]{1,60}|\[\d{1,4}\]"
         r"|\[\w{1,30}\]){1,9}): (?P<message>(?:Unsupported value|Invalid value|Required value|Forbidden"
         r"|Duplicate value)[^\n]{0,300})",
+        r"argument (?P<path>-{1,2}[\w-]{1,60})(?:/-\S{1,60})?: (?P<message>invalid choice: '[^'\n]{1,60}') "
+        r"\((?P<rest>choose from [^\n)]{1,400})",
+        r"(?P<message>Invalid value) for '(?P<path>-{1,2}[\w-]{1,60})'[^\n:]{0,60}: "
+        r"(?P<rest>'[^'\n]{1,60}' is not one of [^\n]{1,400})",
         r"(?P<message>unknown field) \\?\"(?P<path>[\w.\[\]-]{1,120})\\?\"",
         rf"(?P<message>[Uu]nknown (?:field|variant)) `(?P<path>{_NAME})`,? (?P<rest>expected [^\n]{{1,300}})",
         rf"(?P<message>[Mm]issing field) `(?P<path>{_NAME})`",
@@ -61,15 +65,18 @@ _UNEXPECTED = lazy_pattern(
     re.IGNORECASE,
 )
 _CHOICE = lazy_pattern(
-    r"one of|supported values|allowed values|valid values|valid choice|invalid enum|expected (?=[`'\"])|should be (?=['\"])",
+    r"one of|choose from|supported values|allowed values|valid values|valid choice|invalid enum|expected (?=[`'\"])"
+    r"|should be (?=['\"])",
     re.IGNORECASE,
 )
 _OPTION = lazy_pattern(r"[`'\"]([\w./+-]{1,60})[`'\"]")
-_BARE = lazy_pattern(r"(?:one of:?|values(?: are)?:?) ?[\[(]?((?:[\w./+-]{1,60}(?:, ?| \| | or |$)){2,30})", re.IGNORECASE)
+_BARE = lazy_pattern(
+    r"(?:one of:?|choose from|values(?: are)?:?) ?[\[(]?((?:[\w./+-]{1,60}(?:, ?| \| | or |$)){2,30})", re.IGNORECASE
+)
 _FORM = lazy_pattern(
     r"(?:pattern|regex|format|in the form)\b[^\n'\"`/^]{0,20}(?:['\"`/]([^\n'\"`]{2,80})['\"`/]|(\^\S{2,80}\$))", re.IGNORECASE
 )
-_HAD = lazy_pattern(r"(?:value:? |received |got )[`'\"]([^`'\"\n]{1,60})")
+_HAD = lazy_pattern(r"(?:value:? |received |got |choice: )[`'\"]([^`'\"\n]{1,60})")
 _DATED = lazy_pattern(r"\b([YMD]{2,4}[-/.][YMD]{2,4}[-/.][YMD]{2,4})\b")
 _TYPE = lazy_pattern(
     r"(?:must be|should be|expected|expects|not of type|of type|valid types?:?|to be|not a valid)(?: an?| of type"
@@ -120,7 +127,7 @@ def violations_of(result: Any, text: str) -> list[Violation]:
         *(one for value in json_in(text[:_MOST_TEXT]) for one in _of_objects(value)),
         *_of_text(bare),
     ):
-        if each.name and all(plain_name(str(part)) for part in each.path):
+        if each.name and all(plain_name(str(part).lstrip("-")) for part in each.path):
             found.setdefault(each.path, each)
     return list(found.values())[:_MOST]
 
@@ -230,10 +237,11 @@ def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tu
         return Violation(path, "unexpected", "", options or _options(rest))
     if _REQUIRED.search(message):
         return Violation(path, "required", type_)
-    options = options or (_options(said) if _CHOICE.search(said) else ())
+    had = found.group(1) if (found := _HAD.search(said)) else ""
+    options = options or (_options(rest or said) if _CHOICE.search(said) else ())
+    options = tuple(each for each in options if each != had)
     if len(options) > 1:
-        had = _HAD.search(said)
-        return Violation(path, "choice", "", options, had.group(1) if had else "")
+        return Violation(path, "choice", "", options, had)
     form = _FORM.search(message) or _DATED.search(message)
     if form is not None:
         return Violation(path, "form", next(group for group in form.groups() if group))
