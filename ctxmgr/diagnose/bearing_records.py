@@ -72,6 +72,12 @@ PRESCRIBES = lazy_pattern(
 )
 _LOOKED_AT, _READ, _LINES, _LINE, _SHORT = 300, 6_000, 160, 200, 170
 _LEAST_LINE, _USER = 16, 0.7
+_DOCUMENT = lazy_pattern(
+    r"(?i)readme|contributing|agents\.md|claude\.md|polic(?:y|ies)|guide|runbook|handbook|manual|rules|notes|docs?/|adr|faq|how_?to|wiki"
+    r"|onboarding|conventions|deploy\.|access\.|\.md\b|\.rst\b|help\b"
+)
+"""What is written to explain: it says how a thing is to be done more often than other records do."""
+_DOCUMENTED, _NOTHING_NEW = 0.5, 0.5
 _QUOTED_LINES = 2
 _TOLD_LINES, _BESIDE = 4, 0.5
 _REST, _TOUCHES, _ADDS, _PRESCRIBED = 0.4, 0.1, 0.3, 0.3
@@ -122,7 +128,8 @@ class Bearing(NamedTuple):
 class _Record(NamedTuple):
     """A record that is compared, what it counts beside its words, and its words that the calls have too.
 
-    ``number`` counts records from the newest one on, messages for themselves.
+    ``number`` counts records from the newest one on, messages for themselves; ``asked`` are the words of the call itself,
+    ``explains`` tells whether it is of a document.
     """
 
     number: int
@@ -132,6 +139,7 @@ class _Record(NamedTuple):
     words: set[str]
     units: list[_Unit]
     asked: set[str]
+    explains: bool
 
 
 class _Unit(NamedTuple):
@@ -183,7 +191,16 @@ class _Search:
         self.program = program_of(steps[0]) if programs[program_of(steps[0])] <= _FEW else None
         self.topic = topic_of(said)
         self.records = [
-            _Record(number, place, said, self._extra(place, asked, said), set(), [], _words(f"{_action(place)}\n{asked}"))
+            _Record(
+                number,
+                place,
+                said,
+                self._extra(place, asked, said),
+                set(),
+                [],
+                _words(f"{_action(place)}\n{asked}"),
+                _DOCUMENT.search(f"{_action(place)} {asked[:_LINE]}") is not None,
+            )
             for number, (place, asked, said) in enumerate(places)
         ]
         for record, (place, asked, said) in zip(self.records, places, strict=True):
@@ -224,12 +241,13 @@ class _Search:
         best = max(record.units, key=self.worth, default=_Unit("", set(), 0.0))
         near = record.asked | best.words
         shared = sum(self.weight(word) * (1.0 if word in near else _REST) for word in record.words)
-        return record.extra + shared + (best.extra if self.worth(best) > best.extra else 0.0)
+        written = _DOCUMENTED if record.words and record.explains else 0.0
+        return record.extra + written + shared + (best.extra if self.worth(best) > best.extra else 0.0)
 
     def worth(self, unit: _Unit) -> float:
         """Return how much a line says: by the words that it shares, and where it shares one by what it adds."""
         shared = sum(map(self.weight, unit.words))
-        return shared + unit.extra if shared > _TOUCHES else shared
+        return shared * (1.0 if unit.extra else _NOTHING_NEW) + unit.extra if shared > _TOUCHES else shared
 
     def split(self, place: EntryView | Message, said: str) -> Iterator[_Unit]:
         """Yield the lines of a record, of what a person said those sentences that may bear on a failure."""
@@ -327,7 +345,7 @@ def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) 
         return None
     shared = [] if names else [name for name in names_in(whole[:_READ]) if name in search.known and _CODED.search(name)]
     best = sorted(ordered[:_QUOTED_LINES], key=units.index)
-    quote = evidence.quote(place, whole if len(whole) <= _SHORT else "\n".join(unit.text for unit in best))
+    quote = evidence.quote(place, "\n".join(unit.text for unit in (units if len(whole) <= _SHORT else best)))
     return Bearing(rank, evidence.source(place), line, names, place.id, shared, quote=quote)
 
 
