@@ -94,6 +94,7 @@ class Bearing(NamedTuple):
         line: what it says of it, or "".
         names: names in that line which no failing call has.
         quote: the lines of it that say most; None of a person's words, which are told.
+        news: words of the quote that neither the calls nor their outcomes hold.
         shared: names in all that it says which the failing calls, or what bears on them, have too.
         entry: id of the entry, or None for a message.
     """
@@ -106,6 +107,7 @@ class Bearing(NamedTuple):
     shared: Sequence[str] = ()
     by_user: bool = False
     quote: Quote | None = None
+    news: int = 0
 
     @property
     def binds(self) -> bool:
@@ -185,6 +187,7 @@ class _Search:
         weights = dict.fromkeys(_words(said), _FAR_WORD) | dict.fromkeys(_words(f"{asked}\n{steps[0].action}"), 1.0)
         weights |= dict.fromkeys((word for word in _words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED)
         self.known = f"{asked}\n{said}"
+        self.known_words = _words(self.known)
         self.agent = steps[0].agent
         places = list(_places(evidence, steps))
         programs = Counter(program_of(place) for place, _, _ in places if isinstance(place, EntryView))
@@ -346,7 +349,8 @@ def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) 
     shared = [] if names else [name for name in names_in(whole[:_READ]) if name in search.known and _CODED.search(name)]
     best = sorted(ordered[:_QUOTED_LINES], key=units.index)
     quote = evidence.quote(place, "\n".join(unit.text for unit in (units if len(whole) <= _SHORT else best)))
-    return Bearing(rank, evidence.source(place), line, names, place.id, shared, quote=quote)
+    news = len(_words(quote.text) - search.known_words)
+    return Bearing(rank, evidence.source(place), line, names, place.id, shared, quote=quote, news=news)
 
 
 def _action(place: EntryView | Message) -> str:
