@@ -114,7 +114,7 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
 
 def _around(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> _Related:
     """Return what the user or another record names that may be a way around a cause which lies outside."""
-    way = _of_person(evidence, steps[0], None, found) or _named_by_user(evidence, steps, found, _OTHER_WAY)
+    way = _named_by_user(evidence, steps, found, _OTHER_WAY)
     if way is not None:
         return way
     shown = [each for each in bearing_on(evidence, steps)[:1] if each.names]
