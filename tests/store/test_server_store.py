@@ -20,6 +20,7 @@ from ctxmgr.store.write.append import Appender
 from ctxmgr.store.write.append_on_server import ServerAppender
 from ctxmgr.types.query import Filters
 from tests.builders import entry, event, steps, write
+from tests.store.common_chain import chain_together
 
 _WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
@@ -173,7 +174,9 @@ def former(server_url: str, admin: psycopg.Connection[Any]) -> Iterator[str]:
     for statement in postgresql_schema.statements():
         engine.run(statement)
     with engine.transaction():
+        engine.execute("ALTER TABLE ctxmgr.session ADD COLUMN sum TEXT")
         Appender(engine).append([*steps("a", ["Bash:x"] * 3), *steps("b", ["Bash:y"] * 2), *steps("c", ["Read:z"])])
+        chain_together(engine)
     engine.close()
     yield server_url
     admin.execute("DROP SCHEMA ctxmgr CASCADE")
