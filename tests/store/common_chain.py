@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxmgr.log import codec
+from ctxmgr.log import anchor, codec
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.engine.sqlite import SqliteEngine
+from ctxmgr.store.engine.wal_sync import head_of
 from tests.builders import entry
 
 VERSION = 4
@@ -29,19 +30,22 @@ def former_database(place: Path, change: str = "") -> list[tuple[int, str, str]]
 
     Args:
         place: of the database.
-        change: a statement that damages it.
+        change: statements that damage it, once it was anchored.
     """
     store = open_store(str(place), create=True)
     fill(store)
     store.close()
-    engine = SqliteEngine(str(place), disposable=True)  # without an anchor
+    engine = SqliteEngine(str(place), disposable=True)  # which is not anchored by itself
     with engine.transaction():
         chain_together(engine)
         engine.execute("DELETE FROM _sqlite_migrations WHERE name = :name", {"name": schema.SCRIPTS[-1][0]})
         engine.execute("DELETE FROM state WHERE name = 'sums.chained'")
         engine.execute(f"PRAGMA user_version = {VERSION}")
-        if change:
-            engine.execute(change)
+        head = head_of(engine)
+        for statement in filter(None, change.split(";")):
+            engine.execute(statement)
+    assert head is not None
+    anchor.store(str(place), head)
     rows = records(engine)
     engine.close()
     return rows

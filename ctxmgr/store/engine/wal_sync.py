@@ -124,7 +124,7 @@ class WalSync:
             return
 
 
-_ALL_ENDS = "SELECT sum, NULL FROM session UNION ALL SELECT value, NULL FROM state WHERE name >= :end AND name < :after"
+_ALL_ENDS = "SELECT sum FROM session UNION ALL SELECT value FROM state WHERE name >= :end AND name < :after"
 # Of each session that went on behind a place: its last sum, and the one that it had there.
 _NEW_ENDS = (
     "SELECT sum, (SELECT sum FROM record WHERE record.session = session.key AND record.seq <= :place "
@@ -153,7 +153,9 @@ def head_of(engine: Engine, former: anchor.Anchor | None = None) -> anchor.Ancho
 
 def _ends(engine: Engine, former: anchor.Anchor | None) -> str:
     if former is None or not former.ends or archived_since(engine, former.length):
-        return digest_of(total.partition(" ")[0] for total, _ in engine.query(_ALL_ENDS, {"end": END, "after": END + "~"}))
+        return digest_of(
+            (total or "").partition(" ")[0] for (total,) in engine.query(_ALL_ENDS, {"end": END, "after": END + "~"})
+        )
     found = engine.query(_NEW_ENDS, {"place": former.length})
     return digest_of((now for now, _ in found), (before for _, before in found), former.ends)
 
