@@ -35,6 +35,11 @@ def former_database(place: Path, change: str = "") -> list[tuple[int, str, str]]
     store = open_store(str(place), create=True)
     fill(store)
     store.close()
+    return make_former(place, change)
+
+
+def make_former(place: Path, change: str = "") -> list[tuple[int, str, str]]:
+    """Turn a database into one of the version before; else as `former_database`."""
     engine = SqliteEngine(str(place), disposable=True)  # which is not anchored by itself
     with engine.transaction():
         chain_together(engine)
