@@ -128,7 +128,7 @@ _ALL_ENDS = "SELECT sum FROM session UNION ALL SELECT value FROM state WHERE nam
 # Of each session that went on behind a place: its last sum, and the one that it had there.
 _NEW_ENDS = (
     "SELECT sum, (SELECT sum FROM record WHERE record.session = session.key AND record.seq <= :place "
-    "ORDER BY record.seq DESC LIMIT 1) FROM session WHERE seq > :place"
+    "ORDER BY record.seq DESC LIMIT 1) FROM session WHERE key IN (SELECT session FROM record WHERE seq > :place)"
 )
 
 

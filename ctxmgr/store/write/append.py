@@ -191,9 +191,9 @@ class Appender:
         self._last = last
         pairs = [(item, self._touched[str(item.record["session"])]) for item in part]
         for item, touched in pairs:
-            touched.see(
-                item.seq, None if item.kind in derived_rows.SAID_LATER else item.moment, item.total if self._sums else None
-            )
+            touched.see(item.seq, None if item.kind in derived_rows.SAID_LATER else item.moment)
+            if self._sums:
+                touched.total = item.total
         derive_rows(self._engine, pairs, in_order=not placed)
         if part[0].record["session"] == PROJECT and part[0].kind == "event":  # which is a part of its own
             from ctxmgr.store.write.project_state import derive
@@ -212,13 +212,12 @@ class Appender:
 
     def _seal(self, part: Sequence[EncodedRecord]) -> None:
         """Give records their sums, each of which follows from the last one of its session."""
-        totals: dict[str, str] = {}
+        key, total, totals = 0, "", dict[int, str]()
         for item in part:
-            session = str(item.record["session"])
-            last = totals.get(session)
-            if last is None:
-                last = self._touched[session].total or ""
-            item.total = totals[session] = codec.chain(last, item.body)
+            if item.key != key:
+                totals[key], key = total, item.key
+                total = totals.get(key) or self._touched[str(item.record["session"])].total or ""
+            item.total = total = codec.chain(total, item.body)
 
     def _look_up_last(self) -> None:
         """Find the end of the log; forget what is known of sessions if it is not where this appender left it.

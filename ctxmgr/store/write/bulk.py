@@ -69,6 +69,8 @@ class BulkWriter:
             return False
         for part, touched in parts:
             self._derive(part, touched, base)
+            if self.masked is not None:
+                touched.total = part.records[-1][5]
         self._last = self.number + block.count
         return True
 
@@ -129,11 +131,12 @@ class BulkWriter:
         elif part.loose:
             engine.many(RESULT, [(status, base + place, key, key, name) for name, (place, status) in part.loose.items()])
 
-    def _see(self, part: SessionRows, touched: SessionCounters, base: int) -> None:
+    @staticmethod
+    def _see(part: SessionRows, touched: SessionCounters, base: int) -> None:
         moments = [row[3] for row in part.records if row[3] is not None and row[1] not in derived_rows.SAID_LATER]
-        last, total = base + part.records[-1][0], None if self.masked is None else part.records[-1][5]
-        touched.see(last, min(moments, default=None), total)
-        touched.see(last, max(moments, default=None), total)
+        last = base + part.records[-1][0]
+        touched.see(last, min(moments, default=None))
+        touched.see(last, max(moments, default=None))
 
     def _join_with_earlier_results(self, part: SessionRows, key: int, base: int) -> None:
         for names in batches(list(part.open)):

@@ -37,10 +37,9 @@ class SessionCounters:
         self.last: float | None = None
         self.processes: set[str] = set()
 
-    def see(self, seq: int, moment: float | None, total: str | None) -> None:
-        """Take note of a record that was written, and of its sum."""
+    def see(self, seq: int, moment: float | None) -> None:
+        """Take note of a record that was written."""
         self.seq = seq
-        self.total = total
         if moment is not None:
             if self.first is None or moment < self.first:
                 self.first = moment
