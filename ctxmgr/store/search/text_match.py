@@ -196,7 +196,7 @@ def rare_parts(text: str, sample: Sequence[str]) -> str:
     """Return the pattern of texts that contain what is rare of this one, in its order.
 
     An index of trigrams reads all places of each trigram that it is asked for. Those that nearly every text holds take the
-    longest and leave out the least, so they are not asked for: what is, stands in half as many places as there are texts, or in fewer.
+    longest and leave out the least, so they are not asked for: the rest stands in half as many places as there are texts.
 
     Args:
         text: that is looked for.
