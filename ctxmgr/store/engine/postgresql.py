@@ -23,7 +23,7 @@ from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, REFUSED, WRITERS
 from ctxmgr.store.engine.postgresql_teams import TEAMS
-from ctxmgr.store.engine.postgresql_url import connection_options, shown
+from ctxmgr.store.engine.postgresql_url import connection_options, prepares, shown
 from ctxmgr.store.engine.spelling import SCHEMA, postgresql
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class PostgresqlEngine:
         self.readonly = readonly
         self.version = 0
         self._options = connection_options(url)
+        self._prepares = prepares(url)
+        self._prepared: set[bytes] = set()
         self._depth = self._reading = 0
         self._names = count()
         self._woken = math.inf  # when it was last told of something new
@@ -86,7 +88,8 @@ class PostgresqlEngine:
 
     def _connect(self) -> psycopg.Connection[Any]:
         try:
-            made = psycopg.connect(**self._options, autocommit=True, prepare_threshold=None)  # pyright: ignore[reportArgumentType]
+            threshold = 5 if self._prepares else None
+            made = psycopg.connect(**self._options, autocommit=True, prepare_threshold=threshold)  # pyright: ignore[reportArgumentType]
         except psycopg.Error as error:
             raise _refused(self.path, error) from None
         self._made = [*(each for each in self._made if not each.closed), made]
@@ -101,6 +104,7 @@ class PostgresqlEngine:
         """Return the connection; a new one where the server ended it, unless that happened inside a transaction."""
         if self._connection.closed and not self._depth and not self._reading:
             self._connection = self._connect()
+            self._prepared.clear()
         return self._connection
 
     def query(self, sql: str, values: Values | None = None) -> list[Row]:
@@ -193,10 +197,10 @@ class PostgresqlEngine:
         connection = self._live()
         try:
             if len(values) == len(APPEND_ONE):
-                place = _asked(connection, _APPEND_ONE, [None if each is None else _literal(each) for each in values])
+                place = self._called(connection, _APPEND_ONE, [None if each is None else _literal(each) for each in values])
             else:
                 packed = [_PACKED[kind](each) for kind, each in zip(_APPEND_TYPES, values, strict=True)]
-                place = _asked(connection, _APPEND, packed, _APPEND_TYPES, _APPEND_FORMATS)
+                place = self._called(connection, _APPEND, packed, _APPEND_TYPES, _APPEND_FORMATS)
             if place.startswith(b"-"):  # others wait for the session: it was given back at once
                 _asked(connection, _ON_DISK, ())
         except psycopg.errors.UniqueViolation:
@@ -206,6 +210,19 @@ class PostgresqlEngine:
                 return False
             raise _ours(self.path, error) from None
         return True
+
+    def _called(self, connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None],
+                types: Sequence[int] | None = None, formats: Sequence[pq.Format] | None = None) -> bytes:  # fmt: skip
+        if not self._prepares:
+            return _asked(connection, statement, values, types, formats)
+        name = b"ctxmgr_" + statement.split(b"(", 1)[0].split(b".")[1]
+        with connection.lock:
+            if name not in self._prepared:
+                connection.pgconn.send_prepare(name, statement, types)
+                _answered(connection)
+                self._prepared.add(name)
+            connection.pgconn.send_query_prepared(name, values, formats)
+            return _answered(connection)
 
     @property
     def within(self) -> bool:
@@ -336,10 +353,14 @@ def _asked(connection: psycopg.Connection[Any], statement: bytes, values: Sequen
     """Return what a function answers; asked without a cursor, which would take the client as long as all else it does."""
     with connection.lock:
         connection.pgconn.send_query_params(statement, values, *types)
-        result = connection.wait(generators.execute(connection.pgconn))[-1]
-    if result.status != pq.ExecStatus.TUPLES_OK:
+        return _answered(connection)
+
+
+def _answered(connection: psycopg.Connection[Any]) -> bytes:
+    result = connection.wait(generators.execute(connection.pgconn))[-1]
+    if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         raise psycopg.errors.error_from_result(result)
-    return result.get_value(0, 0) or b""
+    return (result.get_value(0, 0) if result.ntuples else None) or b""
 
 
 def _literal(value: str | float) -> bytes:
