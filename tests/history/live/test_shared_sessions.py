@@ -229,7 +229,7 @@ def test_a_feed_goes_on_over_a_lost_connection(store: Store, server_url: str) ->
             _until(given)
             store.engine.query(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                "WHERE application_name = 'ctxmgr' AND datname = current_database() AND pid <> pg_backend_pid()"
             )
         _until(lambda: feed.error is None)
     assert seen == wanted

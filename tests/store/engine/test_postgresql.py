@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import pairwise
 from typing import Any, cast
 
@@ -21,7 +20,7 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine import postgresql as engines
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
-from ctxmgr.store.engine.postgresql_url import connection_options, prepares, shown
+from ctxmgr.store.engine.postgresql_url import connection_options, shown
 from ctxmgr.store.engine.spelling import TABLES, postgresql, replacing
 from ctxmgr.store.repositories.leases import ServerLeases
 from ctxmgr.types.query import Filters
@@ -199,34 +198,6 @@ def test_nothing_is_set_or_prepared_on_a_connection(store: Store, admin: psycopg
         "WHERE locktype = 'advisory' AND datname = current_database()"
     ).fetchone()
     assert held == (0,)
-
-
-def test_statements_are_prepared_where_the_url_says_so(server_url: str, admin: psycopg.Connection[Any]) -> None:
-    """With ``prepare=1`` appends are prepared once for a connection, also for the one that follows a lost one."""
-    with closing(open_store(f"{server_url}&prepare=1", create=True)) as store:
-        for number in range(2):
-            store.append([entry("s", 10 * number, "Bash", {"command": "x"})])
-            store.append([entry("s", 10 * number + each, "Bash", {"command": "x"}) for each in range(1, 4)])
-            named = "SELECT name FROM pg_prepared_statements WHERE name LIKE 'ctxmgr%' ORDER BY name"
-            assert [row[0] for row in store.engine.query(named)] == ["ctxmgr_append", "ctxmgr_append_one"]
-            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-                          "AND pid <> pg_backend_pid()")  # fmt: skip
-            assert store.sessions.entry_count(1) == 4 * (number + 1)
-        assert store.examine().damaged == []
-
-
-@pytest.mark.parametrize(
-    ("location", "prepared", "given"),
-    [
-        ("postgresql:///x?prepare=1", True, "postgresql:///x"), ("postgresql:///x?prepare=1&port=1", True, "postgresql:///x?port=1"),
-        ("postgresql:///x?port=1&prepare=1", True, "postgresql:///x?port=1"),
-        ("postgresql:///x?prepare=0", False, "postgresql:///x"), ("postgresql:///x", False, "postgresql:///x"),
-    ],
-)  # fmt: skip
-def test_a_url_says_whether_statements_are_prepared(location: str, prepared: bool, given: str) -> None:
-    """libpq, which does not know the word, is not told of it."""
-    assert prepares(location) is prepared
-    assert connection_options(location) == connection_options(given)
 
 
 @pytest.mark.long
