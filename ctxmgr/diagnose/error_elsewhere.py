@@ -62,16 +62,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.failing:
         if edited_paths(entry) or _INCLUDE.search(evidence.text(entry)[:_MOST]):
             continue
-        changed = _changed(evidence, entry)
-        if sum(len(entries) for entries in changed.values()) < _LEAST:
-            continue
-        found = _sure(evidence, entry, changed) or _judged(evidence, entry, changed)
+        found = _sure(evidence, entry) or _judged(evidence, entry, _changed(evidence, entry, blur(evidence.text(entry))))
         if found is not None:
             return found
     return None
 
 
-def _sure(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryView]]) -> Diagnosis | None:
+def _sure(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say where a compiler or parser stops, when that is no file that was changed."""
     said = evidence.text(entry)[:_MOST]
     for pattern in _SURE:
@@ -80,23 +77,27 @@ def _sure(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryVie
         places = [(path, line) for path, line in places if plain_name(path) and not any(part in path for part in FOREIGN)]
         if not places:
             continue
-        if any(same_file(path, each) for path, _ in places for each in changed):
-            return None
         path, line = places[0]
         quoted = said[matches[0].start() : matches[0].end() + 160].strip()
+        changed = _changed(evidence, entry, blur(matches[0].group(0)))
+        if _few(changed) or any(same_file(path, each) for path, _ in places for each in changed):
+            return None
         return _told(evidence, entry, changed, path, line, "", quoted)
     return None
 
 
-def _changed(evidence: Evidence, entry: EntryView) -> dict[str, list[EntryView]]:
-    """Return the files that were changed with success since a failure like this first appeared, with the calls that did it."""
-    said = blur(evidence.text(entry))
+def _few(changed: dict[str, list[EntryView]]) -> bool:
+    return sum(map(len, changed.values())) < _LEAST
+
+
+def _changed(evidence: Evidence, entry: EntryView, said: str) -> dict[str, list[EntryView]]:
+    """Return the files that were changed with success since a failure that says this first appeared, and by which calls."""
     start = entry.index
     for other in evidence.before(entry.index):
         if (
             other.action == entry.action
             and evidence.failed(other)
-            and (call_key(other) == call_key(entry) or blur(evidence.text(other)) == said)
+            and (call_key(other) == call_key(entry) or said in blur(evidence.text(other)))
         ):
             start = other.index
         if entry.index - other.index > _BACK:
@@ -111,6 +112,8 @@ def _changed(evidence: Evidence, entry: EntryView) -> dict[str, list[EntryView]]
 
 
 def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryView]]) -> Diagnosis | None:
+    if _few(changed):
+        return None
     said = evidence.text(entry)
     frames = [(one or two or three, a or b or c) for one, a, two, b, three, c in _FRAME.findall(said)]
     frames = [(path, line) for path, line in frames if not any(part in path for part in FOREIGN)]

@@ -119,11 +119,33 @@ def _nearest_tool(name: str, offered: list[str]) -> str | None:
 _PART = lazy_pattern(r"[a-z0-9]{3,}")
 
 
+_VERBS = (
+    frozenset(("edit", "write", "replace", "patch", "create", "insert", "modify", "update", "put", "save", "set", "change")),
+    frozenset(("read", "view", "open", "cat", "get", "show", "fetch", "load", "list", "ls", "search", "find", "grep", "glob")),
+    frozenset(("run", "exec", "execute", "shell", "bash", "command", "terminal")),
+    frozenset(("delete", "remove", "cancel", "drop")),
+)
+"""Verbs of tools that do the like; a tool of another group is no substitute."""
+
+
+def _of_kind(name: str, tools: list[str]) -> list[str]:
+    """Return the tools that do what a name says: by its verb, where any of them has one of that group; else all."""
+    kinds = {each: {place for place, verbs in enumerate(_VERBS) if verbs & set(_WORDS.findall(each.casefold()))}
+             for each in [name, *tools]}  # fmt: skip
+    same = [each for each in tools if kinds[each] & kinds[name]]
+    return same or [each for each in tools if not kinds[each] or not kinds[name]]
+
+
+_WORDS = lazy_pattern(r"[a-z]+")
+
+
 def _tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis:
     name = entry.action[:60]
     worked = {other.action: other for other in evidence.recent if other.status == "ok" and other.action != entry.action}
     offers = " ".join(match.group(1) for match in _OFFERED.finditer(said))
     offered = [word for word in re.findall(r"[\w.-]{2,60}", offers) if word != name and plain_name(word)]
+    offered = _of_kind(name, offered)
+    worked = {each: worked[each] for each in _of_kind(name, list(worked))}
     near = _nearest_tool(name, offered) or nearest(name, worked, 0.5) or nearest(name, offered, 0.5)
     cause = f"There is no tool {code(name, 60)}."
     quotes = [evidence.quote(entry)]

@@ -91,7 +91,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _is_asked(name: str, command: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", command) is not None
+    """Whether a command asks for a name in its last part: what fails before a semicolon does not decide how it ends."""
+    last = [part for part in re.split(r";\s|\n", command) if part.strip()][-1:]
+    return bool(last) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", last[0]) is not None
 
 
 def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
