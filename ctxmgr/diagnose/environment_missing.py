@@ -23,7 +23,7 @@ _MISSING = lazy_pattern(
     r"|black): (?:command )?not found|env: ['‘]?(python[\d.]*|node)['’]?: No such file"
 )
 _BIN = (
-    r"(?:[\w.~-]{1,40}/){0,8}\.?(?:virtual)?v?env[\w.-]{0,30}/bin/(?:python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?"
+    r"(?:[\w.~-]{1,40}/){0,8}\.?(?:virtual)?v?env[\w.-]{0,30}/(?:[\w.-]{1,40}/){0,2}bin/(?:python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?"
     r"|activate|[a-z]\w{1,20})"
 )
 _ENVIRONMENT = lazy_pattern(

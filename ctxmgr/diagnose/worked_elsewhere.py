@@ -8,7 +8,7 @@ import re
 
 from ctxmgr.diagnose.calls import command_of, fields_of, parts_of, tool
 from ctxmgr.diagnose.counterparts import likeness
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, program_of
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_key, clock, given, program_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import clean, code, plain_name, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -95,10 +95,13 @@ def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     worked = [each for each in evidence.before(first)
               if each.status == "ok" and not evidence.failed(each) and _same_tool(each, entry)]  # fmt: skip
     common = set.intersection(*(_pairs(each) for each in worked[:_SETTLED])) if worked else set[tuple[str, str]]()
-    given_now = {pair for each in tried for pair in _pairs(each)}
+    failed = [each for each in evidence.recent if evidence.failed(each) and _same_tool(each, entry)]
+    had = {pair for each in failed for pair in _pairs(each)}
+    bare = {name for name, _ in common if any(name not in dict(_pairs(each)) for each in tried)}
     lost = sorted(
-        (name, value) for name, value in common - given_now
-        if _SETTING.fullmatch(name) and plain_name(value) and (len(worked) >= _LEAST or evidence.by_user(value)) and (name, value) not in given_now
+        (name, value) for name, value in common - had
+        if _SETTING.fullmatch(name) and plain_name(value) and len(value) > 1
+        and ((len(worked) >= _LEAST and name in bare) or _said(evidence, value) is not None)
     )  # fmt: skip
     if not lost or len(lost) > _LEAST or len(tried) < _LEAST:
         return None
@@ -110,7 +113,7 @@ def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     dropped = next((each for each in evidence.messages if each.kind == "compaction" and (each.after or 0) >= last.index), None)
     if dropped is not None and all(value not in dropped.text for _, value in lost):
         cause += f" The summary of the compaction{clock(dropped.at)} has lost it."
-    by = next((each for each in evidence.user_texts if all(value in each.text for _, value in lost)), None)
+    by = _said(evidence, lost[0][1])
     if by is not None:
         cause += f" The user named it{clock(by.at)}."
     step = f"Make the call with {told} again, as in {code(command_of(last), 110)}." if command_of(last) else (
@@ -129,6 +132,12 @@ _OUTSIDE = lazy_pattern(
 )
 """How a call fails that goes to the wrong place, or by the wrong way."""
 _LEAST, _SETTLED = 2, 4
+
+
+def _said(evidence: Evidence, value: str) -> Message | None:
+    """Return the message in which the user named a value."""
+    word = re.compile(rf"(?<![\w.-]){re.escape(value)}(?![\w-])")
+    return next((each for each in reversed(evidence.user_texts) if word.search(each.text)), None)
 
 
 def _same_tool(one: EntryView, other: EntryView) -> bool:
