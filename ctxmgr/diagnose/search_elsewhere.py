@@ -7,8 +7,9 @@ import re
 from ctxmgr.diagnose.calls import command_of, fields_of, parts_of, tool
 from ctxmgr.diagnose.evidence import Evidence, call_key
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.listings import asked_of, listing_of
 from ctxmgr.diagnose.paths import PATH
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import capital, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -40,6 +41,38 @@ _PLACE_FIELDS = (
     "space",
     "repo",
     "project",
+    "database",
+    "db",
+    "schema",
+    "namespace",
+    "region",
+    "calendar",
+    "account",
+    "workspace",
+    "channel",
+    "table",
+    "catalog",
+    "store",
+    "site",
+    "tenant",
+    "list",
+    "board",
+    "drive",
+    "source",
+    "archive",
+    "env",
+    "environment",
+    "cluster",
+    "queue",
+    "topic",
+    "dataset",
+    "library",
+    "owner",
+    "org",
+    "team",
+    "group",
+    "location",
+    "warehouse",
 )
 _LEAST = 2
 _LOOKED_AT = 300
@@ -56,7 +89,36 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             found = _found(evidence, term, entry) if len(same) >= _LEAST else None
             if found is not None:
                 return _told(evidence, entry, term, same, *found)
+    return _one_place(evidence, empty)
+
+
+def _one_place(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
+    """Say that every search asked one place of several that a list of the record has."""
+    last = empty[-1]
+    own = [each for each in empty if each.action == last.action and not command_of(each)]
+    for field, value in fields_of(last).items():
+        if field not in _PLACE_FIELDS or not isinstance(value, str) or len(own) < _SEVERAL:
+            continue
+        if any(fields_of(each).get(field) != value for each in evidence.tail if each.action == last.action):
+            continue
+        listing = listing_of(evidence, last, field, value)
+        others = listing.siblings(asked_of(evidence, last), value) if listing is not None else []
+        if listing is None or not others or value not in {row[listing.column] for row in listing.rows}:
+            continue
+        told = ", ".join(each.told for each in others[:_SEVERAL])
+        cause = (
+            f"All {len(own)} {tool(last)} calls that find nothing ask {code(field, 30)} {listing.told(value)}. "
+            f"{capital(evidence.source(listing.entry))} has others: {told}."
+        )
+        step = f"Make the same call with {code(field, 30)} {' or '.join(each.told for each in others[:2])}."
+        return diagnosis(
+            KIND, cause, step, evidence.quote(listing.entry), evidence.quote(last),
+            check="The answer must hold what you look for; if no place has it, say so.", confidence="medium",
+        )  # fmt: skip
     return None
+
+
+_SEVERAL = 3
 
 
 _LATE = 6
