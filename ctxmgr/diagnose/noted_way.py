@@ -14,6 +14,7 @@ from ctxmgr.diagnose.error_lines import telling_line
 from ctxmgr.diagnose.error_texts import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, given, program_of
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.paths import is_file_name
 from ctxmgr.diagnose.spoken import forbids
 from ctxmgr.diagnose.texts import ORDERS, capital, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -25,7 +26,7 @@ KIND: str = "documentedWay"
 _NOTES = lazy_pattern(
     r"(?:README|CONTRIBUTING|HACKING|INSTALL|DEVELOP\w*|DEPLOY\w*|AGENTS|CLAUDE|GEMINI|NOTES?|RUNBOOK|HOWTO|FAQ|ADR|CHANGELOG|TODO"
     r"|DECISIONS?|CONVENTIONS?|POLICY|ONBOARDING|GLOSSARY|WIKI)\b"
-    r"|(?i:(?<!CMakeLists)(?<!requirements)(?<!prompt)\.(?:md|rst|txt|adoc|org)\b|\b(?:docs?|wiki|handbook|runbooks?)/)"
+    r"|(?i:\.(?:md|rst|adoc|org)\b|\b(?:docs?|wiki|handbook|runbooks?)/)"
 )
 _TELLS = lazy_pattern(r"(?i)wiki|help|guide|handbook|polic|rules|manual|runbook|convention|page|article|kb|docs?(?:_|\b)|note|memo")
 """Tools that show what is written down."""
@@ -115,7 +116,8 @@ def _asked(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], 
     quoted = [one or other for one, other in _ERROR_NAME.findall(line)]
     names = [each.casefold().strip("/.") for each in [*unknown, *quoted, *names_in(line)] if plain_name(each)]
     project = {evidence.folder.rpartition("/")[2].casefold(), *re.findall(r"/([\w.-]+)/", f"{evidence.folder}/")}
-    sure = [each for each in dict.fromkeys(names) if not each.isdigit() and "/" not in each and each not in _DULL | project and len(each) > 2]
+    sure = [each for each in dict.fromkeys(names) if not each.isdigit() and "/" not in each and each not in _DULL | project and len(each) > 2
+            and not (is_file_name(each) and each in given(entry).casefold())]  # fmt: skip
     own = re.split(r"[\s/'\"=,;()]+", given(entry)[:2_000].casefold()) if command_of(entry) else []
     weak = [each for each in own if len(each) > 3 and each.replace("-", "").replace("_", "").isalpha() and each not in _DULL]
     numbers = [each for each in names if each.replace(".", "").isdigit()]
@@ -152,8 +154,13 @@ _VALUE = lazy_pattern(r":\s?\"((?:[^\"\\]|\\.){24,2000})\"")
 
 def _prose(lines: Sequence[str]) -> Iterator[str]:
     text = " ".join(lines).strip("#*-> ")
-    if _SHORTEST <= len(text) and text[0] not in "{[<\"'" and len(_PROSE.findall(text)) >= _WORDS and not ORDERS.search(text):
+    if _SHORTEST <= len(text) and _SPEAKS.search(text) and text[0] not in "{[<\"'" and len(_PROSE.findall(text)) >= _WORDS and not ORDERS.search(text):
         yield text
+
+
+_SPEAKS = lazy_pattern(
+    r"\b(?i:is|are|was|the|a|an|for|to|in|on|of|with|by|not|no|use|run|only|from|and|when|must|never|see|at|as|here|now)\b"
+)
 
 
 def _window(text: str, topics: Sequence[str]) -> str:

@@ -20,8 +20,8 @@ _NOTHING = lazy_pattern(
     r"\A(?:Exit code:? \d+\s*|Wall time[^\n]*\s*|Output:\s*)*(?:no (?:matches|files|results|hits|entries|records"
     r"|rows|documents|items)?\s?(?:were )?(?:found|match\w*)?[^\n]{0,80}|0 (?:matches|results|hits"
     r"|files)[^\n]{0,40}|\[\s*\]|\(?empty\)?|nothing found[^\n]{0,40}"
-    r"|\{[^\n{}]{0,80}\"(?:hits|results|items|matches|files|documents|data|rows|total|count)\"\s?:\s?(?:\[\s*\]"
-    r"|0)[^\n{}]{0,80}\})?\s*\Z",
+    r"|\{[^\n{}]{0,80}\"(?:\w{1,40}\"\s?:\s?\[\s*\]"
+    r"|(?:hits|results|items|matches|files|documents|data|rows|total|count)\"\s?:\s?0)[^\n{}]{0,80}\})?\s*\Z",
     re.IGNORECASE,
 )
 _SEARCH = lazy_pattern(r"grep|glob|search|find|lookup|query|locate", re.IGNORECASE)
