@@ -100,7 +100,7 @@ def _way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
     """Return the command of a note that is like a failing one and has words that no call of the session had."""
     tried = "\n".join(command_of(each) for each in evidence.recent)
     for text, source, quote, by_user in _notes(evidence, entry):
-        for each in _commands(text):
+        for each in commands_in(text):
             if forbids(next((line for line in text.split("\n") if each in line), "")) is not None:
                 continue
             added = _added(each, command, tried)
@@ -109,7 +109,8 @@ def _way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
     return None
 
 
-def _commands(text: str) -> Iterator[str]:
+def commands_in(text: str) -> Iterator[str]:
+    """Yield the commands that a note shows, in blocks or within its lines: one program each, and none that is dangerous."""
     for pattern in (_BLOCK, _INLINE):
         for match in pattern.finditer(text[:20_000]):
             each = match.group(1).strip()
