@@ -78,15 +78,16 @@ def _step_left_out(
     """Say which documented command for what is edited or run no call has made since the edits."""
     since = [each for each in evidence.recent if each.index > edits[0].index and not edited_paths(each)]
     ran = "\n".join(command_of(each) for each in since)
-    stems = {path.rpartition("/")[2].partition(".")[0] for each in edits for path in edited_paths(each)}
-    about = {word for word in _WORD.findall(f"{ran}\n{' '.join(stems)}") if len(word) > _SHORT}
+    paths = {evidence.inside(path) for each in edits for path in edited_paths(each)}
+    stems = paths | {path.rpartition("/")[2].partition(".")[0] for path in paths}
+    about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT}
     for other in evidence.before(entry.index):
         if other.status != "ok" or edited_paths(other):
             continue
-        for command in commands_in(evidence.text(other)):
+        for command in commands_in(evidence.text(other), inline=True):
             words = command.split()
             head = " ".join(words[:2])
-            if len(words) < _LEAST or head in ran or not (set(_WORD.findall(" ".join(words[1:]))) & about):
+            if len(words) < _LEAST or "=" in words or not words[0].islower() or head in ran or not (set(_WORD.findall(" ".join(words[1:]))) & about):
                 continue
             call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
             cause = (
@@ -102,6 +103,7 @@ def _step_left_out(
 
 
 _WORD = lazy_pattern(r"[\w@][\w.:@+-]{2,60}\w")
+_CODED = lazy_pattern(r"[\d_./:@-]")
 _SHORT = 3
 
 

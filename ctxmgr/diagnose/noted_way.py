@@ -21,7 +21,7 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
-KIND: str = "documentedWay"
+KIND: str = "notedWay"
 
 _NOTES = lazy_pattern(
     r"(?:README|CONTRIBUTING|HACKING|INSTALL|DEVELOP\w*|DEPLOY\w*|AGENTS|CLAUDE|GEMINI|NOTES?|RUNBOOK|HOWTO|FAQ|ADR|CHANGELOG|TODO"

@@ -9,6 +9,7 @@ from ctxmgr.diagnose.calls import command_of, parts_of, path_of
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.noted_way import note_on
+from ctxmgr.diagnose.paths import mentions
 from ctxmgr.diagnose.texts import capital, code, listed, nearest, plain_name, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -115,7 +116,7 @@ def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> D
             )
     noted = note_on(evidence, entry, name)
     if noted is not None:
-        return noted
+        return noted.model_copy(update={"kind": KIND})
     failed = {command_of(each) for each in evidence.failing}
     like = next((each for each in _LIKE.get(name, ()) if not any(each in command for command in failed)), None)
     if like is not None:
@@ -142,6 +143,9 @@ def _there(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
     """Return where a program of that name, or one that does the like, lies as an output shows it."""
     alike = "|".join(re.escape(each) for each in (name, *(each for each in _LIKE.get(name, ()) if " " not in each)))
     place = re.compile(rf"(?:^|(?<=[\s'\"`:=(]))((?:[\w.~/@+-]{{1,120}}/(?:{alike}))|(?:{alike}))(?=[\s'\"`),:;*]|$)", re.MULTILINE)
+    for each in mentions(evidence, name, len(evidence.recent) + evidence.recent[0].index):
+        if "bin/" in each.path and plain_name(each.path) and not evidence.tried(each.path):
+            return each.path, each.entry
     for other in reversed(evidence.recent):
         lists = any(words[0].rpartition("/")[2] in _SHOWS for words in parts_of(command_of(other)))
         if other.status != "ok" or evidence.failed(other) or not (lists or path_of(other)):

@@ -151,7 +151,8 @@ def _told(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str)
     near = _column(evidence, entry, name, fair) if noun == "column" else nearest(name, fair, 0.55)
     near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
     if near is None:
-        listed_ones = sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" else []
+        one = len(set(_FROM.findall(_asked(evidence, entry)))) == 1 and len(fair) > _MARGINAL
+        listed_ones = sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and one else []
         return _only(evidence, entry, noun, name, listed_ones)
     line = next((line for line in said.split("\n") if name in line), said)
     quotes = [evidence.quote(entry, line)]
@@ -195,7 +196,8 @@ def _column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -
     return fair[0][1] if len(fair) == 1 or (fair and fair[0][0] > fair[1][0]) else None
 
 
-_LIKE, _MARGIN = 0.6, 0.05
+_LIKE, _MARGIN, _MARGINAL = 0.6, 0.05, 2
+_FROM = lazy_pattern(r"\b(?:from|join|into|update)\s+[\"'`]?([\w.]{1,80})", re.IGNORECASE)
 
 
 def _only(evidence: Evidence, entry: EntryView, noun: str, name: str, known: list[str]) -> Diagnosis | None:
