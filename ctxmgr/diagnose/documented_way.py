@@ -110,7 +110,7 @@ def _way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
 
 
 def commands_in(text: str, *, inline: bool = False) -> Iterator[str]:
-    """Yield the commands that a note shows, in blocks or (alone) within its lines: one program each, and none that is dangerous."""
+    """Yield the commands that a note shows, in blocks or only within its lines: one program each, none that is dangerous."""
     for pattern in (_INLINE,) if inline else (_BLOCK, _INLINE):
         for match in pattern.finditer(text[:20_000]):
             each = match.group(1).strip()

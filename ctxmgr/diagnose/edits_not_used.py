@@ -87,11 +87,18 @@ def _step_left_out(
         for command in commands_in(evidence.text(other), inline=True):
             words = command.split()
             head = " ".join(words[:2])
-            if len(words) < _LEAST or "=" in words or not words[0].islower() or head in ran or not (set(_WORD.findall(" ".join(words[1:]))) & about):
+            if (
+                len(words) < _LEAST
+                or "=" in words
+                or not words[0].islower()
+                or head in ran
+                or not (set(_WORD.findall(" ".join(words[1:]))) & about)
+            ):
                 continue
             call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
             cause = (
-                f"{call} ends the same after {len(edits)} edits, {len(same)} times. {capital(evidence.source(other))} names a step, "
+                f"{call} ends the same after {len(edits)} edits, {len(same)} times. "
+                f"{capital(evidence.source(other))} names a step, "
                 f"{code(command, 90)}, that no call has taken since the edits."
             )
             step = f"Take that step first, if you trust the note: {code(command, 90)}; then run this once."
@@ -102,7 +109,7 @@ def _step_left_out(
     return None
 
 
-_WORD = lazy_pattern(r"[\w@][\w.:@+-]{2,60}\w")
+_WORD = lazy_pattern(r"[\w@][\w./:@+-]{2,60}\w")
 _CODED = lazy_pattern(r"[\d_./:@-]")
 _SHORT = 3
 

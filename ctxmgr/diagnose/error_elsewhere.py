@@ -106,14 +106,16 @@ def _included(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         return None
     rest = said.replace(quoted[0], "")
     names = [next(group for group in match.groups() if group) for match in _REFERS.finditer(text)]
-    name = next((each for each in names if re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", rest) and plain_name(each)), None)
+    name = next(
+        (each for each in names if re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", rest) and plain_name(each)), None
+    )
     if name is None:
         return None
     own = next((str(value) for value in fields_of(wrote[-1]).values() if isinstance(value, str) and plain_name(value)), "it")
     shown = f", which it quotes with {code(quoted[0], 60)}," if not ORDERS.search(quoted[0]) else ""
     cause = (
-        f"The error is in {code(name, 60)}{shown} and not in {code(own, 60)}: that only includes it. None of your {len(wrote)} versions of"
-        f" {code(own, 60)} has that text."
+        f"The error is in {code(name, 60)}{shown} and not in {code(own, 60)}: that only includes it. None of your"
+        f" {len(wrote)} versions of {code(own, 60)} has that text."
     )
     return diagnosis(
         KIND, cause, f"Read {code(name, 60)} itself, and correct the place that the error quotes there.",
@@ -134,9 +136,11 @@ _LONG = 30
 
 def _text(entry: EntryView) -> str:
     """Return the text that a call writes, or ""."""
-    if entry.status != "ok" or not may_change(entry) and written(entry) is None:
+    if entry.status != "ok" or (not may_change(entry) and written(entry) is None):
         return ""
-    return max((value for value in fields_of(entry).values() if isinstance(value, str) and len(value) >= _LONG), key=len, default="")
+    return max(
+        (value for value in fields_of(entry).values() if isinstance(value, str) and len(value) >= _LONG), key=len, default=""
+    )
 
 
 def _few(changed: dict[str, list[EntryView]]) -> bool:

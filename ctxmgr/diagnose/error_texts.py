@@ -130,10 +130,9 @@ _RAISED = lazy_pattern(r"^(?:\w+\.)*\w*(?:Error|Exception)\b(?=:|$)", re.MULTILI
 
 def last_match(pattern: re.Pattern[str], said: str) -> re.Match[str] | None:
     """Return the last match of a pattern, or None where another exception is raised behind it: that one ends the call."""
-    found = None
-    for found in pattern.finditer(said):
-        pass
-    if found is None:
+    matches = list(pattern.finditer(said))
+    if not matches:
         return None
+    found = matches[-1]
     line = said.find("\n", found.end())
     return None if line >= 0 and _RAISED.search(said, line) else found

@@ -76,14 +76,16 @@ def listing_of(evidence: Evidence, entry: EntryView, field: str, value: str, nou
         if each.action == entry.action and each.status == "ok" and not evidence.failed(each)
     }  # fmt: skip
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
-        if other.status != "ok" or evidence.failed(other) or other.action == entry.action and not command_of(other):
+        if other.status != "ok" or evidence.failed(other) or (other.action == entry.action and not command_of(other)):
             continue
         for rows in lists_in(evidence.text(other)[:_READ]):
             for column in rows[0]:
                 names = [row[column] for row in rows if column in row]
                 own = f"{other.action} {column}".casefold()
                 named = noun and noun.casefold().rstrip("s") in own
-                fits = value in names or worked & set(names) or (named and any(likeness(value, each) >= _NEAR for each in names))
+                fits = (
+                    value in names or worked & set(names) or (named and any(likeness(value, each) >= _NEAR for each in names))
+                )
                 if fits and len(names) == len(rows) and len(set(names)) >= _LEAST:
                     return Listing(other, rows, column)
     return None

@@ -172,7 +172,9 @@ def _listed(evidence: Evidence, entry: EntryView, unknown: Unknown) -> Diagnosis
     listing = listing_of(evidence, entry, field, name, unknown.noun) if field and not command_of(entry) else None
     if listing is None:
         return None
-    tried = [str(fields_of(each).get(field)) for each in evidence.recent if each.action == entry.action and evidence.failed(each)]
+    tried = [
+        str(fields_of(each).get(field)) for each in evidence.recent if each.action == entry.action and evidence.failed(each)
+    ]
     others = [each for each in listing.siblings(asked_of(evidence, entry), *tried) if each.rank >= _LIKELY]
     if not others or name in {row[listing.column] for row in listing.rows}:
         return None

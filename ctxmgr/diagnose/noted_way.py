@@ -28,7 +28,9 @@ _NOTES = lazy_pattern(
     r"|DECISIONS?|CONVENTIONS?|POLICY|ONBOARDING|GLOSSARY|WIKI)\b"
     r"|(?i:\.(?:md|rst|adoc|org)\b|\b(?:docs?|wiki|handbook|runbooks?)/)"
 )
-_TELLS = lazy_pattern(r"(?i)wiki|help|guide|handbook|polic|rules|manual|runbook|convention|page|article|kb|docs?(?:_|\b)|note|memo")
+_TELLS = lazy_pattern(
+    r"(?i)wiki|help|guide|handbook|polic|rules|manual|runbook|convention|page|article|kb|docs?(?:_|\b)|note|memo"
+)
 """Tools that show what is written down."""
 _COMMENT = lazy_pattern(r"^\s*(?:#|//|--|;|<!--|/?\*)+\s?(.{12,300})$")
 _NUMBERED = lazy_pattern(r"^\s{0,6}\d{1,5}(?:→|\t|[|:] | {2,4})")
@@ -37,7 +39,10 @@ _SENTENCE = lazy_pattern(r"(?<=[.!?;])\s+(?=\S)")
 _NAME = lazy_pattern(r"[\w@][\w.@/+-]{1,60}\w")
 _ERROR_NAME = lazy_pattern(r"[`'\"‘“]([\w@][\w.@/+:-]{1,60})[`'\"’”]|(?<![\w.])(\d{2}(?:\.\d{1,3}){0,2})(?![\w.:])")
 _PROSE = lazy_pattern(r"[A-Za-z]{2,}")
-_EXPORT = lazy_pattern(r"^\s{0,6}(?:\d{1,5}(?:→|\t| {2,4}))?(?:export |ENV |set |\$env:)?([A-Z][A-Z0-9_]{2,30})=[\"']?([\w./:@+-]{2,120})", re.MULTILINE)
+_EXPORT = lazy_pattern(
+    r"^\s{0,6}(?:\d{1,5}(?:→|\t| {2,4}))?(?:export |ENV |set |\$env:)?([A-Z][A-Z0-9_]{2,30})=[\"']?([\w./:@+-]{2,120})",
+    re.MULTILINE,
+)
 _OF_PROGRAM = {
     "node": "NODE_", "npm": "NPM_ NODE_", "npx": "NODE_", "psql": "PG", "pg_dump": "PG", "python": "PYTHON VIRTUAL_ENV",
     "java": "JAVA_ CLASSPATH", "javac": "JAVA_ CLASSPATH", "mvn": "JAVA_ MAVEN_", "gradle": "JAVA_ GRADLE_", "aws": "AWS_",
@@ -48,15 +53,16 @@ _OF_PROGRAM = {
 }  # fmt: skip
 """How the variables begin that a program reads."""
 _LACKS = lazy_pattern(
-    r"not find|can['’]?t (?:find|locate|open)|not found|no module|no such|unable to (?:find|locate)|not set|unset|refused|could not"
-    r"|does not exist|credentials|denied|unauthori[sz]ed",
+    r"not find|can['’]?t (?:find|locate|open)|not found|no module|no such|unable to (?:find|locate)|not set|unset|refused"
+    r"|could not|does not exist|credentials|denied|unauthori[sz]ed",
     re.IGNORECASE,
 )
 _OTHER = lazy_pattern(r"AssertionError|timed out|[?:\]] ?\Z")
 """What a check expects, and what waits: no note speaks of why."""
 _DULL = word_set(
-    "error errors failed failure cannot could found find file files line module modules package command tool name with from that "
-    "this have been were which when into your make sure also just like some them does not for the and are was has can but all "
+    "error errors failed failure cannot could found find file files line module modules package command tool name with from "
+    "that this have been were which when into your make sure also just like some them does not for the and are was "
+    "has can but all "
     "you only here there must should usage option options list possible value type call calls test tests code main index src "
     "lib bin home user work opt usr local srv var app python node bash shell"
 )
@@ -100,7 +106,11 @@ def note_on(evidence: Evidence, entry: EntryView, name: str = "") -> Diagnosis |
                 for each in names if each in words or (len(each) > 4 and each in text.casefold())
             )  # fmt: skip
             own = [each for each in parts if each in words]
-            rank += _SURE if own and any(own[0] in each.casefold() and forbids(each) for each in _SENTENCE.split(text)) else len(own)
+            rank += (
+                _SURE
+                if own and any(own[0] in each.casefold() and forbids(each) for each in _SENTENCE.split(text))
+                else len(own)
+            )
             if rank >= _LEAST and (best is None or rank > best.rank):
                 best = _Note(text, other, rank)
     return None if best is None else _told(evidence, entry, best, [*names, *parts])
@@ -116,7 +126,8 @@ def _asked(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], 
     quoted = [one or other for one, other in _ERROR_NAME.findall(line)]
     names = [each.casefold().strip("/.") for each in [*unknown, *quoted, *names_in(line)] if plain_name(each)]
     project = {evidence.folder.rpartition("/")[2].casefold(), *re.findall(r"/([\w.-]+)/", f"{evidence.folder}/")}
-    sure = [each for each in dict.fromkeys(names) if not each.isdigit() and "/" not in each and each not in _DULL | project and len(each) > 2
+    sure = [each for each in dict.fromkeys(names)
+            if not each.isdigit() and "/" not in each and each not in _DULL | project and len(each) > 2
             and not (is_file_name(each) and each in given(entry).casefold())]  # fmt: skip
     own = re.split(r"[\s/'\"=,;()]+", given(entry)[:2_000].casefold()) if command_of(entry) else []
     weak = [each for each in own if len(each) > 3 and each.replace("-", "").replace("_", "").isalpha() and each not in _DULL]
@@ -129,13 +140,15 @@ def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
     """Yield what an output says in prose: the paragraphs of a note, and the comments of any other file."""
     text = _plain(evidence.text(other)[:20_000])
     command = command_of(other)
-    note = _NOTES.search(f"{path_of(other) or ''} {command}") is not None or (not command and _TELLS.search(other.action) is not None)
+    note = _NOTES.search(f"{path_of(other) or ''} {command}") is not None or (
+        not command and _TELLS.search(other.action) is not None
+    )
     lines: list[str] = []
     for raw in [*text.split("\n"), ""]:
         line = _NUMBERED.sub("", raw)
         comment = _COMMENT.match(line)
         shown = comment.group(1) if comment is not None and not note else line if note else ""
-        if (_BREAK.match(line) or " " not in line.strip()) and lines or (not shown and lines):
+        if ((_BREAK.match(line) or " " not in line.strip()) and lines) or (not shown and lines):
             yield from _prose(lines)
             lines = []
         if " " in shown.strip():
@@ -154,7 +167,13 @@ _VALUE = lazy_pattern(r":\s?\"((?:[^\"\\]|\\.){24,2000})\"")
 
 def _prose(lines: Sequence[str]) -> Iterator[str]:
     text = " ".join(lines).strip("#*-> ")
-    if _SHORTEST <= len(text) and _SPEAKS.search(text) and text[0] not in "{[<\"'" and len(_PROSE.findall(text)) >= _WORDS and not ORDERS.search(text):
+    if (
+        len(text) >= _SHORTEST
+        and _SPEAKS.search(text)
+        and text[0] not in "{[<\"'"
+        and len(_PROSE.findall(text)) >= _WORDS
+        and not ORDERS.search(text)
+    ):
         yield text
 
 
@@ -209,12 +228,23 @@ def _exported(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         line = telling_line(evidence, entry)
         cause = (
             f"{called(entry, 80)} fails{f', {code(line, 90)}' if line and not ORDERS.search(line) else ''}. "
-            f"{capital(evidence.source(other))} sets {code(told, 140)}, and no call of this session has it: a shell that reads no "
-            "such file runs without."
+            f"{capital(evidence.source(other))} sets {code(told, 140)}, and no call of this session has it: a shell that "
+            "reads no such file runs without."
         )
-        better = re.sub(rf"(?<![\w./-]){re.escape(program_of(entry))}(?=\s)", lambda ran: f"{told} {ran.group(0)}", command_of(entry), count=1)
+        better = re.sub(
+            rf"(?<![\w./-]){re.escape(program_of(entry))}(?=\s)",
+            lambda ran, told=told: f"{told} {ran.group(0)}",
+            command_of(entry),
+            count=1,
+        )
         step = f"Run it with that variable, if you trust the file: {code(better, 200)}."
         return diagnosis(
-            KIND, cause, step, evidence.quote(other), evidence.quote(entry), check="The message must be gone.", confidence="medium"
+            KIND,
+            cause,
+            step,
+            evidence.quote(other),
+            evidence.quote(entry),
+            check="The message must be gone.",
+            confidence="medium",
         )
     return None

@@ -64,7 +64,9 @@ def _own(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
             f"{code(command_of(entry), 80)} fails: {code(top, 50)} is a package of the project itself, in {code(root, 60)}"
             f" ({code(path, 80)}), and Python looks beside the script and among what is installed alone."
         )
-        step = f"Name that folder for the call: {code(_PYTHON.sub(f'PYTHONPATH={root} python', command_of(entry), count=1), 120)}"
+        step = (
+            f"Name that folder for the call: {code(_PYTHON.sub(f'PYTHONPATH={root} python', command_of(entry), count=1), 120)}"
+        )
         if script is not None and root == ".":
             module = f"{script.group(1).replace('/', '.')}{script.group(2)}".strip(".")
             step += f", or run it as a module from there, {code(f'python -m {module}', 60)}"

@@ -49,7 +49,8 @@ _LIKE = {
     "mysqlimport": ("mariadb-import",), "mysqlshow": ("mariadb-show",), "mysqlbinlog": ("mariadb-binlog",),
     "mysqlpump": ("mariadb-dump", "mysqldump"), "mariadb": ("mysql",), "mariadb-dump": ("mysqldump",),
     "libreoffice": ("soffice",), "soffice": ("libreoffice",), "convert": ("magick",), "identify": ("magick identify",),
-    "magick": ("convert",), "google-chrome": ("chromium", "chromium-browser"), "chromium": ("google-chrome", "chromium-browser"),
+    "magick": ("convert",), "google-chrome": ("chromium", "chromium-browser"),
+    "chromium": ("google-chrome", "chromium-browser"),
     "gpg": ("gpg2",), "gpg2": ("gpg",), "gmake": ("make",), "gawk": ("awk",), "ggrep": ("grep",), "gtar": ("tar",),
     "gdate": ("date",), "greadlink": ("readlink",), "gtimeout": ("timeout",), "nc": ("ncat", "netcat"), "netcat": ("nc",),
     "telnet": ("nc",), "nslookup": ("dig", "getent hosts"), "dig": ("getent hosts", "nslookup"), "host": ("getent hosts",),
@@ -60,10 +61,14 @@ _LIKE = {
     "terraform": ("tofu",), "tofu": ("terraform",), "kubectl": ("oc", "k3s kubectl"), "oc": ("kubectl",), "helm3": ("helm",),
     "xmllint": ("python3 -m xml.dom.minidom",), "unzip": ("python3 -m zipfile -e", "bsdtar -xf"), "7z": ("7za", "7zz"),
     "zip": ("python3 -m zipfile -c",), "xxd": ("od -A x -t x1z",), "hexdump": ("od -A x -t x1z",), "redis-cli": ("valkey-cli",),
-    "mongo": ("mongosh",), "mongosh": ("mongo",), "ffmpeg": ("avconv",), "gcloud-sdk": ("gcloud",), "ansible": ("ansible-playbook",),
-    "batcat": ("bat",), "code": ("codium",), "sha256sum": ("shasum -a 256",), "md5sum": ("md5",), "bc": ("awk",), "lua5.4": ("lua",),
-    "tsc": ("npx tsc",), "eslint": ("npx eslint",), "jest": ("npx jest",), "vitest": ("npx vitest",), "prettier": ("npx prettier",),
-    "ruff": ("python3 -m ruff",), "mypy": ("python3 -m mypy",), "black": ("python3 -m black",), "uvicorn": ("python3 -m uvicorn",),
+    "mongo": ("mongosh",), "mongosh": ("mongo",), "ffmpeg": ("avconv",), "gcloud-sdk": ("gcloud",),
+    "ansible": ("ansible-playbook",),
+    "batcat": ("bat",), "code": ("codium",), "sha256sum": ("shasum -a 256",), "md5sum": ("md5",), "bc": ("awk",),
+    "lua5.4": ("lua",),
+    "tsc": ("npx tsc",), "eslint": ("npx eslint",), "jest": ("npx jest",), "vitest": ("npx vitest",),
+    "prettier": ("npx prettier",),
+    "ruff": ("python3 -m ruff",), "mypy": ("python3 -m mypy",), "black": ("python3 -m black",),
+    "uvicorn": ("python3 -m uvicorn",),
     "flask": ("python3 -m flask",), "alembic": ("python3 -m alembic",), "celery": ("python3 -m celery",),
 }  # fmt: skip
 """Commands that do the same, found on most systems."""
@@ -101,7 +106,9 @@ def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> D
     there = [(each, *found) for each in missing if (found := _there(evidence, each)) is not None]
     if there:
         other = there[0][2]
-        cause += f" {capital(evidence.source(other))} shows {listed(dict.fromkeys(place for _, place, at in there if at is other))}."
+        cause += (
+            f" {capital(evidence.source(other))} shows {listed(dict.fromkeys(place for _, place, at in there if at is other))}."
+        )
         pairs = [f"{code(place, 80)} for {code(each, 40)}" for each, place, _ in there]
         quotes += [evidence.quote(other, place) for _, place, other in there[:2]]
         step = f"Do the same with {' and '.join(pairs[:3])}."
@@ -142,7 +149,9 @@ def _missing(evidence: Evidence) -> list[str]:
 def _there(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
     """Return where a program of that name, or one that does the like, lies as an output shows it."""
     alike = "|".join(re.escape(each) for each in (name, *(each for each in _LIKE.get(name, ()) if " " not in each)))
-    place = re.compile(rf"(?:^|(?<=[\s'\"`:=(]))((?:[\w.~/@+-]{{1,120}}/(?:{alike}))|(?:{alike}))(?=[\s'\"`),:;*]|$)", re.MULTILINE)
+    place = re.compile(
+        rf"(?:^|(?<=[\s'\"`:=(]))((?:[\w.~/@+-]{{1,120}}/(?:{alike}))|(?:{alike}))(?=[\s'\"`),:;*]|$)", re.MULTILINE
+    )
     for each in mentions(evidence, name, len(evidence.recent) + evidence.recent[0].index):
         if "bin/" in each.path and plain_name(each.path) and not evidence.tried(each.path):
             return each.path, each.entry
@@ -159,7 +168,9 @@ def _there(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
     return None
 
 
-_SHOWS = frozenset(("ls", "find", "which", "whereis", "type", "command", "dpkg", "rpm", "compgen", "locate", "tree", "cat", "brew"))
+_SHOWS = frozenset(
+    ("ls", "find", "which", "whereis", "type", "command", "dpkg", "rpm", "compgen", "locate", "tree", "cat", "brew")
+)
 
 
 def _served(evidence: Evidence, like: str) -> EntryView | None:

@@ -191,7 +191,9 @@ def _column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -
         match = noun.pattern.search(evidence.text(each)[:12_000]) if evidence.failed(each) else None
         tried |= {group.rpartition(".")[2] for group in match.groups() if group} if match else set()
     own = set(re.findall(r"\w+", _asked(evidence, entry)))
-    rated = sorted(((max(likeness(one, each) for one in tried), each) for each in known if each not in tried | own), reverse=True)
+    rated = sorted(
+        ((max(likeness(one, each) for one in tried), each) for each in known if each not in tried | own), reverse=True
+    )
     fair = [rate for rate in rated if rate[0] >= _LIKE and rate[0] > rated[0][0] - _MARGIN]
     return fair[0][1] if len(fair) == 1 or (fair and fair[0][0] > fair[1][0]) else None
 

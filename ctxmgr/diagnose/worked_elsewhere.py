@@ -94,7 +94,9 @@ def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     first = min((each.index for each in tried), default=entry.index)
     worked = [each for each in evidence.before(first)
               if each.status == "ok" and not evidence.failed(each) and _same_tool(each, entry)]  # fmt: skip
-    common = set.intersection(*(_pairs(each) for each in worked[:_SETTLED])) if worked else set[tuple[str, str]]()
+    common: set[tuple[str, str]] = _pairs(worked[0]) if worked else set()
+    for each in worked[1:_SETTLED]:
+        common &= _pairs(each)
     failed = [each for each in evidence.recent if evidence.failed(each) and _same_tool(each, entry)]
     had = {pair for each in failed for pair in _pairs(each)}
     bare = {name for name, _ in common if any(name not in dict(_pairs(each)) for each in tried)}
@@ -106,7 +108,8 @@ def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     if not lost or len(lost) > _LEAST or len(tried) < _LEAST:
         return None
     told = " and ".join(code(_written(entry, *pair), 60) for pair in lost)
-    last, often = worked[0], f"{len(worked)} times, last" if len(worked) > 1 else "once,"
+    having = [each for each in worked if set(lost) <= _pairs(each)]
+    last, often = having[0], f"{len(having)} times, last" if len(having) > 1 else "once,"
     what = program_of(entry) if command_of(entry) else tool(entry)
     cause = f"{code(what, 50)} fails {len(tried)} times, {words_of(_OUTSIDE, evidence.text(entry))}. It worked"
     cause += f" {often}{clock(last.ts)}, with {told}, which no failing call has."
@@ -127,8 +130,8 @@ def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 
 _OUTSIDE = lazy_pattern(
     r"(?i:connection refused|could not connect|can(?:no|')t connect|unreachable|no such host|not known|timed? ?out|denied"
-    r"|unauthori[sz]ed|forbidden|read[- ]only|not found|no such|does not exist|doesn't exist|unknown|credential\w*|not logged in"
-    r"|required|missing|not allowed|permission|no route|login|\b40[134]\b)"
+    r"|unauthori[sz]ed|forbidden|read[- ]only|not found|no such|does not exist|doesn't exist|unknown|credential\w*"
+    r"|not logged in|required|missing|not allowed|permission|no route|login|\b40[134]\b)"
 )
 """How a call fails that goes to the wrong place, or by the wrong way."""
 _LEAST, _SETTLED = 2, 4

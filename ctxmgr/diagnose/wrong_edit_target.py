@@ -261,8 +261,8 @@ def _in_other_file(evidence: Evidence, entry: EntryView, other: Content, change:
 
 
 _PARTLY = lazy_pattern(
-    r"(?i:lines? (\d{1,7}) ?(?:-|–|to) ?(\d{1,7}) of (\d{1,7})|truncated|\[\.\.\.|… ?\d+ lines|\d+ (?:more )?lines (?:omitted|not shown)"
-    r"|content was cut)"
+    r"(?i:lines? (\d{1,7}) ?(?:-|–|to) ?(\d{1,7}) of (\d{1,7})|truncated|\[\.\.\.|… ?\d+ lines"
+    r"|\d+ (?:more )?lines (?:omitted|not shown)|content was cut)"
 )
 _AT_LINE = lazy_pattern(r"^(?:([^\s:]{1,200}):)?(\d{1,7})[:-](.*)$", re.MULTILINE)
 
@@ -273,7 +273,8 @@ def _found_at(evidence: Evidence, entry: EntryView, path: str, change: Change) -
     name = path.rpartition("/")[2]
     looks = [each for each in evidence.before(entry.index) if each.status == "ok" and not edited_paths(each)]
     views = [each for each in looks if same_file(path_of(each) or "", path) or name in command_of(each).split(" ")[-1]]
-    cut = next((match for each in views if (match := _PARTLY.search(evidence.text(each)[:600]))), None)
+    cuts = [match for each in views for match in _PARTLY.finditer(evidence.text(each)[:600])]
+    cut = max(cuts, key=lambda match: match.group(1) is not None, default=None)
     if not first or cut is None or any(first in evidence.text(each) for each in views if not _is_search(each)):
         return None
     for other in looks:
@@ -286,7 +287,9 @@ def _found_at(evidence: Evidence, entry: EntryView, path: str, change: Change) -
 
 
 def _is_search(entry: EntryView) -> bool:
-    return any(words[0] in ("grep", "rg", "ag", "ack") for words in parts_of(command_of(entry))) or "grep" in entry.action.lower()
+    return (
+        any(words[0] in ("grep", "rg", "ag", "ack") for words in parts_of(command_of(entry))) or "grep" in entry.action.lower()
+    )
 
 
 def _beyond(
@@ -299,8 +302,8 @@ def _beyond(
         f"{code(first)} on line {number} of {name}; your readings show {shown} only."
     )
     step = (
-        f"Read {name} from line {number} on (`offset` or `start_line` {number} with a limit, or `sed -n '{number},+40p'`), and take"
-        " the text of the edit from there."
+        f"Read {name} from line {number} on (`offset` or `start_line` {number} with a limit, or `sed -n '{number},+40p'`),"
+        " and take the text of the edit from there."
     )
     return diagnosis(
         KIND, cause, step, evidence.quote(other), evidence.quote(entry), check=f"Line {number} must stand in what you read."
@@ -355,9 +358,7 @@ def _never_read(evidence: Evidence, entry: EntryView, path: str, change: Change)
     step = f"Read {name}, and copy the text to replace from what it shows."
     if command_of(entry):
         step = f"Read {name} as it is now and make the change of the patch by hand there; no option of the tool makes it fit."
-    return diagnosis(
-        KIND, cause, step, *quotes, check="The edit must report that the file was changed.", confidence="medium"
-    )
+    return diagnosis(KIND, cause, step, *quotes, check="The edit must report that the file was changed.", confidence="medium")
 
 
 _COMMIT = lazy_pattern(r"^[\s*|\\/]*[0-9a-f]{7,40} (?:\([^)\n]{1,80}\) )?(\S[^\n]{4,200})$", re.MULTILINE)
@@ -373,7 +374,9 @@ def _commits(evidence: Evidence, entry: EntryView, path: str) -> Iterator[tuple[
                     yield subject, other
 
 
-_CHANGES = lazy_pattern(r"(?i:renam|clearer|move|refactor|rewrit|replac|split|reformat|tidy|clean|restructur|convert|migrat|names?\b)")
+_CHANGES = lazy_pattern(
+    r"(?i:renam|clearer|move|refactor|rewrit|replac|split|reformat|tidy|clean|restructur|convert|migrat|names?\b)"
+)
 
 
 def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None:
