@@ -66,6 +66,7 @@ _DULL = word_set(
     "you only here there must should usage option options list possible value type call calls test tests code main index src "
     "lib bin home user work opt usr local srv var app python node bash shell"
 )
+_READ = 500
 _LOOKED_AT, _SHORTEST, _LONGEST, _WORDS = 200, 24, 230, 4
 _SURE, _PART, _LEAST, _FEW = 2.0, 1.0, 2.0, 3
 
@@ -124,11 +125,13 @@ def _asked(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], 
     if not name and any(each in given(entry) and nearest_recorded(evidence, each, entry) is not None for each in unknown[:2]):
         return [], []  # a name that is nearly right is no matter of a note
     quoted = [one or other for one, other in _ERROR_NAME.findall(line)]
-    names = [each.casefold().strip("/.") for each in [*unknown, *quoted, *names_in(line)] if plain_name(each)]
+    names = [
+        each.casefold().strip("/.") for each in [*unknown, *quoted, *names_in(f"{line}\n{said[-_READ:]}")] if plain_name(each)
+    ]
     project = {evidence.folder.rpartition("/")[2].casefold(), *re.findall(r"/([\w.-]+)/", f"{evidence.folder}/")}
     sure = [each for each in dict.fromkeys(names)
-            if not each.isdigit() and "/" not in each and each not in _DULL | project and len(each) > 2
-            and not (is_file_name(each) and each in given(entry).casefold())]  # fmt: skip
+            if not each.isdigit() and ("/" not in each or not each.startswith((".", "~", evidence.folder or "."))) and each not in _DULL | project and len(each) > 2
+            and not ((is_file_name(each) or "/" in each) and each in given(entry).casefold())]  # fmt: skip
     own = re.split(r"[\s/'\"=,;()]+", given(entry)[:2_000].casefold()) if command_of(entry) else []
     weak = [each for each in own if len(each) > 3 and each.replace("-", "").replace("_", "").isalpha() and each not in _DULL]
     numbers = [each for each in names if each.replace(".", "").isdigit()]
