@@ -129,14 +129,27 @@ def _asked(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], 
         each.casefold().strip("/.") for each in [*unknown, *quoted, *names_in(f"{line}\n{said[-_READ:]}")] if plain_name(each)
     ]
     project = {evidence.folder.rpartition("/")[2].casefold(), *re.findall(r"/([\w.-]+)/", f"{evidence.folder}/")}
-    sure = [each for each in dict.fromkeys(names)
-            if not each.isdigit() and ("/" not in each or not each.startswith((".", "~", evidence.folder or "."))) and each not in _DULL | project and len(each) > 2
-            and not ((is_file_name(each) or "/" in each) and each in given(entry).casefold())]  # fmt: skip
+    sure = [each for each in dict.fromkeys(names) if _is_topic(evidence, entry, each) and each not in project]
     own = re.split(r"[\s/'\"=,;()]+", given(entry)[:2_000].casefold()) if command_of(entry) else []
     weak = [each for each in own if len(each) > 3 and each.replace("-", "").replace("_", "").isalpha() and each not in _DULL]
     numbers = [each for each in names if each.replace(".", "").isdigit()]
     topics = [each[:5] for each in re.findall(r"[a-z]{5,}", line.casefold()) if each not in _DULL]
     return sure, [each for each in dict.fromkeys([*weak, *numbers]) if each not in sure and each not in topics]
+
+
+def _is_topic(evidence: Evidence, entry: EntryView, name: str) -> bool:
+    """Whether a name of an error can be what a note is about: no number, no place of the agent's own, no file of the call."""
+    if (
+        name.isdigit()
+        or name in _DULL
+        or len(name) <= _SHORT
+        or ("/" in name and name.startswith((".", "~", evidence.folder or ".")))
+    ):
+        return False
+    return not ((is_file_name(name) or "/" in name) and name in given(entry).casefold())
+
+
+_SHORT = 2
 
 
 def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, fields_of, parts_of, tool
+from ctxmgr.diagnose.calls import called, command_of, fields_of, parts_of, same_file, tool
 from ctxmgr.diagnose.evidence import Evidence, call_key
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.listings import asked_of, listing_of
-from ctxmgr.diagnose.paths import PATH
+from ctxmgr.diagnose.paths import PATH, asked_paths
 from ctxmgr.diagnose.texts import capital, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -80,6 +80,8 @@ _LOOKED_AT = 300
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where an earlier output has what is searched in vain."""
+    if (watched := _watched(evidence)) is not None:
+        return watched
     empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
     if len(empty) < _LEAST or evidence.recent[-1].index - empty[-1].index > _LATE:
         return None
@@ -90,6 +92,36 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             if found is not None:
                 return _told(evidence, entry, term, same, *found)
     return _one_place(evidence, empty)
+
+
+def _watched(evidence: Evidence) -> Diagnosis | None:
+    """Say which other file of that name the record has, where one is looked at again and again and does not change."""
+    for entry in evidence.repeated[:_LEAST]:
+        own = next((word for word in asked_paths(entry) if _WRITTEN.search(word)), "")
+        stems = set(_STEM.findall(own.rpartition("/")[2].rpartition(".")[0].casefold()))
+        seen = [path for each in evidence.recent for path in asked_paths(each)]
+        for other in list(evidence.before(entry.index))[:_LOOKED_AT] if own and stems else ():
+            if other.status != "ok" or call_key(other) == call_key(entry) or evidence.failed(other):
+                continue
+            for match in PATH.finditer(evidence.text(other)[:20_000]):
+                path = match.group(1).rstrip(".")
+                name = path.rpartition("/")[2]
+                if not _WRITTEN.search(path) or name.rpartition(".")[2] != own.rpartition(".")[2] or not plain_name(path):
+                    continue
+                if not stems & set(_STEM.findall(name.casefold())) or any(same_file(path, each) for each in seen):
+                    continue
+                source, shown = capital(evidence.source(other)), code(path, 90)
+                cause = f"{called(entry, 80)} is answered the same each time. {source} names another file, {shown}, "
+                cause += "which no call has looked at."
+                return diagnosis(
+                    KIND, cause, f"Look at {shown}: see whether that one is written now.", evidence.quote(other),
+                    evidence.quote(entry), check="It must hold newer lines than the other.", confidence="medium",
+                )  # fmt: skip
+    return None
+
+
+_WRITTEN = lazy_pattern(r"\.(?:log|out|err|jsonl|csv|db|sqlite3?|pid|html|xml)$")
+_STEM = lazy_pattern(r"[a-z]{3,}")
 
 
 def _one_place(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:

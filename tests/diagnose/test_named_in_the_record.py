@@ -253,6 +253,15 @@ SILENT: list[tuple[str, Evidence, str]] = [
         "Ohio",
     ),
     (
+        "a file that was looked at too",
+        log(
+            bash("cat c.ini", "/var/log/app-json.log"),
+            bash("tail /var/log/app-json.log", "x"),
+            *[bash("tail -n 20 logs/app.log", "started")] * (THRICE + 1),
+        ),
+        "another file",
+    ),
+    (
         "a tool that does something else than the missing one",
         log(
             Call("read_file", {"path": "a"}, "text"),
