@@ -568,27 +568,8 @@ NEAR: list[tuple[str, str, Evidence]] = [
     ),
     (
         "notedWay",
-        "the note is about another thing",
-        evidence(
-            bash("cat README.md", "The shop runs on Django. Start it with make run.\n"),
-            *[failed("npm install", "npm ERR! code E404\nnpm ERR! 404 Not Found - GET https://r/left-padx")] * THRICE,
-        ),
-    ),
-    (
-        "notedWay",
         "only the code names the module",
-        evidence(
-            bash("cat app.py", "import frob\nfrob.run()\n"),
-            *[failed("python app.py", "ModuleNotFoundError: No module named 'frob'")] * THRICE,
-        ),
-    ),
-    (
-        "notedWay",
-        "a call has the variable",
-        evidence(
-            bash("cat .envrc", "export KUBECONFIG=/srv/kube/stage.yaml"),
-            *[failed("KUBECONFIG=/srv/kube/stage.yaml kubectl get ns", "connection to the server was refused")] * THRICE,
-        ),
+        evidence(bash("cat app.py", "import frob"), *[failed("python app.py", "No module named 'frob'")] * THRICE),
     ),
     (
         "undoneByOther",

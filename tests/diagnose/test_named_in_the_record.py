@@ -253,6 +253,14 @@ SILENT: list[tuple[str, Evidence, str]] = [
         "Ohio",
     ),
     (
+        "a variable that a call has",
+        log(
+            bash("cat .envrc", "export KUBECONFIG=/srv/kube/stage.yaml"),
+            *thrice("KUBECONFIG=/srv/kube/stage.yaml kubectl get ns", "connection to the server was refused"),
+        ),
+        "Run it with that variable",
+    ),
+    (
         "a file that was looked at too",
         log(
             bash("cat c.ini", "/var/log/app-json.log"),
