@@ -62,7 +62,9 @@ def _port(line: str, command: str) -> str | None:
 
 
 _FIXED = lazy_pattern(
-    r"\b(?:must|has to|have to|needs? to|only|always|fixed|hard-?(?:wired|coded)|leave|keep|stay|expects?|do(?:n['’]t| not) change)\b", re.IGNORECASE
+    r"\bport\b.{0,60}\b(?:must (?:be|stay)|has to be|only|always|fixed|hard-?(?:wired|coded)|expected|do(?:n['’]t| not) change)\b"
+    r"|\b(?:must|has to|only) (?:listen|run|be) (?:on|at)\b",
+    re.IGNORECASE,
 )
 _BOUND = lazy_pattern(
     r"(?:[\"'](?:[\d.]{7,15}|localhost|::1?)?[\"'], ?|(?:127\.0\.0\.1|0\.0\.0\.0|localhost|\[::1?\]):"

@@ -175,13 +175,20 @@ def _taken_by(evidence: Evidence, entry: EntryView, said: str) -> EntryView | No
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or evidence.failed(other):
             continue
-        name = command_of(other) or other.action
+        name = _verbs(other)
         shared = ids & (ids_in(given(other)) | ids_in(evidence.text(other)))
         if _GIVES.search(name):
             given_back |= shared
         elif _TAKES.search(name) and shared - given_back:
             return other
     return None
+
+
+def _verbs(entry: EntryView) -> str:
+    """Return the words that say what a call does: the name of its tool, of a command its first plain words."""
+    commands = [words for words in parts_of(command_of(entry)) if words[0] not in ("git", "cat", "ls", "cd")]
+    plain = [word for words in commands for word in words[:3] if re.fullmatch(r"[a-z_-]{3,20}", word)]
+    return " ".join(plain) if command_of(entry) else entry.action
 
 
 def _taken(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
