@@ -13,6 +13,7 @@ from __future__ import annotations
 from ctxmgr.diagnose import (
     authentication,
     call_hangs,
+    cannot_begin,
     check_unaffected,
     constraint_broken,
     context_lost,
@@ -92,6 +93,7 @@ CLASSES: tuple[FailureClass, ...] = (
     wrong_place,
     search_elsewhere,
     not_found,
+    cannot_begin,
     polling_frozen,
     output_cut,
     stated_reason,

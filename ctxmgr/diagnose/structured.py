@@ -13,7 +13,7 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _LINE = lazy_pattern(r"^(?:\s{0,6}\d{1,5}(?:→|\t))?[\s<*-]{0,24}[\"']?([A-Za-z][\w .-]{0,39}?)[\"']?\s{0,12}[:=]\s{1,12}(\S[^\n]{0,200})$")
-_SEVERAL = lazy_pattern(r" {2,}|\t|\s*\|\s*")
+_SEVERAL = lazy_pattern(r"\s*\|\s*|\t| {2,}")
 _RULE = lazy_pattern(r"[-=+| ]+")
 _HEADING = lazy_pattern(r"[A-Za-z][\w ./-]{0,30}")
 _ID = lazy_pattern(r"(?<![\w.-])(?=[\w-]{0,40}\d)[A-Za-z0-9][\w-]{2,39}(?![\w-])")
@@ -121,6 +121,12 @@ def _of_table(text: str) -> Iterator[Item]:
             heads = [cell.casefold() for cell in cells]
         elif len(cells) == len(heads):
             yield Item("", dict(zip(heads, cells, strict=True)), "")
+
+
+def row_of(line: str, heads: list[str]) -> dict[str, str] | None:
+    """Return a line as a row of a table with these columns, or None."""
+    cells = [cell.strip() for cell in _SEVERAL.split(line.strip())]
+    return dict(zip(heads, cells, strict=True)) if len(cells) == len(heads) and not _RULE.fullmatch(line) else None
 
 
 def heads_of(text: str) -> list[str]:
