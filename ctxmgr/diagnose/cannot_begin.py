@@ -125,6 +125,8 @@ def _switched_off(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             if not off or known:
                 continue  # a newer answer tells it otherwise
             source = evidence.source(entry)
+            own = item.fields.get("name") or item.fields.get("id") or ""
+            name = own if plain_name(own) else name
             cause = f"{_start(poll)}. {capital(source)} shows {code(f'{key}: {value}', _SHORT)} for {code(name, _SHORT)}: so it does not begin."
             step = (
                 f"Stop polling. {code(name, _SHORT)} stays so until {code(f'{key}: {value}', _SHORT)} is changed: resume or un-pause it, if the "

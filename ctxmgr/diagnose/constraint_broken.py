@@ -212,7 +212,7 @@ def _over(evidence: Evidence, sentence: str) -> tuple[list[EntryView], list[str]
         ]  # fmt: skip
         if named or asked:
             over.append((entry, named[0] if named else asked[-1]))
-    if len(over) < _LEAST or len(over) < len(evidence.failing) / 2:
+    if sum(max(1, evidence.times(entry)) for entry, _ in over) < _LEAST or len(over) < len(evidence.failing) / 2:
         return None
     return [entry for entry, _ in over], list(dict.fromkeys(number for _, number in over)), match.group("number").strip()
 
@@ -234,7 +234,7 @@ def _over_limit(
 ) -> Diagnosis:
     last = breaking[0]
     cause = (
-        f"The user set a limit{clock(message.at)}: {code(sentence, 150)}. Your {len(breaking)} refused calls are over it, with"
+        f"The user set a limit{clock(message.at)}: {code(sentence, 150)}. Your refused calls are over it, with"
         f" {listed(numbers[:4])}."
     )
     step = f"Make it once with at most {limit}, as the user set it; shorten or split what does not fit, and change nothing else."

@@ -128,9 +128,9 @@ def _both_look(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     idle: dict[str, EntryView] = {}
     for agent in agents:
         own = [entry for entry in last if entry.agent == agent][-_LEAST_LOOKS:]
-        looks = [entry for entry in own if entry.status in ("ok", "error") and not may_change(entry) and _LOOK.search(command_of(entry) or entry.action)]
-        said = {line for entry in own for line in evidence.text(entry).split("\n")[-1:]}
-        if len(looks) == _LEAST_LOOKS and len(said) <= 2:
+        looks = [entry for entry in own if entry.status in ("ok", "error") and _looks(entry)]
+        shared = set[str]().union(*(names_in(given(entry)) for entry in looks)).intersection(*(names_in(given(entry)) for entry in looks))
+        if len(looks) == _LEAST_LOOKS and shared:
             idle[agent] = own[-1]
     if len(idle) != 2:
         return None
@@ -150,6 +150,14 @@ def _both_look(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
             )
             return diagnosis(KIND, cause, step, evidence.quote(entry), evidence.quote(idle[one]), evidence.quote(idle[two]), confidence="medium")
     return None
+
+
+def _looks(entry: EntryView) -> bool:
+    call = command_of(entry) or entry.action
+    return _LOOK.search(call) is not None and not may_change(entry) or _FETCHES.match(call) is not None
+
+
+_FETCHES = lazy_pattern(r"(?:sleep \d+\s*(?:&&|;)\s*)?git fetch\b(?!.*\b(?:push|commit|merge|rebase)\b)")
 
 
 def _line_of(text: str, agent: str) -> str | None:
