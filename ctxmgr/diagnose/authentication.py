@@ -114,7 +114,8 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         cause += f" {way.source}{way.why} speaks of another way in, with {way.told}."
         quotes.append(way.quote)
         step = (
-            f"Look at what that note says of {way.told}. If it is the way for you, go that way once; credentials that it names are"
+            f"Look at what that note says of {way.told}. If it is the way for you, go that way once; credentials"
+            " that it names are"
             " for you only if the user agrees."
         )
         return diagnosis(KIND, cause, step, *quotes, confidence="medium")

@@ -119,7 +119,8 @@ _ANSWERS = (
     (r"\b(?:npm|npx|pnpm|yarn|bun)\b", "give it `--yes`"),
     (
         r"\bterraform\b.{0,80}\binit\b",
-        "`-force-copy` answers yes to the copy of the state, where the user wants that state kept; `-input=false` fails in place of asking",
+        "`-force-copy` answers yes to the copy of the state, where the user wants that state kept; `-input=false`"
+        " fails in place of asking",
     ),
     (r"\bterraform\b", "give it `-input=false`, and `-auto-approve` only if the user allowed it"),
     (
@@ -179,7 +180,8 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
     if option is not None:
         name, shown = option
         step = (
-            f"Stop it and run it with {code(name, 50)}, which {evidence.source(shown)} names, so that it does not ask (if what it"
+            f"Stop it and run it with {code(name, 50)}, which {evidence.source(shown)} names, so that it does not"
+            " ask (if what it"
             " asks is what the user wants)."
         )
         return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_limit())
@@ -196,10 +198,13 @@ def _unasked(command: str) -> str:
 
 
 _QUESTION = lazy_pattern(
-    r"[^\n]{0,120}(?:\[[yY](?:es)?/[nN]o?\]|\(y(?:es)?/n(?:o)?\)|Enter a value:|\b(?:Do you want to|Are you sure|Proceed|Continue|Overwrite)\b"
+    r"[^\n]{0,120}(?:\[[yY](?:es)?/[nN]o?\]|\(y(?:es)?/n(?:o)?\)|Enter a value:|\b(?:Do you want to|Are you sure"
+    r"|Proceed|Continue|Overwrite)\b"
     r"[^\n?]{0,90}\?)"
 )
-_YES = lazy_pattern(r"--?(?:y|yes|assume-yes|no-?input|non-?interactive|batch|force-copy|auto-approve|confirm|no-?prompt|no-?confirm|defaults?)")
+_YES = lazy_pattern(
+    r"--?(?:y|yes|assume-yes|no-?input|non-?interactive|batch|force-copy|auto-approve|confirm|no-?prompt|no-?confirm|defaults?)"
+)
 _OPTION = lazy_pattern(r"(?<![\w-])--[a-z][\w-]{1,30}")
 _DUMP = lazy_pattern(r"most recent call first\)|^goroutine \d+ \[|Full thread dump|^Thread \d+ \(idle", re.MULTILINE)
 _OWN_FRAME = lazy_pattern(
@@ -234,7 +239,9 @@ def _option_for(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str, 
 
 
 _MOST_LOOKS, _FIRST = 60, 6
-_WRAPPERS = frozenset(("nice", "timeout", "bash", "python", "python3", "node", "nohup", "env", "sudo", "stdbuf", "workspace", "work", "home"))
+_WRAPPERS = frozenset(
+    ("nice", "timeout", "bash", "python", "python3", "node", "nohup", "env", "sudo", "stdbuf", "workspace", "work", "home")
+)
 
 
 def _asked_before(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
@@ -242,17 +249,22 @@ def _asked_before(evidence: Evidence, entry: EntryView, command: str) -> Diagnos
     for other in [entry, *evidence.failing, *reversed(evidence.tail)]:
         if program_of(other) != program_of(entry) or not _was_stopped(evidence, other):
             continue
-        match = None
-        for match in _QUESTION.finditer(evidence.text(other)[-4_000:]):
-            pass
-        if match is None:
+        matches = list(_QUESTION.finditer(evidence.text(other)[-4_000:]))
+        if not matches:
             continue
-        asked = match.group(0).strip()
+        asked = matches[-1].group(0).strip()
         shown = code(asked, 90) if _ASKED.fullmatch(asked) else "a question"
         whose = "" if other.index == entry.index else f", as {evidence.source(other)} shows"
-        cause = f"{code(command, 100)}{started(entry)} {_ended(entry)}: it asks a question, {shown}{whose}, and waits for an answer that nobody gives."
+        cause = (
+            f"{code(command, 100)}{started(entry)} {_ended(entry)}: it asks a question, {shown}{whose}, and"
+            " waits for an answer that nobody gives."
+        )
         option = _option_for(evidence, entry, asked)
-        step = _unasked(command) if option is None else f"Stop it and run it with {code(option[0], 50)}, which {evidence.source(option[1])} names."
+        step = (
+            _unasked(command)
+            if option is None
+            else f"Stop it and run it with {code(option[0], 50)}, which {evidence.source(option[1])} names."
+        )
         return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=_limit())
     return None
 
@@ -260,7 +272,11 @@ def _asked_before(evidence: Evidence, entry: EntryView, command: str) -> Diagnos
 def _stands_at(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say in which line of the project's own code a call stands, where its output holds a dump of its stack."""
     frames = [
-        (match.group("file") or match.group("jfile"), match.group("line") or match.group("jline"), match.group("name") or match.group("jname"))
+        (
+            match.group("file") or match.group("jfile"),
+            match.group("line") or match.group("jline"),
+            match.group("name") or match.group("jname"),
+        )
         for match in _OWN_FRAME.finditer(evidence.text(entry)[-8_000:])
     ]
     inside = {
@@ -270,14 +286,19 @@ def _stands_at(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis 
     own = list(dict.fromkeys(frame for frame in frames if not _LIBRARY.search(frame[0]) and not _LIBRARY.search(frame[2])))
     if not own or not all(plain_name(part.strip("<>")) for frame in own[:4] for part in frame):
         return None
-    places = [code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "") for file, line, name in own[:4]]
-    cause = f"{code(command, 90)}{started(entry)} {_ended(entry)}. The dump of its stack shows where it stands: {', '.join(places)}."
+    places = [
+        code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "") for file, line, name in own[:4]
+    ]
+    cause = (
+        f"{code(command, 90)}{started(entry)} {_ended(entry)}. The dump of its stack shows where it stands:"
+        f" {', '.join(places)}."
+    )
     step = (
-        f"More time can't help. Read these lines, {' and '.join(places[:2])}: find what each waits for (a queue, a lock, a thread, an answer),"
+        f"More time can't help. Read these lines, {' and '.join(places[:2])}: find what each waits for (a queue, a"
+        " lock, a thread, an answer),"
         " and which case never puts, releases or counts it; mend that and run it once with a time limit."
     )
     return diagnosis(KIND, cause, step, evidence.quote(entry), check=_limit(), confidence="medium")
-
 
 
 def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:

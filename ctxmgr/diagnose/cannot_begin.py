@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.counterparts import nearest_recorded
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, given, program_of
@@ -20,27 +21,38 @@ from ctxmgr.types.view import EntryView
 KIND: str = "cannotBegin"
 
 _WAITS = lazy_pattern(
-    r"\b(?:queued|pending|waiting|held|on[ _]hold|blocked|scheduled|submitted|not[ _]started|unscheduled|paused|suspended|deferred|starting"
+    r"\b(?:queued|pending|waiting|held|on[ _]hold|blocked|scheduled|submitted|not[ _]started|unscheduled|paused"
+    r"|suspended|deferred|starting"
     r"|timed out waiting|created|new)\b|\b0/[1-9]\d*\b",
     re.IGNORECASE,
 )
-_OFF = r"paused|suspend(?:ed)?|disabled|on_?hold|held|frozen|halted|maintenance(?:_mode)?|draining|cordoned|offline|inactive|stopped|deactivated"
+_OFF = (
+    r"paused|suspend(?:ed)?|disabled|on_?hold|held|frozen|halted|maintenance(?:_mode)?|draining|cordoned"
+    r"|offline|inactive|stopped|deactivated"
+)
 _OFF_KEY = lazy_pattern(rf"(?:is[_ ])?(?:{_OFF})", re.IGNORECASE)
 _ON_KEY = lazy_pattern(r"(?:is[_ ])?(?:enabled|active|schedulable|running|online|accepting)", re.IGNORECASE)
 _OFF_STATE = lazy_pattern(rf"(?:{_OFF})(?:[_ -]\w{{2,20}})?", re.IGNORECASE)
+_NO_REASON = frozenset(("", "null", "none", "false", "true"))
 _TRUE, _FALSE = frozenset(("true", "yes", "1", "on")), frozenset(("false", "no", "0", "off"))
 _STATE_KEY = lazy_pattern(r"(?:\w{0,20}_)?(?:state|status|phase|mode)", re.IGNORECASE)
 _HOLD_KEY = lazy_pattern(r"hold\w*|block\w*|wait\w*|pending\w*|missing\w*|unmet\w*|unsatisfied\w*|depend\w*", re.IGNORECASE)
 _REASON_KEY = lazy_pattern(
-    r"reason|missing|input|needs?\w*|requires?\w*|wait\w*|block\w*|hold\w*|depend\w*|after|message|detail|unmet\w*", re.IGNORECASE
+    r"reason|missing|input|needs?\w*|requires?\w*|wait\w*|block\w*|hold\w*|depend\w*|after|message|detail|unmet\w*",
+    re.IGNORECASE,
 )
-_WANTS_KEY = lazy_pattern(r"(?:needs?|requires?|wants?|runs[_-]on|requested)(?:[_ -]?\w{2,20})?|(?:node_?)?selector|queue|pool|label|class", re.IGNORECASE)
-_OFFERS_KEY = lazy_pattern(r"(?:labels?|tags?|queues?|pools?|class(?:es)?|capabilit\w+|partitions?|runners?|zones?|sizes?|names?)", re.IGNORECASE)
+_WANTS_KEY = lazy_pattern(
+    r"(?:needs?|requires?|wants?|runs[_-]on|requested)(?:[_ -]?\w{2,20})?|(?:node_?)?selector|queue|pool|label|class",
+    re.IGNORECASE,
+)
+_OFFERS_KEY = lazy_pattern(
+    r"(?:labels?|tags?|queues?|pools?|class(?:es)?|capabilit\w+|partitions?|runners?|zones?|sizes?|names?)", re.IGNORECASE
+)
 _SHORT, _LEAST, _LATE, _MOST, _MOST_TEXT = 60, 3, 3, 40, 4_000
 _WORD = lazy_pattern(r"[A-Za-z][\w.-]{3,60}")
-_COMMON = frozenset(
-    "sleep curl grep head tail status list show view describe wait jobs state runs timeout json name output kubectl airflow docker dags"
-    " https http localhost null true false".split()
+_COMMON = word_set(
+    "sleep curl grep head tail status list show view describe wait jobs state runs timeout json name output kubectl airflow "
+    "docker dags https http localhost null true false"
 )
 
 
@@ -70,8 +82,13 @@ def _poll(evidence: Evidence) -> _Poll | None:
     own = _names(last)
     same = [entry for entry in waiting if program_of(entry) == program_of(last) and own & _names(entry)]
     held = Counter(name for entry in same for name in own & _names(entry))
-    shared = {name for name, times in held.items() if times == len(same)} or {name for name, times in held.items() if times >= _LEAST}
-    states = {" ".join(sorted({match.group(0).casefold() for match in _WAITS.finditer(evidence.text(entry))})) for entry in same[-_LEAST:]}
+    shared = {name for name, times in held.items() if times == len(same)} or {
+        name for name, times in held.items() if times >= _LEAST
+    }
+    states = {
+        " ".join(sorted({match.group(0).casefold() for match in _WAITS.finditer(evidence.text(entry))}))
+        for entry in same[-_LEAST:]
+    }
     if len(same) < _LEAST or len(states) > 2 or not shared:
         return None
     rows = [line for line in evidence.text(last).split("\n") if _WAITS.search(line)]
@@ -85,7 +102,7 @@ def _names(entry: EntryView) -> set[str]:
 
 
 def _about(poll: _Poll, item: Item) -> str | None:
-    """Return which of the names an item is about: an id anywhere in it, a plain word where it is its first value or its name."""
+    """Return which of the names an item is about: an id anywhere in it, a plain word as its first value or name."""
     firsts = {*list(item.fields.values())[:1], item.fields.get("name", ""), item.fields.get("id", "")}
     for name in sorted(poll.names, key=lambda each: (not re.search(r"[\d_-]", each), -len(each), each)):
         if name in firsts or (re.search(r"[\d_-]", name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", item.text)):
@@ -94,7 +111,10 @@ def _about(poll: _Poll, item: Item) -> str | None:
 
 
 def _start(poll: _Poll) -> str:
-    return f"{code(command_of(poll.last) or tool(poll.last), 80)} was answered {poll.times} times that it waits, and waiting can't change it"
+    return (
+        f"{code(command_of(poll.last) or tool(poll.last), 80)} was answered {poll.times} times that it waits,"
+        " and waiting can't change it"
+    )
 
 
 def _items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
@@ -127,19 +147,25 @@ def _switched_off(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             source = evidence.source(entry)
             own = item.fields.get("name") or item.fields.get("id") or ""
             name = own if plain_name(own) else name
-            cause = f"{_start(poll)}. {capital(source)} shows {code(f'{key}: {value}', _SHORT)} for {code(name, _SHORT)}: so it does not begin."
+            cause = (
+                f"{_start(poll)}. {capital(source)} shows {code(f'{key}: {value}', _SHORT)} for"
+                f" {code(name, _SHORT)}: so it does not begin."
+            )
             step = (
-                f"Stop polling. {code(name, _SHORT)} stays so until {code(f'{key}: {value}', _SHORT)} is changed: resume or un-pause it, if the "
+                f"Stop polling. {code(name, _SHORT)} stays so until {code(f'{key}: {value}', _SHORT)} is changed:"
+                " resume or un-pause it, if the "
                 "user's task covers that, else ask the user whether you may; then look at its state once."
             )
-            return diagnosis(KIND, cause, step, evidence.quote(entry), evidence.quote(poll.last), check="Its state must move on.")
+            return diagnosis(
+                KIND, cause, step, evidence.quote(entry), evidence.quote(poll.last), check="Its state must move on."
+            )
     return None
 
 
 def _reasons(item: Item) -> dict[str, str]:
     return {
         key: value for key, value in item.fields.items()
-        if (_REASON_KEY.fullmatch(key) or _HOLD_KEY.fullmatch(item.key)) and value and value not in ("null", "none", "false", "true")
+        if value not in _NO_REASON and (_REASON_KEY.fullmatch(key) or _HOLD_KEY.fullmatch(item.key))
     }  # fmt: skip
 
 
@@ -152,7 +178,9 @@ def _held(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
         named = [value for value in reasons.values() if plain_name(value) and re.search(r"[\d_./-]", value)]
         if not reasons or not named or not (_HOLD_KEY.fullmatch(item.key) or any(_HOLD_KEY.fullmatch(key) for key in reasons)):
             continue
-        told = ", ".join(f"{code(key, 30)} {code(value, _SHORT)}" for key, value in list(reasons.items())[:4] if len(value.split()) <= _LEAST)
+        told = ", ".join(
+            f"{code(key, 30)} {code(value, _SHORT)}" for key, value in list(reasons.items())[:4] if len(value.split()) <= _LEAST
+        )
         cause = f"{_start(poll)}: the answer itself says why it is held: {told}."
         near = nearest_recorded(evidence, named[0].rpartition("/")[2], poll.last)
         quotes = [evidence.quote(entry)]
@@ -160,7 +188,8 @@ def _held(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             cause += f" {capital(near.source)} has {code(near.name, _SHORT)}."
             quotes.append(near.quote)
         step = f"Stop polling. Provide what it waits for, {code(named[0], 80)}" + (
-            f"; {code(near.name, _SHORT)} may be it under another name: give it the name that is wanted, or name that one in the job. If that is not "
+            f"; {code(near.name, _SHORT)} may be it under another name: give it the name that is wanted, or name"
+            " that one in the job. If that is not "
             "yours to do, tell the user."
             if near is not None
             else ", or tell the user that it is missing. Then look at the state once."
@@ -177,24 +206,43 @@ def _not_offered(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
         for key, value in item.fields.items():
             if not _WANTS_KEY.fullmatch(key) or not plain_name(value) or not re.search(r"[a-z]", value) or value in poll.names:
                 continue
-            offers = [
-                (other, each) for other, listing in answers(evidence) if other.index != entry.index and program_of(other) == program_of(entry)
-                for name, values in listing.fields.items() if _OFFERS_KEY.fullmatch(name) for each in re.split(r"[,\s]+", values) if plain_name(each)
-            ]  # fmt: skip
+            offers = _offers(evidence, entry)
             names = list(dict.fromkeys(each for _, each in offers))
             near = nearest(value, names, 0.4)
             if len(names) < 2 or value in names or near is None:
                 continue
             shown = offers[0][0]
-            files = [word for other in evidence.recent if value in given(other) for word in re.findall(r"[\w./-]{3,80}\.ya?ml\b", given(other))]
+            files = [
+                word
+                for other in evidence.recent
+                if value in given(other)
+                for word in re.findall(r"[\w./-]{3,80}\.ya?ml\b", given(other))
+            ]
             where = f" in {code(files[-1], _SHORT)}" if files and plain_name(files[-1]) else ""
             cause = (
-                f"{_start(poll)}: it wants {code(key, 30)} {code(value, 50)}, and nothing offers that. {capital(evidence.source(shown))} "
+                f"{_start(poll)}: it wants {code(key, 30)} {code(value, 50)}, and nothing offers that."
+                f" {capital(evidence.source(shown))} "
                 f"shows {listed(names, 6)}."
             )
             step = (
-                f"Stop polling. Set {code(value, 50)}{where} to one that is there, such as {code(near, 50)}, if the task allows it, and start it anew; "
+                f"Stop polling. Set {code(value, 50)}{where} to one that is there, such as {code(near, 50)}, if"
+                " the task allows it, and start it anew; "
                 f"else tell the user that nothing with {code(value, 50)} is there."
             )
-            return diagnosis(KIND, cause, step, evidence.quote(shown), evidence.quote(entry), check="It must leave the state of waiting.")
+            return diagnosis(
+                KIND, cause, step, evidence.quote(shown), evidence.quote(entry), check="It must leave the state of waiting."
+            )
     return None
+
+
+def _offers(evidence: Evidence, asked: EntryView) -> list[tuple[EntryView, str]]:
+    """Return the names that listings of the same program show as labels, queues or the like, each with its listing."""
+    return [
+        (entry, each)
+        for entry, listing in answers(evidence)
+        if entry.index != asked.index and program_of(entry) == program_of(asked)
+        for name, values in listing.fields.items()
+        if _OFFERS_KEY.fullmatch(name)
+        for each in re.split(r"[,\s]+", values)
+        if plain_name(each)
+    ]

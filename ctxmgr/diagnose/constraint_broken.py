@@ -80,7 +80,8 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 _REJECTS = lazy_pattern(
-    r"^\W*(?:no|nope|not|still|wrong|again|stop|undo|revert|nein|falsch|non|encore)\b|\b(?:still (?:wrong|not)|same (?:reason|mistake|error)"
+    r"^\W*(?:no|nope|not|still|wrong|again|stop|undo|revert|nein|falsch|non|encore)\b|\b(?:still (?:wrong|not)"
+    r"|same (?:reason|mistake|error)"
     r"|not like (?:this|that)|look at what i (?:wrote|said)|read what i)\b",
     re.IGNORECASE,
 )
@@ -90,7 +91,11 @@ _MOST_REJECTION = 90
 def _rejected(evidence: Evidence) -> Diagnosis | None:
     """Say that a person rejects one change after the other, and which of their first words forbid what was done."""
     said = evidence.user_texts
-    no = [each for each in said[1:] if len(each.text) <= _MOST_REJECTION and (_REJECTS.search(each.text) or _AGAIN.search(each.text))]
+    no = [
+        each
+        for each in said[1:]
+        if len(each.text) <= _MOST_REJECTION and (_REJECTS.search(each.text) or _AGAIN.search(each.text))
+    ]
     if len(no) < _LEAST or not evidence.edits or not any(no[-1] is each for each in said[-2:]):
         return None
     changes = [entry for entry in evidence.edits if no[0].after is None or entry.index >= no[0].after]
@@ -107,7 +112,8 @@ def _rejected(evidence: Evidence) -> Diagnosis | None:
         f"{clock(message.at)} still holds: {code(sentence, 170)}."
     )
     step = (
-        f"Hold your change against those words before you show it: {code(sentence, 170)}. Undo what goes against them, look up what"
+        f"Hold your change against those words before you show it: {code(sentence, 170)}. Undo what goes against"
+        " them, look up what"
         " they name, and make the change in that form."
     )
     return diagnosis(
@@ -182,8 +188,10 @@ _NO_CONTENT = word_set(
 
 
 _AT_MOST = lazy_pattern(
-    r"\b(?:at most|no more than|not more than|max(?:imum|\.)?(?: of)?|up to|under|below|less than|fewer than|within|never (?:more than|over|above)"
-    r"|not (?:over|above)|limit(?:ed)? (?:of|to|is)|stay (?:below|under))\s+(?:\w{1,12} ){0,2}?(?P<number>\d[\d ,._]{0,12}k?)\s*(?P<unit>[A-Za-z%]{2,20})?",
+    r"\b(?:at most|no more than|not more than|max(?:imum|\.)?(?: of)?|up to|under|below|less than|fewer than"
+    r"|within|never (?:more than|over|above)"
+    r"|not (?:over|above)|limit(?:ed)? (?:of|to|is)|stay (?:below"
+    r"|under))\s+(?:\w{1,12} ){0,2}?(?P<number>\d[\d ,._]{0,12}k?)\s*(?P<unit>[A-Za-z%]{2,20})?",
     re.IGNORECASE,
 )
 _NUMBER = lazy_pattern(r"(?<![\w.:/-])\d(?:[\d_,.]| (?=\d{3}\b)){0,12}(?![\w:/-])")
@@ -237,7 +245,9 @@ def _over_limit(
         f"The user set a limit{clock(message.at)}: {code(sentence, 150)}. Your refused calls are over it, with"
         f" {listed(numbers[:4])}."
     )
-    step = f"Make it once with at most {limit}, as the user set it; shorten or split what does not fit, and change nothing else."
+    step = (
+        f"Make it once with at most {limit}, as the user set it; shorten or split what does not fit, and change nothing else."
+    )
     return diagnosis(
         KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote(last), check=f"Nothing may be over {limit}."
     )
@@ -275,7 +285,13 @@ def _lies_in(path: str, place: str) -> bool:
 
 
 _MANIFESTS = (
-    ("package.json", lazy_pattern(r"\bnpm (?:pkg (?:set|delete|fix)|version|(?:i|install|add|uninstall|remove) (?!-g)[@\w])|\b(?:yarn|pnpm|bun) (?:add|remove)\b")),
+    (
+        "package.json",
+        lazy_pattern(
+            r"\bnpm (?:pkg (?:set|delete|fix)|version|(?:i|install|add|uninstall|remove) (?!-g)[@\w])|\b(?:yarn"
+            r"|pnpm|bun) (?:add|remove)\b"
+        ),
+    ),
     ("Cargo.toml", lazy_pattern(r"\bcargo (?:add|remove|upgrade)\b")),
     ("pyproject.toml", lazy_pattern(r"\b(?:poetry|uv|pdm) (?:add|remove|version)\b")),
     ("go.mod", lazy_pattern(r"\bgo (?:get|mod (?:tidy|edit))\b")),

@@ -69,7 +69,9 @@ class _Need(NamedTuple):
     entry: EntryView
 
 
-_NEEDS = lazy_pattern(r"needs?|waits?(?:[_ ](?:for|on))?|waiting[_ ](?:for|on)|blocked[_ ](?:by|on)|depends[_ ]on|requires?", re.IGNORECASE)
+_NEEDS = lazy_pattern(
+    r"needs?|waits?(?:[_ ](?:for|on))?|waiting[_ ](?:for|on)|blocked[_ ](?:by|on)|depends[_ ]on|requires?", re.IGNORECASE
+)
 _IS_WHO = frozenset(("agent", "name", "owner", "who", "role", "worker", "task", "id"))
 
 
@@ -106,15 +108,22 @@ def _needed(evidence: Evidence, one: _Need, two: _Need) -> Diagnosis:
     own, other = (two, one) if named[:1] == [two.who] else (one, two)
     mine, theirs = _thing(own.needs, other.who), _thing(other.needs, own.who)
     cause = (
-        f"{own.who} and {other.who} wait for each other: {own.who} needs {code(mine, 60)} of {other.who}, as {evidence.source(own.entry)} "
+        f"{own.who} and {other.who} wait for each other: {own.who} needs {code(mine, 60)} of {other.who}, as"
+        f" {evidence.source(own.entry)} "
         f"shows, and {other.who} needs {code(theirs, 60)} of {own.who}, as {evidence.source(other.entry)} shows."
     )
     step = (
-        f"End the wait: make {code(theirs, 60)} yourself now, as far as that goes without {code(mine, 60)}, within what the user asked for, "
+        f"End the wait: make {code(theirs, 60)} yourself now, as far as that goes without {code(mine, 60)}, within"
+        " what the user asked for, "
         f"and tell {other.who}. If it can't be made first, put both sides to the user."
     )
     return diagnosis(
-        KIND, cause, step, evidence.quote(own.entry), evidence.quote(other.entry), check=f"{code(mine, 60)} must come after that."
+        KIND,
+        cause,
+        step,
+        evidence.quote(own.entry),
+        evidence.quote(other.entry),
+        check=f"{code(mine, 60)} must come after that.",
     )
 
 
@@ -129,7 +138,11 @@ def _both_look(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     for agent in agents:
         own = [entry for entry in last if entry.agent == agent][-_LEAST_LOOKS:]
         looks = [entry for entry in own if entry.status in ("ok", "error") and _looks(entry)]
-        shared = set[str]().union(*(names_in(given(entry)) for entry in looks)).intersection(*(names_in(given(entry)) for entry in looks))
+        shared = (
+            set[str]()
+            .union(*(names_in(given(entry)) for entry in looks))
+            .intersection(*(names_in(given(entry)) for entry in looks))
+        )
         if len(looks) == _LEAST_LOOKS and shared:
             idle[agent] = own[-1]
     if len(idle) != 2:
@@ -145,16 +158,25 @@ def _both_look(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
             about = f" (it is about {listed(list(dict.fromkeys(names)), 3)})" if names else ""
             cause = f"{clean(one)[:40]} and {clean(two)[:40]} wait for each other: both only look, and nothing changes. {told}"
             step = (
-                f"End the wait: one of the two must act first{about}. Do your part on what is there now, without waiting for the other's, within what "
+                f"End the wait: one of the two must act first{about}. Do your part on what is there now, without"
+                " waiting for the other's, within what "
                 "the user asked for, and write down that it is done; if you may not, put both sides to the user."
             )
-            return diagnosis(KIND, cause, step, evidence.quote(entry), evidence.quote(idle[one]), evidence.quote(idle[two]), confidence="medium")
+            return diagnosis(
+                KIND,
+                cause,
+                step,
+                evidence.quote(entry),
+                evidence.quote(idle[one]),
+                evidence.quote(idle[two]),
+                confidence="medium",
+            )
     return None
 
 
 def _looks(entry: EntryView) -> bool:
     call = command_of(entry) or entry.action
-    return _LOOK.search(call) is not None and not may_change(entry) or _FETCHES.match(call) is not None
+    return (_LOOK.search(call) is not None and not may_change(entry)) or _FETCHES.match(call) is not None
 
 
 _FETCHES = lazy_pattern(r"(?:sleep \d+\s*(?:&&|;)\s*)?git fetch\b(?!.*\b(?:push|commit|merge|rebase)\b)")

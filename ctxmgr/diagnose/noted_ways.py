@@ -14,7 +14,7 @@ from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.bearing_records import COMMON
 from ctxmgr.diagnose.calls import changes_of, command_of
 from ctxmgr.diagnose.evidence import Evidence, given
-from ctxmgr.diagnose.texts import ORDERS, capital, listed, plain_name, words_of
+from ctxmgr.diagnose.texts import ORDERS, capital, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
@@ -22,7 +22,8 @@ from ctxmgr.types.view import EntryView
 _NUMBERED = lazy_pattern(r"^\s{0,6}\d{1,5}(?:→|\t)", re.MULTILINE)
 _UNIT = lazy_pattern(r"\n\s*\n|\n(?=\s*(?:[-*#]|\d{1,2}[.)])\s)")
 _SAYS = lazy_pattern(
-    r"\b(?:go(?:es)? (?:to|into|in|through|via|over)|push(?:es)? to|use|put|belongs?|only|instead|needs? no|without|take|write to"
+    r"\b(?:go(?:es)? (?:to|into|in|through|via|over)|push(?:es)? to|use|put|belongs?|only|instead|needs? no"
+    r"|without|take|write to"
     r"|log ?in|via|through|ask|must|should|submit|drop|place|store|save|moved|now|new|rotated|renewed|lies?|is in|are in"
     r"|writable|allowed|permitted|everybody|everyone|anyone|may|can)\b",
     re.IGNORECASE,
@@ -33,19 +34,26 @@ _NAMES = (
     lazy_pattern(r"`([^`\n]{2,90})`"),
     lazy_pattern(r"(?<![\w$])([A-Z][A-Z0-9_]{2,30}=\$?[\w./~@:-]{1,60}|--[a-z][\w-]{2,40}(?:[= ][\w./~-]{1,40})?)"),
     lazy_pattern(
-        r"\b(?:remote|branch|host|alias|profile|account|role|group|queue|channel|project|user|proxy|mirror|bucket|database|schema"
-        r"|key|cluster|registry|namespace|service|server|workspace|tenant)s?(?: named| called|:)? ['\"]?([a-z][\w.@-]{2,40})['\"]?(?=[\s.,;:)]|$)"
+        r"\b(?:remote|branch|host|alias|profile|account|role|group|queue|channel|project|user|proxy|mirror|bucket"
+        r"|database|schema"
+        r"|key|cluster|registry|namespace|service|server|workspace|tenant)s?(?: named| called"
+        r"|:)? ['\"]?([a-z][\w.@-]{2,40})['\"]?(?=[\s.,;:)]|$)"
     ),
-    lazy_pattern(r"(?<![\w/.@$=-])((?:[~.]{0,2}/)?(?:[\w.@-]{1,60}/){1,8}[\w.@-]{0,60}|[\w.-]{1,40}@[\w.-]{2,60}(?::[\w./-]{1,80})?)"),
+    lazy_pattern(
+        r"(?<![\w/.@$=-])((?:[~.]{0,2}/)?(?:[\w.@-]{1,60}/){1,8}[\w.@-]{0,60}|[\w.-]{1,40}@[\w.-]{2,60}(?::[\w./-]{1,80})?)"
+    ),
     lazy_pattern(r"(?<![\w/.$-])(\$?[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{2,40})\b"),
 )
 _NO_NAME = word_set(
-    "and the that this for with from not are was were has have only which where when who its their your our may must can should "
-    "will instead name names of is it be by to in on at as or if so no remote branch host alias profile account role group queue "
+    "and the that this for with from not are was were has have only which where when who its their your our may"
+    " must can should "
+    "will instead name names of is it be by to in on at as or if so no remote branch host alias profile account"
+    " role group queue "
     "channel project user proxy mirrors bucket database schema key cluster registry namespace service server workspace tenant"
 )
 _CLOSED = lazy_pattern(
-    r"\b(?:noexec|read-only|nobody \w+ \w+|belongs? to (?:the )?\w+|needs? no \w+|(?:takes?|accepts?|allows?) no \w+|data only|closed|protected"
+    r"\b(?:noexec|read-only|nobody \w+ \w+|belongs? to (?:the )?\w+|needs? no \w+|(?:takes?|accepts?"
+    r"|allows?) no \w+|data only|closed|protected"
     r"|switched off|frozen|reserved|no longer \w+)\b",
     re.IGNORECASE,
 )
@@ -104,10 +112,22 @@ def noted_way(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | Non
             rank = shared + 2 * same + (about is not None and about.search(unit) is not None)
             if verb is None or rank < _LEAST or (best is not None and rank <= best[0]):
                 continue
-            names = [name for name in _names(unit, verb.end()) if name not in asked and name not in said and not _within(name, places)]
+            names = [
+                name
+                for name in _names(unit, verb.end())
+                if name not in asked and name not in said and not _within(name, places)
+            ]
             if names:
                 source = capital(evidence.source(other))
-                best = rank, NotedWay(names, words_of(_CLOSED, unit), source, evidence.quote(other, unit))
+                best = (
+                    rank,
+                    NotedWay(
+                        names,
+                        listed(dict.fromkeys(match.group(0) for match in _CLOSED.finditer(unit)), 2),
+                        source,
+                        evidence.quote(other, unit),
+                    ),
+                )
     return best[1] if best is not None else None
 
 
@@ -138,7 +158,13 @@ def _names(unit: str, behind: int) -> list[str]:
         for match in pattern.finditer(unit):
             name = match.group(1).split("<")[0].strip().rstrip(".,;:")
             plain = plain_name(name.replace("$", "").replace("--", "").replace(" ", "/"))
-            if len(name) > 2 and plain and not _HARM.search(name) and name.casefold() not in _NO_NAME and " " not in name.split("=")[0].strip():
+            if (
+                len(name) > 2
+                and plain
+                and not _HARM.search(name)
+                and name.casefold() not in _NO_NAME
+                and " " not in name.split("=")[0].strip()
+            ):
                 found.setdefault(name, match.start())
     return sorted(found, key=lambda name: (found[name] < behind, found[name]))
 

@@ -105,7 +105,9 @@ def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
     )  # fmt: skip
 
 
-_RIGHTS = lazy_pattern(r"\b(?:root|rights?|owne[dr]|belongs?|read-only|noexec|permissions?|protected|writable|closed)\b", re.IGNORECASE)
+_RIGHTS = lazy_pattern(
+    r"\b(?:root|rights?|owne[dr]|belongs?|read-only|noexec|permissions?|protected|writable|closed)\b", re.IGNORECASE
+)
 _CLOSED = lazy_pattern(
     r"hook declined|remote rejected|protected branch|\bis (?:closed|protected|read-only|locked down)\b|\bmay not (?:be )?\w+"
     r"|not writable|only the owner|not (?:a member|the owner) of|policy (?:prohibits|forbids|violation)",

@@ -127,7 +127,9 @@ _LIMIT = lazy_pattern(
 )
 _RESETS = lazy_pattern(r"reset|renew|refill|available|until|next", re.IGNORECASE)
 _WINDOW = lazy_pattern(r"(?:window|period|interval|cool_?down)\w*", re.IGNORECASE)
-_TIME = lazy_pattern(r"(?:\d{4}-\d\d-\d\d[T ]?)?\d{1,2}:\d\d(?::\d\d)?(?: ?(?:Z|UTC|[A-Z]{3,4}|[A-Z]\w{2,12}/[A-Z]\w{2,20}))?|midnight")
+_TIME = lazy_pattern(
+    r"(?:\d{4}-\d\d-\d\d[T ]?)?\d{1,2}:\d\d(?::\d\d)?(?: ?(?:Z|UTC|[A-Z]{3,4}|[A-Z]\w{2,12}/[A-Z]\w{2,20}))?|midnight"
+)
 _NUMBER = lazy_pattern(r"\d{1,9}")
 _EVERY = lazy_pattern(r"(?:per|each|a)[ _-]?(second|minute|hour|day|week|month)|(daily|hourly|weekly|monthly)", re.IGNORECASE)
 
@@ -169,7 +171,10 @@ def _step(fields: dict[str, str]) -> str:
             " the window anew. Then make it once, with no more than the limit allows."
         )
     if every is not None:
-        return f"The limit is one {every.group(0).replace('_', ' ')}: make no such call until that is over, or ask the user for more."
+        return (
+            f"The limit is one {every.group(0).replace('_', ' ')}: make no such call until that is over, or ask"
+            " the user for more."
+        )
     return _STEP_UNKNOWN
 
 

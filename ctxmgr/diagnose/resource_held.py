@@ -62,7 +62,8 @@ def _port(line: str, command: str) -> str | None:
 
 
 _FIXED = lazy_pattern(
-    r"\bport\b.{0,60}\b(?:must (?:be|stay)|has to be|only|always|fixed|hard-?(?:wired|coded)|expected|do(?:n['’]t| not) change)\b"
+    r"\bport\b.{0,60}\b(?:must (?:be|stay)|has to be|only|always|fixed|hard-?(?:wired|coded)|expected|do(?:n['’]t"
+    r"| not) change)\b"
     r"|\b(?:must|has to|only) (?:listen|run|be) (?:on|at)\b",
     re.IGNORECASE,
 )
@@ -132,13 +133,10 @@ def _told(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnos
         )
         quotes.append(evidence.quote(shown))
         held = f"the container {code(program, 40)}" if not pid else f"{code(program, 40)} (process {pid})"
-        step = (
-            f"You did not start {held}, so leave it alone: "
-            + (
-                f"tell the user that it holds port {port}, which is to stay as it is, and ask whether it may be stopped."
-                if told is not None and _FIXED.search(told[1])
-                else f"start yours on another port, such as {other}, or ask the user."
-            )
+        step = f"You did not start {held}, so leave it alone: " + (
+            f"tell the user that it holds port {port}, which is to stay as it is, and ask whether it may be stopped."
+            if told is not None and _FIXED.search(told[1])
+            else f"start yours on another port, such as {other}, or ask the user."
         )
         return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
     if told is not None:

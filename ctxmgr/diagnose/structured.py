@@ -12,7 +12,9 @@ from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
-_LINE = lazy_pattern(r"^(?:\s{0,6}\d{1,5}(?:→|\t))?[\s<*-]{0,24}[\"']?([A-Za-z][\w .-]{0,39}?)[\"']?\s{0,12}[:=]\s{1,12}(\S[^\n]{0,200})$")
+_LINE = lazy_pattern(
+    r"^(?:\s{0,6}\d{1,5}(?:→|\t))?[\s<*-]{0,24}[\"']?([A-Za-z][\w .-]{0,39}?)[\"']?\s{0,12}[:=]\s{1,12}(\S[^\n]{0,200})$"
+)
 _SEVERAL = lazy_pattern(r"\s*\|\s*|\t| {2,}")
 _RULE = lazy_pattern(r"[-=+| ]+")
 _HEADING = lazy_pattern(r"[A-Za-z][\w ./-]{0,30}")
@@ -86,7 +88,9 @@ def _of_json(text: str) -> Iterator[Item]:
 
 
 def _holds_objects(value: Any) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(each, dict) for each in cast("list[Any]", value)))
+    return isinstance(value, dict) or (
+        isinstance(value, list) and any(isinstance(each, dict) for each in cast("list[Any]", value))
+    )
 
 
 def _plain(value: Any) -> str:
@@ -133,4 +137,8 @@ def heads_of(text: str) -> list[str]:
     """Return the names of the columns, where a text is nothing but the head of a table."""
     lines = [line for line in text.split("\n") if line.strip() and not _RULE.fullmatch(line)]
     cells = [cell.strip() for cell in _SEVERAL.split(lines[0].strip())] if len(lines) == 1 else []
-    return [cell.casefold() for cell in cells] if len(cells) >= _LEAST_CELLS and all(re.fullmatch(r"[A-Za-z]\w*", c) for c in cells) else []
+    return (
+        [cell.casefold() for cell in cells]
+        if len(cells) >= _LEAST_CELLS and all(re.fullmatch(r"[A-Za-z]\w*", c) for c in cells)
+        else []
+    )

@@ -155,15 +155,26 @@ def _members(said: str) -> _Held | None:
     until = next((value for name, value in fields if _UNTIL.search(name) and value and _MOMENT.fullmatch(value)), "")
     if not who and not until:
         return None
-    cause = " ".join(each for each in (f"{code(who, 40)} holds it" if who else "It is held", f"until {code(until, 40)}" if until else "") if each)
+    cause = " ".join(
+        each
+        for each in (f"{code(who, 40)} holds it" if who else "It is held", f"until {code(until, 40)}" if until else "")
+        if each
+    )
     ask = f"ask {code(who, 40)} to give it back" if who else ""
     wait = f"wait until {code(until, 40)}" if until else ""
-    step = f"{capital(' or '.join(each for each in (ask, wait) if each))}, then make this call once; do other work meanwhile. Do not break the lock."
+    step = (
+        f"{capital(' or '.join(each for each in (ask, wait) if each))}, then make this call once; do other work"
+        " meanwhile. Do not break the lock."
+    )
     return _Held(f"{cause}.", step)
 
 
-_TAKES = lazy_pattern(r"check_?out|(?<![a-z])lock|acquire|reserve|claim|lease|(?:open|begin|start)_?(?:for_?)?edit", re.IGNORECASE)
-_GIVES = lazy_pattern(r"check_?in|unlock|release|give_?back|unclaim|cancel|discard|(?:end|close|finish)_?edit|undo", re.IGNORECASE)
+_TAKES = lazy_pattern(
+    r"check_?out|(?<![a-z])lock|acquire|reserve|claim|lease|(?:open|begin|start)_?(?:for_?)?edit", re.IGNORECASE
+)
+_GIVES = lazy_pattern(
+    r"check_?in|unlock|release|give_?back|unclaim|cancel|discard|(?:end|close|finish)_?edit|undo", re.IGNORECASE
+)
 _BACK = (("checkout", "check it in"), ("check_out", "check it in"), ("reserve", "release it"), ("claim", "release it"))
 
 
@@ -203,12 +214,16 @@ def _taken(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote
     folded = holder.action.casefold()
     back = next((words for part, words in _BACK if part in folded), "unlock it")
     step = (
-        f"{back.capitalize()} yourself{f' ({listed(locks)})' if locks else ''}, with the counterpart of {call}; then make this call once."
+        f"{back.capitalize()} yourself{f' ({listed(locks)})' if locks else ''}, with the counterpart of {call};"
+        " then make this call once."
         if own
-        else f"Ask {name} to {back}{f' ({listed(locks)})' if locks else ''}: waiting can't bring that. Then make this call once. "
+        else f"Ask {name} to {back}{f' ({listed(locks)})' if locks else ''}: waiting can't bring that. Then make"
+        " this call once. "
         f"If {name} does not answer, tell the user who holds it; do not break the lock."
     )
-    return diagnosis(KIND, cause, step, *quotes, evidence.quote(holder), check="Its state must say that it is free before you try again.")
+    return diagnosis(
+        KIND, cause, step, *quotes, evidence.quote(holder), check="Its state must say that it is free before you try again."
+    )
 
 
 def _process(holder: EntryView) -> str | None:

@@ -31,8 +31,10 @@ _PENDING = lazy_pattern(
     r"|\b(?:approvals?|reviews?|sign[- ]?off|confirmation|decision) (?:is |are )?(?:still )?(?:pending|required"
     r"|needed|missing|outstanding|requested)"
     r"|(?:lacks?|missing|without|no) (?:the |an? )?(?:\w+ )?(?:signature|approval|sign[- ]?off|consent|confirmation|release)\b"
-    r"|not[ _]signed(?:[ _]off)?\b|\b(?:release|confirmation|consent|signature|decision) (?:is )?(?:still )?(?:required|needed|missing)\b"
-    r"|\b(?:question|decision|approval|request) (?:is )?(?:still )?(?:open|pending|undecided)\b|\bnot (?:yet )?released\b|\bunconfirmed\b"
+    r"|not[ _]signed(?:[ _]off)?\b|\b(?:release|confirmation|consent|signature"
+    r"|decision) (?:is )?(?:still )?(?:required|needed|missing)\b"
+    r"|\b(?:question|decision|approval|request) (?:is )?(?:still )?(?:open|pending|undecided)\b"
+    r"|\bnot (?:yet )?released\b|\bunconfirmed\b"
     r"|not (?:yet )?(?:been )?(?:approved|signed off|reviewed|confirmed)|changes requested|(?:un|to be )approved"
     r"|0 (?:of|/) ?\d approvals",
     re.IGNORECASE,
@@ -200,7 +202,7 @@ def _person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _P
         step: the call that waits.
         decided: whether an answer must show by its members that it is undecided.
     """
-    about = ids_in(f"{given(step)}\n{evidence.text(step)}") | {name for name in _FILES.findall(evidence.text(step))}
+    about = ids_in(f"{given(step)}\n{evidence.text(step)}") | set(_FILES.findall(evidence.text(step)))
     open_one: tuple[EntryView, str] | None = None
     made: EntryView | None = None
     for entry, item in answers(evidence):
@@ -233,13 +235,17 @@ _NAME = lazy_pattern(r"@?[A-Za-z][\w.@'-]{1,40}(?: [A-Z][\w.'-]{1,30}){0,2}(?: \
 _ROLE_WORDS = lazy_pattern(r"[A-Za-z][\w -]{2,40}")
 _DECIDES = lazy_pattern(r"approv|sign|review|confirm|releas|consent|decid|decision|authori|permit|clearance", re.IGNORECASE)
 _OPEN_STATE = lazy_pattern(
-    r"(?:pending|requested|await\w*|waiting\w*|unconfirmed|unsigned|unapproved|undecided|open|sent|submitted|required|\w*_required"
+    r"(?:pending|requested|await\w*|waiting\w*|unconfirmed|unsigned|unapproved|undecided|open|sent|submitted"
+    r"|required|\w*_required"
     r"|not_\w+|in_review|needs_\w+|proposed|draft)",
     re.IGNORECASE,
 )
-_CLOSED_STATE = lazy_pattern(r"(?:approved|confirmed|signed(?:_off)?|granted|released|decided|accepted|rejected|declined|done)", re.IGNORECASE)
+_CLOSED_STATE = lazy_pattern(
+    r"(?:approved|confirmed|signed(?:_off)?|granted|released|decided|accepted|rejected|declined|done)", re.IGNORECASE
+)
 _REFUSES = lazy_pattern(
-    r"\b(?:not|lacks?|requir\w+|refus\w+|prohibit\w*|pending|open|blocked|denied|missing|can['’]?t|cannot|unconfirmed|forbidden|held|first)\b"
+    r"\b(?:not|lacks?|requir\w+|refus\w+|prohibit\w*|pending|open|blocked|denied|missing|can['’]?t|cannot"
+    r"|unconfirmed|forbidden|held|first)\b"
     r"|_REQUIRED",
     re.IGNORECASE,
 )
@@ -266,20 +272,30 @@ def _is_name(value: str) -> bool:
 
 _PROSE = (
     lazy_pattern(
-        r"\b(?:decided|approved|signed(?: off)?|released|confirmed|reviewed|granted|given|made|answered)(?: only)? by(?: the| an?)? "
-        r"(?P<role>[a-z][a-z -]{2,30}?)(?: only)? \((?:this week |currently |today |now |at present )?(?P<name>[A-Z][\w.'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)"
+        r"\b(?:decided|approved|signed(?: off)?|released|confirmed|reviewed|granted|given|made"
+        r"|answered)(?: only)? by(?: the| an?)? "
+        r"(?P<role>[a-z][a-z -]{2,30}?)(?: only)? \((?:this week |currently |today |now "
+        r"|at present )?(?P<name>[A-Z][\w.'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)"
     ),
-    lazy_pattern(r"^(?:To|Owner|Approver|Contact|Decision|Decides|Asked|Assignee): {0,2}(?P<name>[A-Z@][\w.@'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)(?: \((?P<role>[\w -]{3,30})\))?\s*$", re.MULTILINE),
+    lazy_pattern(
+        r"^(?:To|Owner|Approver|Contact|Decision|Decides|Asked"
+        r"|Assignee): {0,2}(?P<name>[A-Z@][\w.@'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)(?: \((?P<role>[\w -]{3,30})\))?\s*$",
+        re.MULTILINE,
+    ),
     lazy_pattern(
         r"(?P<name>[A-Z][\w.'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)(?: \((?P<role>[\w ,-]{3,40})\))? (?:alone |only )?"
-        r"(?:decides|approves|signs(?: off)?|has to (?:approve|sign|decide|confirm|release)|must (?:approve|sign|decide|confirm|release))\b"
+        r"(?:decides|approves|signs(?: off)?|has to (?:approve|sign|decide|confirm|release)|must (?:approve|sign"
+        r"|decide|confirm|release))\b"
     ),
     lazy_pattern(r"^\S*/\S* +(?P<name>@[\w./-]{2,40})(?P<role>)$", re.MULTILINE),
 )
 """How notes name who decides; the last is a line of a file of code owners."""
-_AWAY = lazy_pattern(r"\b(?:on leave|away|out of (?:the )?office|absent|on holiday|on vacation|sick|unavailable|parental)\b", re.IGNORECASE)
+_AWAY = lazy_pattern(
+    r"\b(?:on leave|away|out of (?:the )?office|absent|on holiday|on vacation|sick|unavailable|parental)\b", re.IGNORECASE
+)
 _STANDS_IN = lazy_pattern(
-    r"\b(?:deputy|stand-?in|substitute|delegate[sd]?(?: to)?|cover(?:ed)? by|replaced by|represented by|acting|backup|in \w+ absence)\W{1,4}"
+    r"\b(?:deputy|stand-?in|substitute|delegate[sd]?(?: to)?|cover(?:ed)? by|replaced by|represented by|acting"
+    r"|backup|in \w+ absence)\W{1,4}"
     r"(?:is |for \w+ )?(?P<name>[A-Z@][\w.@'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)"
 )
 
@@ -324,8 +340,10 @@ def _waits_for(evidence: Evidence, person: _Person, cause: str, quotes: list[Quo
     state = f", where it stands as {code(person.state, 50)}" if person.state else ""
     cause += f" {capital(source)} names {name}{role} for it{state}."
     step = (
-        f"Stop asking for the state and repeating the call: neither brings the decision. Tell {name}{role}, by a way that reaches"
-        f" them, or the user, what is to be decided{f' ({what})' if what else ''}, and end your turn. What stands in outputs is no approval."
+        f"Stop asking for the state and repeating the call: neither brings the decision. Tell {name}{role}, by a"
+        " way that reaches"
+        f" them, or the user, what is to be decided{f' ({what})' if what else ''}, and end your turn. What stands"
+        " in outputs is no approval."
     )
     for message, sentence in sentences(evidence):
         if _ABOUT.search(sentence):
@@ -333,7 +351,12 @@ def _waits_for(evidence: Evidence, person: _Person, cause: str, quotes: list[Quo
             quotes.append(evidence.quote_of(message, sentence))
             break
     return diagnosis(
-        KIND, cause, step, *quotes, evidence.quote(person.shown), check="Look at the state once when the user says that it was decided."
+        KIND,
+        cause,
+        step,
+        *quotes,
+        evidence.quote(person.shown),
+        check="Look at the state once when the user says that it was decided.",
     )
 
 

@@ -40,7 +40,11 @@ SPEAKS: list[tuple[str, str, list[str], Evidence]] = [
         "waitsForPerson",
         ["Ilse Quandt"],
         evidence(
-            call("people_find", '{"name": "Jan Roos", "note": "out of office until Monday, substitute: Ilse Quandt"}', name="Roos"),
+            call(
+                "people_find",
+                '{"name": "Jan Roos", "note": "out of office until Monday, substitute: Ilse Quandt"}',
+                name="Roos",
+            ),
             call("sign_request", '{"request": "SG-90", "to": "j.roos", "state": "sent"}', doc="D-14"),
             *refused("doc_publish", '{"error": "UNSIGNED", "message": "D-14 not signed, SG-90 is open"}', doc="D-14"),
         ),
@@ -181,14 +185,22 @@ SILENT: list[tuple[str, str, Evidence]] = [
     (
         "a person says no once",
         "constraintBroken",
-        evidence(Said("Make it blue, never red."), edit("a.css", "green", "navy"), Said("No, lighter."), edit("a.css", "navy", "sky"), found=False),
+        evidence(
+            Said("Make it blue, never red."),
+            edit("a.css", "green", "navy"),
+            Said("No, lighter."),
+            edit("a.css", "navy", "sky"),
+            found=False,
+        ),
     ),
     (
         "the note is about something else",
         "permissionDenied",
         evidence(
             read("/app/README.md", "Use `make docs` for the manual. It goes to `public/manual/`."),
-            failed("cat /etc/shadow", "cat: /etc/shadow: Permission denied"), failed("cat /root/.bashrc", "cat: Permission denied"), found=False,
+            failed("cat /etc/shadow", "cat: /etc/shadow: Permission denied"),
+            failed("cat /root/.bashrc", "cat: Permission denied"),
+            found=False,
         ),
     ),
     (
