@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.clients import CLIENTS
-from ctxmgr.clients.interface import LONGEST
+from ctxmgr.clients.interface import MAX_ANSWER_CHARS
 from ctxmgr.clients.session_file import state_folder
 from ctxmgr.live.rounds import Rounds
 from tests.live.scene import LOOP, SILENT, batch, before, calls_of, command, hooked, write_log
@@ -44,7 +44,7 @@ def test_a_loop_is_told_after_its_third_round_and_not_before(tmp_path: Path) -> 
     assert answer["hookEventName"] == "PostToolBatch"
     assert answer["additionalContext"].startswith("[ctxmgr] You are going in circles: 3 times the same call")
     assert "Next step:" in answer["additionalContext"][:2000]
-    assert len(answer["additionalContext"]) <= LONGEST < 9_000
+    assert len(answer["additionalContext"]) <= MAX_ANSWER_CHARS < 9_000
 
 
 def test_a_recorded_run_is_told_its_cause() -> None:

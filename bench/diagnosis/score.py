@@ -15,7 +15,7 @@ from ctxmgr.diagnose import CLASSES, contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.history.evidence import evidence_of
 from ctxmgr.types.finding import Diagnosis, Finding
-from ctxmgr.types.operations import DetectRequest
+from ctxmgr.types.operations import DetectRequest, RecoverRequest
 from ctxmgr.workspace import Workspace
 
 SHOWN = 900
@@ -87,6 +87,17 @@ def judged(log: Path) -> Score:
         crossed=[f"{found.kind}: {found.cause}" for each in CLASSES
                  if (found := each.applies(evidence)) is not None and kinds and found.kind not in kinds],
     )  # fmt: skip
+
+
+def prompted(log: Path) -> bool:
+    """Return whether the first 900 characters that an agent is sent hold every word of a log's cause and next step."""
+    expected = json.loads(log.with_suffix(".json").read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copy(log, Path(folder) / log.name)
+        with Workspace.open(str(copy)) as workspace:
+            sent = workspace.recover(RecoverRequest(plan=True, force=True)).continuation.prompt
+    early = " ".join(sent[:SHOWN].split()).casefold()
+    return all(_named(early, word) for word in [*expected["cause"], *expected["next"]])
 
 
 def read(log: Path) -> Evidence:

@@ -5,10 +5,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+
+from ctxmgr.cli.invocation import open_streams, quiet
+from ctxmgr.errors import CtxmgrError, StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     import typer
@@ -16,11 +22,11 @@ if TYPE_CHECKING:
     app: typer.Typer
 
 COMMANDS = {
-    "sessions": ("commands.sessions", "sessions"),
+    "sessions": ("commands.detect", "sessions"),
     "detect": ("commands.detect", "detect"),
     "recover": ("commands.recover", "recover"),
     "request": ("commands.recover", "request"),
-    "prompt": ("commands.prompt", "prompt_app"),
+    "prompt": ("commands.recover", "prompt_app"),
     "trace": ("commands.history", "trace"),
     "list": ("commands.history", "list_"),
     "search": ("commands.history", "search"),
@@ -33,34 +39,34 @@ COMMANDS = {
     "memory": ("commands.memory", "memory_app"),
     "goal": ("commands.goal", "goal_app"),
     "artifact": ("commands.artifact", "artifact_app"),
-    "version": ("commands.version", "version_app"),
+    "version": ("commands.artifact", "version_app"),
     "context": ("commands.context", "context_app"),
-    "execution": ("commands.execution", "execution_app"),
+    "execution": ("commands.context", "execution_app"),
     "access": ("commands.access", "access_app"),
     "import": ("commands.import_export", "import_"),
-    "formats": ("commands.formats", "formats"),
+    "formats": ("commands.import_export", "formats"),
     "record": ("commands.record", "record"),
-    "receive": ("commands.receive", "receive"),
-    "ship": ("commands.ship", "ship"),
+    "receive": ("commands.connect", "receive"),
+    "ship": ("commands.connect", "ship"),
     "store": ("commands.store", "store_app"),
     "export": ("commands.import_export", "export"),
     "verify": ("commands.import_export", "verify"),
-    "index": ("commands.index", "index"),
-    "check": ("commands.check", "check"),
+    "index": ("commands.store", "index"),
+    "check": ("commands.report", "check"),
     "report": ("commands.report", "report"),
-    "browse": ("commands.browse", "browse"),
-    "mcp": ("commands.mcp", "mcp"),
+    "browse": ("commands.history", "browse"),
+    "mcp": ("commands.connect", "mcp"),
     "watch": ("commands.watch", "watch"),
-    "tap": ("commands.tap", "tap"),
+    "tap": ("commands.connect", "tap"),
     "doctor": ("commands.doctor", "doctor"),
     "config": ("commands.config", "config_app"),
-    "completion": ("commands.completion", "completion"),
-    "trust": ("commands.trust", "trust"),
+    "completion": ("completion", "completion"),
+    "trust": ("commands.config", "trust"),
     "install": ("commands.install", "install"),
     "uninstall": ("commands.install", "uninstall"),
     "hook": ("commands.install", "hook"),
     "schema": ("commands.schema", "schema"),
-    "demo": ("commands.demo", "demo"),
+    "demo": ("commands.doctor", "demo"),
 }
 """Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
 
@@ -100,8 +106,6 @@ def __getattr__(name: str) -> Any:
 
 def main() -> int:
     """Run the command line; return its exit code. No fault ends in a traceback unless CTXMGR_DEBUG is set."""
-    from ctxmgr.cli.runner import run
-
     return run(lambda: _started(sys.argv[1:]))
 
 
@@ -111,12 +115,12 @@ def _started(given: list[str]) -> None:
 
     arguments = given if given[:2] == ["completion", "--words"] else read(given)
     if arguments[:2] == ["completion", "--words"]:  # a shell asks
-        from ctxmgr.cli.completions import completions
+        from ctxmgr.cli.completion import completions
 
         sys.stdout.write("".join(f"{line}\n" for line in completions(arguments[2:])))
         return
     if arguments[-1:] in (["--help"], ["-h"]):
-        from ctxmgr.cli.fast.prepared_help import print_help
+        from ctxmgr.cli.command_line import print_help
 
         if print_help(arguments[:-1]):
             return
@@ -133,3 +137,70 @@ def _started(given: list[str]) -> None:
         build_app(arguments[0] if arguments else None)(arguments, standalone_mode=True)
     elif code:
         sys.exit(code)
+
+
+OK, INTERNAL, STORE, INTERRUPTED = 0, 1, 5, 130
+"""As in `ctxmgr.cli.exits`, which a command that ends well does not load."""
+
+
+def run(call: Callable[[], object]) -> int:
+    """Call the command line; return its exit code. No fault ends in a traceback unless CTXMGR_DEBUG is set."""
+    open_streams()
+    try:
+        call()
+    except SystemExit as end:
+        return flushed(end.code if isinstance(end.code, int) else OK if end.code is None else INTERNAL)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return quiet(OK)
+    except CtxmgrError as error:
+        return report(error)
+    except OSError as error:
+        if error.filename is None:
+            return _output_failed(error)
+        return report(StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}"))
+    except Exception as error:
+        if os.environ.get("CTXMGR_DEBUG"):
+            raise
+        return report(_internal_fault(error))
+    return flushed(OK)
+
+
+def report(error: CtxmgrError, arguments: Sequence[str] | None = None, command: str | None = None) -> int:
+    """Say what went wrong with a command line, as its words ask for it; return the exit code."""
+    from ctxmgr.cli.envelope import report_error, wants_json
+
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if command is None:
+        command = next((word for word in arguments if not word.startswith("-")), "")
+    return flushed(report_error(command, "json" if wants_json(arguments) else "table", error))
+
+
+def _internal_fault(error: Exception) -> CtxmgrError:
+    # No recorded content and no local values: only what kind of fault, and where in our code.
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"
+    return CtxmgrError(f"internal fault ({type(error).__name__} at {place})", "CTXMGR_DEBUG=1 shows where; please report it")
+
+
+def flushed(code: int) -> int:
+    """Return the code after the last output has really been written."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return quiet(code)
+    except OSError as error:
+        return _output_failed(error)
+    return code
+
+
+def _output_failed(error: OSError) -> int:
+    from ctxmgr.cli.envelope import say
+
+    quiet(STORE)
+    reason = "no space left" if error.errno == errno.ENOSPC else error.strerror or str(error)
+    say(f"ctxmgr: can't write the output: {reason}")
+    return STORE

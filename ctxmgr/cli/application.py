@@ -13,17 +13,16 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
-from ctxmgr.cli import COMMANDS, GROUPS, OPERATOR_ONLY, declarations, pydantic_plugins
+from ctxmgr.cli import COMMANDS, GROUPS, OPERATOR_ONLY, declarations, invocation, report
 from ctxmgr.cli import options as o
 from ctxmgr.cli.command_line import read
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import OUTPUT, quiet, set_agent
 from ctxmgr.cli.output import take_output_options
-from ctxmgr.cli.runner import report
 from ctxmgr.errors import InvalidInput
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
-pydantic_plugins.disable()
+invocation.disable_plugins()
 
 _SENTENCE = lazy_pattern(r"(?<=[.])\s+(?=[A-Z'-])")
 _HELP = "Show this help, or that of a command: ctxmgr help note add."
@@ -172,8 +171,8 @@ _HOW, _DECLARED = "how", "ctxmgr.cli.declarations"
 def typer_command(command: Any) -> Any:
     """Return a command as typer takes it: the declarations are typer's own, and ``how`` becomes the output options.
 
-    A command with a parameter ``how: Shown`` has the options ``--json``, ``--format``, ``--fields``, ``--jq`` and ``--raw``,
-    which are declared once, in `ctxmgr.cli.options.OUTPUT`.
+    A command with a parameter ``how: OutputOptions`` has the options ``--json``, ``--format``, ``--fields``, ``--jq`` and
+    ``--raw``, which are declared once, in `ctxmgr.cli.options.OUTPUT`.
     """
     if command is None:
         return None

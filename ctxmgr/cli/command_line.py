@@ -2,11 +2,13 @@
 
 Options that stand before the command move behind it. ``-q``, ``--no-color`` and ``--no-pager`` set `global_options`, ``-C``
 changes the folder, ``help X`` becomes ``X --help``. Old spellings go on working with a hint. Other words stay as they are.
+`print_help` answers ``--help`` from texts that were laid out beforehand.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 
 from ctxmgr.cli.invocation import OUTPUT, global_options
 from ctxmgr.errors import InvalidInput
@@ -15,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ctxmgr.cli.fast.parser import Command
+    from ctxmgr.cli.fast.dispatch import Command
 
 
 _GLOBAL = {"-q": "quiet", "--quiet": "quiet", "--no-color": "colour", "--no-colour": "colour", "--no-pager": "pager"}
@@ -59,7 +61,7 @@ def read(arguments: Sequence[str]) -> list[str]:
         rest = [*rest[1:], "--help"]
     if not moved and not (_GLOBAL.keys() | _SPELLED).intersection(_names(rest)):
         return rest
-    from ctxmgr.cli.fast.parser import find_command
+    from ctxmgr.cli.fast.dispatch import find_command
 
     found = find_command(rest)
     if found is None:
@@ -141,3 +143,36 @@ def _next(rest: Iterator[str]) -> Iterator[str]:
     for word in rest:
         yield word
         return
+
+
+_WIDTH = 80
+"""Help is never laid out wider than this, so that from here on it is the same for every width."""
+
+
+def print_help(command: list[str]) -> bool:
+    """Show a command's help and return True, or do nothing: where it must be laid out anew, or there is no such command."""
+    if not _is_plain():
+        return False
+    from ctxmgr.cli.fast.help_texts import TEXTS
+
+    text = TEXTS.get(" ".join(command))
+    if text is None:
+        return False
+    sys.stdout.write(text)
+    return True
+
+
+def _is_plain() -> bool:
+    """Whether the program goes by its own name, no shell asks what could come next, and the width is the usual one."""
+    started = getattr(sys.modules.get("__main__"), "__package__", None)
+    if started or os.path.basename(sys.argv[0]) != "ctxmgr" or any(name.endswith("_COMPLETE") for name in os.environ):
+        return False
+    try:
+        columns = int(os.environ.get("COLUMNS", "0"))
+        if columns <= 0:
+            columns = os.get_terminal_size(1).columns or _WIDTH
+    except ValueError:
+        return False
+    except OSError:  # no terminal
+        columns = _WIDTH
+    return columns >= _WIDTH

@@ -8,9 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 from ctxmgr.cli.envelope import JudgeProgress
 from ctxmgr.cli.exits import VERDICTS, Exit
-from ctxmgr.cli.requests import build, merged, tell_session
-from ctxmgr.cli.times import moment
-from ctxmgr.cli.views.one_line import session_command
+from ctxmgr.cli.requests import build, merged, moment, tell_session
+from ctxmgr.cli.views.layout import session_command
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
 from ctxmgr.history.detection import NOTHING_KNOWN
 from ctxmgr.light_dataclass import dataclass, field

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from ctxmgr.cli.progress import ProgressMeter
+    from ctxmgr.cli.terminal import ProgressMeter
     from ctxmgr.errors import CtxmgrError
     from ctxmgr.store import Store
 
@@ -126,7 +126,7 @@ class IndexProgress:
     def __call__(self, done: int, total: int) -> None:
         """Report progress; the unit is that of ``words``, e.g. bytes."""
         if self._pace is None:
-            from ctxmgr.cli.progress import ProgressMeter
+            from ctxmgr.cli.terminal import ProgressMeter
 
             self._pace = ProgressMeter(*self.words)
         self._pace(done, total)

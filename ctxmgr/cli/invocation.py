@@ -1,4 +1,4 @@
-"""State of the command that runs: its streams, the global options, the agent it runs for."""
+"""The process of one command: its streams and environment, the global options, and the agent it runs for."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TextIO
+    from types import ModuleType
+    from typing import Any, TextIO
+else:
+    ModuleType = type(sys)
 
-_NARROWEST = 20
+_MIN_WIDTH = 20
 """Cells of a line below which words are not kept whole."""
 
 
@@ -74,7 +77,7 @@ def at_words(line: str, stream: TextIO) -> str:
     """Return a filtered line of talk in lines that a terminal holds, broken at blanks and all as far in; elsewhere as it is."""
     if not stream.isatty():
         return line
-    wide = max(columns(stream), _NARROWEST)
+    wide = max(columns(stream), _MIN_WIDTH)
     if line.isascii() and len(line) <= wide:
         return line
     from ctxmgr.cli.views.layout import Span, wrapped
@@ -109,3 +112,45 @@ def set_agent(value: str | None) -> str | None:
 def current_agent() -> str | None:
     """Return the agent that the command runs for, None for the operator."""
     return _asking[0]
+
+
+# In an environment with many packages the search for plugins, and the loading of what others have installed for their own
+# programs, would take longer than most commands.
+_NAME, _NONE = "PYDANTIC_DISABLE_PLUGINS", "__all__"
+_LOADER = "pydantic.plugin._loader"
+_ours: list[bool] = []
+
+
+def disable_plugins() -> None:
+    """Load no plugins of pydantic in this process, unless the environment says which."""
+    if _NAME not in os.environ:
+        os.environ[_NAME] = _NONE
+        _ours.append(True)
+    if os.environ[_NAME] == _NONE and "pydantic" not in sys.modules:
+        sys.modules[_LOADER] = _NoLoader(_LOADER)
+
+
+class _NoLoader(ModuleType):
+    """Stands in for what looks for plugins, which would load the whole reading of packages' metadata to find none."""
+
+    @staticmethod
+    def get_plugins() -> tuple[()]:
+        """Return no plugins."""
+        return ()
+
+    def __getattr__(self, name: str) -> Any:
+        """Make way for the real one, where another version of the library asks it for more."""
+        if name.startswith("__") or sys.modules.get(_LOADER) is not self:
+            raise AttributeError(name)
+        from importlib import import_module
+
+        del sys.modules[_LOADER]
+        return getattr(import_module(_LOADER), name)
+
+
+def child_environment() -> dict[str, str]:
+    """Return the environment for programs that are started: as it was handed over."""
+    found = dict(os.environ)
+    if _ours and found.get(_NAME) == _NONE:
+        del found[_NAME]
+    return found

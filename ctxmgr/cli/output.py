@@ -30,7 +30,7 @@ Status = Literal["ok", "empty", "partial", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class OutputOptions:
     """How the answer is wanted: one of the formats, only some fields of each row, or what a jq program makes of it.
 
     ``raw`` prints texts that the program finds without quotes.
@@ -76,20 +76,20 @@ class Answer:
     columns: tuple[str, ...] = ()
 
 
-def output_options(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool = False) -> Shown:
-    """Return how the answer is wanted, from the options; `Shown.check` says whether that can be done."""
+def output_options(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool = False) -> OutputOptions:
+    """Return how the answer is wanted, from the options; `OutputOptions.check` says whether that can be done."""
     chosen = "json" if as_json or jq is not None else form or os.environ.get("CTXMGR_FORMAT") or "table"
-    return Shown(chosen, tuple(name.strip() for name in (fields or "").split(",") if name.strip()), jq, raw)
+    return OutputOptions(chosen, tuple(name.strip() for name in (fields or "").split(",") if name.strip()), jq, raw)
 
 
-def take_output_options(values: dict[str, Any]) -> Shown:
+def take_output_options(values: dict[str, Any]) -> OutputOptions:
     """Take the output options out of the values of a command line, and return what they come to."""
     return output_options(*(values.pop(name) for name in OUTPUT))
 
 
 def answer(
     command: str,
-    how: Shown,
+    how: OutputOptions,
     work: Callable[[Workspace], Answer],
     *,
     store: str | None,
@@ -148,12 +148,12 @@ def answer(
     _answer(command, how, opened, writes=writes or create)
 
 
-def resolve_place(command: str, how: Shown, target: str | None, session: str | None, store: str | None) -> Place:
+def resolve_place(command: str, how: OutputOptions, target: str | None, session: str | None, store: str | None) -> Place:
     """Return (session, store) as a command line names them, see `located`; an error is reported and ends the command."""
     return resolve(command, how, located, target, session, store)
 
 
-def resolve(command: str, how: Shown, locate: Callable[..., _T], *named: object) -> _T:
+def resolve(command: str, how: OutputOptions, locate: Callable[..., _T], *named: object) -> _T:
     """Return what ``locate`` makes of words of the command line; an error is reported and ends the command."""
     try:
         return locate(*named)
@@ -161,7 +161,7 @@ def resolve(command: str, how: Shown, locate: Callable[..., _T], *named: object)
         fail(command, how, error)
 
 
-def _with_store_warnings(how: Shown, work: Callable[[Workspace], Answer], workspace: Workspace) -> Answer:
+def _with_store_warnings(how: OutputOptions, work: Callable[[Workspace], Answer], workspace: Workspace) -> Answer:
     left_out = workspace.config.told()
     for line in left_out:  # at once, for the work may fail because of it
         say(f"ctxmgr: {line}")
@@ -170,12 +170,12 @@ def _with_store_warnings(how: Shown, work: Callable[[Workspace], Answer], worksp
     return done
 
 
-def answer_without_store(command: str, how: Shown, work: Callable[[], Answer]) -> None:
+def answer_without_store(command: str, how: OutputOptions, work: Callable[[], Answer]) -> None:
     """Do work that needs no store, show the answer, and end with its exit code."""
     _answer(command, how, work, writes=False)
 
 
-def _answer(command: str, how: Shown, work: Callable[[], Answer], *, writes: bool) -> None:
+def _answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, writes: bool) -> None:
     try:
         how.check()
         done = work()
@@ -196,12 +196,12 @@ def _answer(command: str, how: Shown, work: Callable[[], Answer], *, writes: boo
         raise typer.Exit(int(done.code))
 
 
-def fail(command: str, how: Shown, error: CtxmgrError) -> NoReturn:
+def fail(command: str, how: OutputOptions, error: CtxmgrError) -> NoReturn:
     """Say what went wrong, as the caller reads it, and end with the error's exit code."""
     raise typer.Exit(report_error(command, how.format, error))
 
 
-def _emit(command: str, how: Shown, done: Answer) -> None:
+def _emit(command: str, how: OutputOptions, done: Answer) -> None:
     out = printer()  # made first: it teaches stdout to escape what its encoding can't hold
     data = _with_fields(done.data, how.fields)
     if how.format == "json":
@@ -259,7 +259,7 @@ def _emit_markdown(done: Answer) -> None:
     out.finish()
 
 
-def _say_more_rows(how: Shown, done: Answer) -> None:
+def _say_more_rows(how: OutputOptions, done: Answer) -> None:
     page = done.page
     if how.format == "table" and page is not None and page.next_offset is not None and sys.stderr.isatty():
         about = "" if page.total_is_exact else "about "

@@ -1,23 +1,26 @@
-"""Build requests, settings and version numbers from option values."""
+"""Build requests, settings, version numbers and times from option values."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ctxmgr.cli.envelope import tell_session as tell
 from ctxmgr.errors import CtxmgrError, InvalidInput
-from ctxmgr.types.base import Shape, first_fault
+from ctxmgr.log.fast_json import cast
+from ctxmgr.log.ids import format_time, parse_time
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeVar
+
+    from ctxmgr.types.base import Shape
     from ctxmgr.types.goal import GoalSource
     from ctxmgr.types.route import Continuation
     from ctxmgr.workspace import Workspace
 
-
-_Request = TypeVar("_Request", bound=Shape)
+    _Request = TypeVar("_Request", bound=Shape)
 
 
 def build(request: type[_Request], **values: Any) -> _Request:
@@ -28,12 +31,12 @@ def build(request: type[_Request], **values: Any) -> _Request:
     """
     given = {name: value for name, value in values.items() if value is not None}
     if times := given.keys() & {"since", "until"}:
-        from ctxmgr.cli.times import moment
-
         given |= {name: moment(given[name], time.time()) for name in times}
     try:
         return request.model_validate(given)
     except ValueError as error:
+        from ctxmgr.types.base import first_fault
+
         first = first_fault(error)
         name = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "the request"
         raise InvalidInput(f"{name}: {first['msg']}", f"given: {first['input']!r}") from None
@@ -139,3 +142,32 @@ def apply_to_goal(folder: str, continuation: Continuation) -> list[str]:
             return [str(line) for line in goals.apply(continuation.to_json()).state.warnings]
     except CtxmgrError as error:
         return [f"the goal has not taken the continuation up: {error.message}"]
+
+
+_AGO = r"(\d{1,7})\s?(s|m|h|d|w)"
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def moment(text: str | None, now: float) -> str | None:
+    """Return RFC 3339 for a time as people write it; "2h" means two hours before ``now``.
+
+    Raises:
+        InvalidInput: it is not a time.
+    """
+    if text is None:
+        return None
+    wanted = text.strip().lower()
+    if wanted == "now":
+        return format_time(now)
+    import re
+
+    if match := re.fullmatch(_AGO, wanted, re.ASCII):
+        return format_time(max(0.0, now - int(match[1]) * _SECONDS[match[2]]))
+    if wanted in ("today", "yesterday"):
+        from datetime import datetime, timedelta
+
+        midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+        return format_time((midnight - timedelta(days=1 if wanted == "yesterday" else 0)).timestamp())
+    if (seconds := parse_time(text.strip())) is not None:
+        return format_time(seconds)
+    raise InvalidInput(f"{text!r} is not a time", "e.g. 2h, 7d, yesterday, 2026-01-22T10:00:00Z")

@@ -11,10 +11,12 @@ from __future__ import annotations
 import io
 import os
 import sys
+import time
 import unicodedata
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby, islice
+from typing import TextIO
 
 from ctxmgr.cli.invocation import at_words, columns, global_options
 from ctxmgr.cli.views.layout import ASCII, GAP, UNICODE, Cell, Column, Span, Symbols, as_span, fitted, wrapped
@@ -24,10 +26,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 
-__all__ = ["Cell", "Column", "Printer", "Span", "printer", "safe"]
 
 _BATCH = 256
-_WIDEST_PLAIN = 60
+_MAX_PLAIN_WIDTH = 60
 
 _COLOURS: Mapping[str, str] = {
     "ok": "32", "healthy": "32", "error": "31", "denied": "35", "interrupted": "33", "open": "36",
@@ -77,7 +78,7 @@ class Printer:
         """Return the width of filtered text."""
         if self.terminal or text.isascii():
             return cells(text)
-        if len(text) > 4 * _WIDEST_PLAIN:  # wider than any column whatever the characters, so not worth counting
+        if len(text) > 4 * _MAX_PLAIN_WIDTH:  # wider than any column whatever the characters, so not worth counting
             return len(text)
         return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
@@ -159,7 +160,7 @@ class Printer:
             first = not widths
             if not self.terminal:
                 before = widths or [0] * len(columns)
-                widths = [max(old, min(new, _WIDEST_PLAIN)) for old, new in zip(before, natural, strict=True)]
+                widths = [max(old, min(new, _MAX_PLAIN_WIDTH)) for old, new in zip(before, natural, strict=True)]
             elif first:
                 widths = fitted(columns, natural, self.width - indent)
             if first:
@@ -296,3 +297,64 @@ def _shown(text: bytes) -> bool:
             return True
         except KeyboardInterrupt:  # it is the pager's to answer
             continue
+
+
+_AFTER = 1.0
+_INTERVAL = 0.2
+
+
+class ProgressMeter:
+    """A line on stderr that is written again and again; nothing where stderr is no terminal, or the work is short.
+
+    Args:
+        doing: what is done, e.g. "indexing the log".
+        unit: what is counted, e.g. "MB"; each: how much of what is told makes one.
+        stream, clock: stderr and seconds, but for tests.
+    """
+
+    def __init__(
+        self, doing: str, unit: str, each: int, *, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._doing = doing
+        self._unit = unit
+        self._each = each
+        self._stream = stream or sys.stderr
+        self._clock = clock
+        self._began: tuple[float, int] | None = None
+        self._shown_at = 0.0
+        self._shown = 0
+
+    def __call__(self, done: int, total: int, *_: object) -> None:
+        """Hear of progress."""
+        if not self._stream.isatty():
+            return
+        now = self._clock()
+        if self._began is None:
+            self._began, self._shown_at = (now, done), now + _AFTER - _INTERVAL
+        if done >= total:
+            self.end()
+        elif now - self._shown_at >= _INTERVAL:
+            self._shown_at = now
+            self._write(done, total, now)
+
+    def end(self) -> None:
+        """Take the line back: the work is done."""
+        if self._shown:
+            self._stream.write("\r" + " " * self._shown + "\r")
+            self._stream.flush()
+            self._shown = 0
+
+    def _write(self, done: int, total: int, now: float) -> None:
+        began, first = self._began or (now, done)
+        line = f"{self._doing}: {100 * done // max(1, total)} %"
+        if done > first and now > began:
+            rate = (done - first) / (now - began)
+            line += f", {rate / self._each:,.0f} {self._unit}/s, {_span((total - done) / rate)} left"
+        self._stream.write("\r" + line.ljust(self._shown))
+        self._stream.flush()
+        self._shown = len(line)
+
+
+def _span(seconds: float) -> str:
+    total = round(seconds)
+    return f"{total} s" if total < 100 else f"{total // 60} min {total % 60:02} s" if total < 6000 else f"{total // 3600} h"

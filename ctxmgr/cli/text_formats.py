@@ -103,7 +103,7 @@ _BOLD = frozenset({"strong", "head"})
 _GAPS = lazy_pattern(r"(?<=\S) {2,}(?=\S)")
 _TICKS = lazy_pattern(r"`{3,}")
 _STARTS = lazy_pattern(r"^(\s*)([-+]|\d{1,9}[.)])(?=\s|$)")
-_LAID_OUT, _WIDEST = 2, 120
+_LAID_OUT, _MAX_WIDTH = 2, 120
 """Lines with gaps in them, one below the other, from which on they are a drawing, and the widest line of one."""
 
 
@@ -164,7 +164,7 @@ class MarkdownPrinter(Printer):
         written: list[tuple[str, str]] = []
         for has_gaps, group in groupby(lines, lambda line: _GAPS.search(line[1].strip()) is not None):
             part = list(group)
-            if has_gaps and len(part) >= _LAID_OUT and all(len(drawn) <= _WIDEST for _, drawn in part):
+            if has_gaps and len(part) >= _LAID_OUT and all(len(drawn) <= _MAX_WIDTH for _, drawn in part):
                 self._part(list(_listed(written)))
                 self._fenced([drawn for _, drawn in part])
                 written = []

@@ -28,7 +28,7 @@ def client(name: str) -> Client | None:
     return found
 
 
-_MOST, _CHUNK = 32_000_000, 1_048_576
+_MAX_EVENT_BYTES, _CHUNK = 32_000_000, 1_048_576
 
 
 def event_bytes() -> bytes:
@@ -37,9 +37,9 @@ def event_bytes() -> bytes:
     size = 0
     while part := os.read(0, _CHUNK):
         size += len(part)
-        if size <= _MOST:
+        if size <= _MAX_EVENT_BYTES:
             parts.append(part)
-    return b"".join(parts) if size <= _MOST else b""
+    return b"".join(parts) if size <= _MAX_EVENT_BYTES else b""
 
 
 def parsed(name: str, content: bytes) -> tuple[Client, Event] | None:

@@ -16,7 +16,7 @@ PLUGIN = "ctxmgr@ctxmgr"
 _KINDS = {"PreToolUse": BEFORE, "PostToolBatch": AFTER, "UserPromptSubmit": PERSON,
           "Notification": WAIT, "SessionEnd": END}  # fmt: skip
 _WAITS = ("permission_prompt", "idle_prompt", "elicitation_dialog")
-_MOST = 5_000_000
+_MAX_BYTES = 5_000_000
 _ID = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 
@@ -84,7 +84,7 @@ class ClaudeCode(Client):
         from ctxmgr.paths import read_regular
 
         try:
-            settings: Any = loads(read_regular(self.settings_file("user", "", environment), _MOST).decode("utf-8"))
+            settings: Any = loads(read_regular(self.settings_file("user", "", environment), _MAX_BYTES).decode("utf-8"))
         except (OSError, ValueError, RecursionError):
             return False
         enabled = as_object((as_object(settings) or {}).get("enabledPlugins"))

@@ -14,7 +14,7 @@ from ctxmgr.errors import StorageFailed
 from ctxmgr.paths import read_regular
 
 _SECONDS = 30.0
-_MOST = 5_000_000
+_MAX_BYTES = 5_000_000
 _HINT = "start codex, run /hooks, and trust those of ctxmgr there"
 
 
@@ -87,7 +87,7 @@ def _asked(server: subprocess.Popen[bytes], number: int, method: str, params: di
 def is_trusted(home: str, hooks: str) -> bool:
     """Whether Codex has stored a trust in hooks of a file; whether they changed since, only Codex can tell."""
     try:
-        table: Mapping[str, Any] = tomllib.loads(read_regular(os.path.join(home, "config.toml"), _MOST).decode("utf-8"))
+        table: Mapping[str, Any] = tomllib.loads(read_regular(os.path.join(home, "config.toml"), _MAX_BYTES).decode("utf-8"))
     except (OSError, ValueError, RecursionError):
         return False
     state: Any = table.get("hooks", {}).get("state", {})

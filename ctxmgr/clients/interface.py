@@ -16,7 +16,7 @@ BEFORE, AFTER, PERSON, WAIT, END, QUIET = "before", "after", "person", "wait", "
 """Kinds of events: calls about to be made, calls that have ended, a person's words, a wait for a person, a session's end, and a
 silence of a client whose log is not read."""
 
-LONGEST = 8_900
+MAX_ANSWER_CHARS = 8_900
 """Characters of an answer. Claude Code puts longer ones than 10,000 into a file that the model does not read."""
 
 

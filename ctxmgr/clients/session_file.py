@@ -21,7 +21,7 @@ WATCHER = "watcher.lock"
 """Held by the one watcher of this user; hooks look at it before they start another."""
 
 _TAIL = 65_536
-_LONGEST = 4_096
+_MAX_TEXT = 4_096
 
 
 def state_folder() -> str:
@@ -55,7 +55,7 @@ class SessionFile:
         Raises:
             OSError: it can't be written.
         """
-        row = {"client": self.client, "log": log[:_LONGEST], "folder": folder[:_LONGEST], "pid": os.getppid()}
+        row = {"client": self.client, "log": log[:_MAX_TEXT], "folder": folder[:_MAX_TEXT], "pid": os.getppid()}
         self._append("session", row, os.O_CREAT)
 
     def wait(self, reason: str, action: str) -> None:
@@ -66,7 +66,7 @@ class SessionFile:
         """
         from ctxmgr.log.ids import new_id
 
-        data = {"reason": reason[:_LONGEST], "action": action[:_LONGEST]}
+        data = {"reason": reason[:_MAX_TEXT], "action": action[:_MAX_TEXT]}
         self._append("event", {"id": new_id(), "type": "waiting", "data": data})
 
     def end(self) -> None:

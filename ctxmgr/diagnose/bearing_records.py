@@ -5,17 +5,21 @@ A record that shares nothing but a number or a name with one that bears on it be
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import changes_of, command_of
+from ctxmgr.diagnose.error_lines import telling_line, tells
 from ctxmgr.diagnose.error_table import topic_of
-from ctxmgr.diagnose.error_words import is_error_word
+from ctxmgr.diagnose.error_words import asks, is_error_word
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, given, may_change, program_of
-from ctxmgr.diagnose.texts import ORDERS, clean, listed, plain_name
+from ctxmgr.diagnose.spoken import BINDS, sentences_of
+from ctxmgr.diagnose.texts import ORDERS, clean, code, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
 
 _WORD = lazy_pattern(r"[^\W_][\w.@/:+-]{1,78}[\w]|[^\W_]{3,}")
@@ -25,10 +29,22 @@ _NAME = lazy_pattern(r"(?<![\w)*\]])[~.@/$-]{0,3}[\w][\w./:@%+=~-]{0,80}")
 _SCHEME = lazy_pattern(r"\b[a-z]{2,10}://")
 _VALUE = lazy_pattern(r"\d")
 _NUMBERED = lazy_pattern(r"^\s{0,6}\d{1,5}(?:→|\t|[|:] | {2,})")
+_SPAN = lazy_pattern(r"`([^`\n]{2,80})`")
+_MEMBER = lazy_pattern(
+    r"""(?:^|[{,\[(\s])["']?([A-Za-z_][\w.-]{1,30})["']?\s{0,2}[:=]\s{0,2}(?:["']([^"'\n]{1,60})["']|([\w./@:+-]{1,60})(?=\s*(?:[,}\])]|$)))"""
+)
+_DULL_MEMBER = lazy_pattern(
+    r"(?i)apiVersion|kind|name|id|ok|status|type|title|message|text|body|description|version|date|from|to|subject|error|code"
+)
+_COUNTED = lazy_pattern(
+    r"(?:[\w.-]+ )?(?:[\d.,:%+-]+|[0-9a-f]{7,40}|\d+[a-z]{1,2}(?:\d+[a-z]{1,2})?|\d{4}-\d\d-\d\d\S*|true|false|null)"
+)
+"""A number, a sum, a time or a switch: it says less than a name."""
+_PLAIN_WORDS, _LONGEST = 6, 60
 _HEADER = lazy_pattern(r"Here's the result of running")
 _PERSON = lazy_pattern(r"(?<=[a-z,.:] )[A-Z][a-z]{1,20} [A-Z][a-z]{1,20}(?= [a-z])")
 _DULL = lazy_pattern(
-    r"\d{1,3}|[\d:.,+%-]{1,8}|[-+]\d{4}|[d-][rwx-]{9}|\d{1,2}:\d\d(?::\d\d)?|\d[\d.]*m?s?|0{2,}|\d+/\d+|\w*(?:Error|Exception|Warning)|-\w|/\d+"
+    r"/bin/(?:ba)?sh|/usr/bin/env|apiVersion|apps/v1|batch/v1|--help|-eu|WARNING|HTTP|JSON|\d{1,3}|[\d:.,+%-]{1,8}|[-+]\d{4}|[d-][rwx-]{9}|\d{1,2}:\d\d(?::\d\d)?|\d[\d.]*m?s?|0{2,}|\d+/\d+|\w*(?:Error|Exception|Warning)|-\w|/\d+"
 )
 """What looks like a name, and is a number, a time or a mode."""
 _EMPTY = lazy_pattern(r"[{\[\"':,\s}\]]*|\{(?:\"\w+\": ?(?:\"\"|0|true|null),?\s?)+\}")
@@ -46,7 +62,19 @@ _COMMON = COMMON | word_set(
     "echo head tail grep 2>&1 bin lib workspace usage info warning help log logs var etc src app web srv opt tmp cat exec "
     "node python bash shell git name type value get set new data main result status json version"
 )
-_LOOKED_AT, _READ, _LINES, _LINE, _SHORT = 300, 3_000, 80, 200, 170
+_JOINT = lazy_pattern(r"""(?<=[.!?;]) +|(?<=[}\]]), *(?=[{\["])|, (?="\w+":)""")
+PRESCRIBES = lazy_pattern(
+    r"\b(?:use|take|put|move|write|run|go|log in|connect|ask|call|read|look|set|instead|only"
+    r"|is (?:for|in|at|on|under|now|called)"
+    r"|are (?:for|in|at|on|under|now)|lives?|lies?|moved to|renamed|replaced by|belongs?|allowed|may|must|should|needs?"
+    r"|works? with)\b",
+    re.IGNORECASE,
+)
+_LOOKED_AT, _READ, _LINES, _LINE, _SHORT = 300, 6_000, 160, 200, 170
+_LEAST_LINE, _USER = 16, 0.7
+_QUOTED_LINES = 2
+_TOLD_LINES, _BESIDE = 4, 0.5
+_REST, _TOUCHES, _ADDS, _PRESCRIBED = 0.4, 0.1, 0.3, 0.3
 _LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM, _NAMED = 0.5, 0.2, 2, 3, 3, 5, 2.0
 _OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _FEW = 0.4, 0.5, 0.7, 0.5, 0.35, 6
 
@@ -59,6 +87,7 @@ class Bearing(NamedTuple):
         source: whose and which, in words.
         line: what it says of it, or "".
         names: names in that line which no failing call has.
+        quote: the lines of it that say most; None of a person's words, which are told.
         shared: names in all that it says which the failing calls, or what bears on them, have too.
         entry: id of the entry, or None for a message.
     """
@@ -69,11 +98,20 @@ class Bearing(NamedTuple):
     names: Sequence[str]
     entry: str | None
     shared: Sequence[str] = ()
+    by_user: bool = False
+    quote: Quote | None = None
+
+    @property
+    def binds(self) -> bool:
+        """Whether a person says how something is to be done."""
+        return self.by_user and BINDS.search(self.line) is not None
 
     @property
     def told(self) -> str:
-        """The record as a sentence: the names in it alone, for its prose may be an order."""
+        """The record as a sentence: of all but a person's words the names in it alone, for its prose may be an order."""
         source = f"{self.source[:1].upper()}{self.source[1:]}"
+        if self.by_user:
+            return f"{source.replace('The user', 'The user said')}: {code(self.line, _SHORT)}."
         if not self.line:
             return f"{source} printed nothing."
         if self.names:
@@ -92,6 +130,16 @@ class _Record(NamedTuple):
     said: str
     extra: float
     words: set[str]
+    units: list[_Unit]
+    asked: set[str]
+
+
+class _Unit(NamedTuple):
+    """A line or a sentence of a record, its words, and what it counts beside those that the calls have too."""
+
+    text: str
+    words: set[str]
+    extra: float
 
 
 def bearing_on(evidence: Evidence, steps: Sequence[EntryView]) -> list[Bearing]:
@@ -135,14 +183,14 @@ class _Search:
         self.program = program_of(steps[0]) if programs[program_of(steps[0])] <= _FEW else None
         self.topic = topic_of(said)
         self.records = [
-            _Record(number, place, said, self._extra(place, asked, said), set())
+            _Record(number, place, said, self._extra(place, asked, said), set(), [], _words(f"{_action(place)}\n{asked}"))
             for number, (place, asked, said) in enumerate(places)
         ]
         for record, (place, asked, said) in zip(self.records, places, strict=True):
-            action = place.action if isinstance(place, EntryView) else ""
-            folded = f"{action}\n{asked}\n{said}"
+            folded = f"{_action(place)}\n{asked}\n{said}"
             if any(word in folded.casefold() for word in weights):
                 record.words.update(_words(folded) & weights.keys())
+                record.units.extend(self.split(place, said))
         self.held = Counter(word for record in self.records for word in record.words)
         common = max(_SEVERAL, len(self.records) // 4)
         self.weights = {word: weight for word, weight in weights.items() if self.held[word] <= common}
@@ -161,11 +209,44 @@ class _Search:
 
     def best(self) -> tuple[float, _Record]:
         """Take out the record that says most, of two alike the newer one."""
-        ranks = [record.extra + sum(map(self.weight, record.words)) for record in self.records]
+        ranks = [self.rank(record) for record in self.records]
         whose = [each.place.who if isinstance(each.place, Message) else each.place.agent for each in self.records]
         ranks = [rank + _OTHER_AGENT if rank and who != self.agent else rank for rank, who in zip(ranks, whose, strict=True)]
         at = ranks.index(max(ranks))
         return ranks[at], self.records.pop(at)
+
+    def rank(self, record: _Record) -> float:
+        """Return how much a record says: by its best line, and less by what else it has."""
+        if _by_user(record.place):
+            return max((self.worth(unit) for unit in record.units), default=0.0) * _USER
+        if not record.words and not record.extra:
+            return 0.0
+        best = max(record.units, key=self.worth, default=_Unit("", set(), 0.0))
+        near = record.asked | best.words
+        shared = sum(self.weight(word) * (1.0 if word in near else _REST) for word in record.words)
+        return record.extra + shared + (best.extra if self.worth(best) > best.extra else 0.0)
+
+    def worth(self, unit: _Unit) -> float:
+        """Return how much a line says: by the words that it shares, and where it shares one by what it adds."""
+        shared = sum(map(self.weight, unit.words))
+        return shared + unit.extra if shared > _TOUCHES else shared
+
+    def split(self, place: EntryView | Message, said: str) -> Iterator[_Unit]:
+        """Yield the lines of a record, of what a person said those sentences that may bear on a failure."""
+        return self._sentences(said) if _by_user(place) else self._units(said)
+
+    def _sentences(self, said: str) -> Iterator[_Unit]:
+        """Yield the sentences of a person that name something new or bind: the rest of a task says nothing of a failure."""
+        for place, text in enumerate(sentences_of(said)):
+            names = [name for name in names_in(text) if name not in self.known]
+            if (names and place) or BINDS.search(text):
+                yield _Unit(text, _words(text), _ADDS if names else 0.0)
+
+    def _units(self, said: str) -> Iterator[_Unit]:
+        for text in _pieces(said):
+            names = [name for name in names_in(text) if name not in self.known]
+            extra = (_ADDS if names else 0.0) + (_PRESCRIBED if PRESCRIBES.search(text) else 0.0)
+            yield _Unit(text, _words(text), extra)
 
     def newest(self, record: _Record) -> _Record:
         """Return the newest record that tells a value of the same in its place; the older ones are taken out."""
@@ -189,6 +270,7 @@ class _Search:
                     given_word = isinstance(record.place, EntryView) and word in _asked(record.place).casefold()
                     if given_word or word in record.said.casefold():
                         record.words.add(word)
+                        record.units.extend([] if record.units else self.split(record.place, record.said))
                         self.held[word] += 1
 
 
@@ -208,39 +290,112 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
     """Yield the records that are compared, each with what it asks and what it says, the newest first."""
     keys = {call_key(step) for step in steps}
     first = min(step.index for step in steps)
+    telling = telling_line(evidence, steps[0])
+    telling = telling if tells(telling) and len(telling) >= _LEAST_LINE else ""
     for entry in [*reversed(list(evidence.recent)[-_LOOKED_AT:]), *reversed(evidence.related[-_LOOKED_AT:])]:
         key = call_key(entry)
         if key in keys or entry.status != "ok" or evidence.failed(entry):
             continue
         keys.add(key)
+        if telling and telling in evidence.text(entry):
+            continue  # the same failure, which its command hid
         if entry.agent == steps[0].agent and may_change(entry) and (changes_of(entry) or entry.index > first):
             continue  # what the agent tried itself
         yield entry, _asked(entry), evidence.text(entry)[:_READ]
     for message in list(reversed(evidence.messages))[:_LOOKED_AT]:
-        if message.kind == "compaction" or (message.by == "agent" and message.who != steps[0].agent):
+        if message.kind == "compaction" or message.by == "user" or (message.by == "agent" and message.who != steps[0].agent):
             yield message, "", message.text[:_READ]
 
 
 def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) -> Bearing | None:
     """Return what a record says, or None where that is nothing."""
-    lines = [
-        _NUMBERED.sub("", line).strip()
-        for line in record.said.split("\n")[:_LINES] if line.strip() and not ORDERS.search(line) and not _HEADER.match(line)
-    ]  # fmt: skip
-    whole = " ⏎ ".join(lines)
-    if len(whole) <= _SHORT:
-        line = whole
-    else:
-        rated = [sum(map(search.weight, _words(line))) for line in lines]
-        line = lines[rated.index(max(rated))][:_LINE] if lines else ""
-    names = [name for name in names_in(line) if name not in search.known]
+    units = record.units or list(search.split(record.place, record.said))
+    if not units:
+        return None
+    whole = " ⏎ ".join(unit.text for unit in units)
+    nearby = _with_neighbours([search.worth(unit) for unit in units])
+    ordered = [units[place] for place in sorted(range(len(units)), key=lambda place: -nearby[place])]
+    line = whole if len(whole) <= _SHORT and not _by_user(record.place) else max(units, key=search.worth).text
+    told = line if len(whole) <= _SHORT else " ⏎ ".join(unit.text for unit in ordered[:_TOLD_LINES])
+    names = [name for name in told_in(told) if name not in search.known and not _is_known(name, search.known)]
+    names.sort(key=lambda name: _COUNTED.fullmatch(name) is not None)
     place = record.place
     if isinstance(place, Message):
-        return Bearing(rank, clean(evidence.quote_of(place, line).source), line, names, None) if line else None
+        source = clean(evidence.quote_of(place, line).source)
+        return Bearing(rank, source, line, names, None, by_user=place.by == "user") if line else None
     if (not line or _EMPTY.fullmatch(line)) and (place.agent == evidence.agent or not may_change(place)):
         return None
     shared = [] if names else [name for name in names_in(whole[:_READ]) if name in search.known and _CODED.search(name)]
-    return Bearing(rank, evidence.source(place), line, names, place.id, shared)
+    best = sorted(ordered[:_QUOTED_LINES], key=units.index)
+    quote = evidence.quote(place, whole if len(whole) <= _SHORT else "\n".join(unit.text for unit in best))
+    return Bearing(rank, evidence.source(place), line, names, place.id, shared, quote=quote)
+
+
+def _action(place: EntryView | Message) -> str:
+    return place.action if isinstance(place, EntryView) else ""
+
+
+def _by_user(place: EntryView | Message) -> bool:
+    return isinstance(place, Message) and place.by == "user"
+
+
+def _is_known(member: str, known: str) -> bool:
+    """Whether the value of a member was given or told by the calls already."""
+    name, _, value = member.partition(" ")
+    return bool(value) and name in known and value in known
+
+
+def _with_neighbours(worths: Sequence[float]) -> list[float]:
+    """Return what lines say, each with a part of what the better one beside it says: a text goes on in the next line."""
+    around = [0.0, *worths, 0.0]
+    return [worth + _BESIDE * max(before, after) for before, worth, after in zip(around, worths, around[2:], strict=False)]
+
+
+def _pieces(said: str) -> Iterator[str]:
+    """Yield the lines of a text, of long ones their sentences or members; no orders, and no frame of a client."""
+    for row in said.split("\n")[:_LINES]:
+        line = _NUMBERED.sub("", row).strip()
+        if not line or ORDERS.search(row) or _HEADER.match(row):
+            continue
+        if len(line) <= _LINE:
+            yield line
+            continue
+        piece = ""
+        for part in _JOINT.split(line):
+            if piece and len(piece) + len(part) > _LINE:
+                yield piece[:_LINE]
+                piece = ""
+            piece = f"{piece} {part}".strip()
+        if piece:
+            yield piece[:_LINE]
+
+
+def told_in(text: str) -> list[str]:
+    """Return what a line holds that may be told: its code spans, its members as "name value", then its names.
+
+    A span or a value is told where it is a name or a few plain words; whatever asks for something is not.
+    """
+    spans = [span for span in _SPAN.findall(text) if _is_plain(span)]
+    members = [f"{name} {value}" for name, value in _members(text) if _is_plain(value)]
+    taken = " ".join([*spans, *members])
+    return list(dict.fromkeys([*spans, *members, *(name for name in names_in(text) if name not in taken)]))
+
+
+def _members(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the members of a JSON, YAML or settings line with their values."""
+    for name, quoted, bare in _MEMBER.findall(text):
+        value = (quoted or bare).strip()
+        if value and not _DULL_MEMBER.fullmatch(name):
+            yield name, value
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is a name or a few plain words, asks for nothing and does no harm."""
+    words = text.split()
+    return (
+        0 < len(words) <= _PLAIN_WORDS and len(text) <= _LONGEST and not asks(text) and not ORDERS.search(text)
+        and all(plain_name(word.lstrip("-").strip("()<>'\",;") or "-") for word in words)
+    )  # fmt: skip
 
 
 def names_in(text: str) -> list[str]:

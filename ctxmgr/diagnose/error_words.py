@@ -88,6 +88,11 @@ _ASKS = lazy_pattern(
 _MOST_TOKENS, _FOREIGN, _MOST_LINE = 40, 0.6, 190
 
 
+def asks(text: str) -> bool:
+    """Whether a text speaks to somebody: it asks, orders or allows."""
+    return _ASKS.search(text) is not None
+
+
 def is_error_word(word: str) -> bool:
     """Whether a word is one that errors are made of."""
     return word.casefold() in _words()

@@ -7,18 +7,18 @@ said and shown, by whomever, and in related sessions.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.alternatives import Alternative, alternatives
-from ctxmgr.diagnose.bearing_records import COMMON, Bearing, bearing_on, names_in
+from ctxmgr.diagnose.bearing_records import COMMON, PRESCRIBES, Bearing, bearing_on, names_in
 from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.error_lines import is_advice, reasons, telling_line, tells
 from ctxmgr.diagnose.error_table import Topic, topic_of
 from ctxmgr.diagnose.error_words import error_details, error_members, offered, told_lines, told_words
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
-from ctxmgr.diagnose.spoken import is_forbidden, sentences
+from ctxmgr.diagnose.spoken import is_forbidden, sentences, sentences_of
 from ctxmgr.diagnose.texts import code, listed
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -27,13 +27,6 @@ from ctxmgr.types.view import EntryView
 _NAME = lazy_pattern(
     r"(?<![\w/.~-])((?:[~.]{0,2}/)?(?:[\w.@+-]{1,60}/){1,8}[\w.@+-]{0,60}|/[\w.-]{2,40}|--[a-z][\w-]{1,40}"
     r"|[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{1,40}|[\w-]{2,40}(?:\.[\w-]{2,40}){1,6}(?::\d{2,5})?|\w{2,30}[-_]\w{1,30}(?:[-_]\w{1,30}){0,3})"
-)
-_PRESCRIBES = lazy_pattern(
-    r"\b(?:use|take|put|move|write|run|go|log in|connect|ask|call|read|look|set|instead|only|is (?:for|in|at|on|under|now"
-    r"|called)"
-    r"|are (?:for|in|at|on|under|now)|lives?|lies?|moved to|renamed|replaced by|belongs?|allowed|may|must|should|needs?"
-    r"|works? with)\b",
-    re.IGNORECASE,
 )
 _OTHER_WAY = lazy_pattern(
     r"\b(?:too|also|instead|alternativ\w+|otherwise|else|or|another|other|second|spare|backup|fallback|mirror|proxy|replica"
@@ -47,6 +40,9 @@ _HOLDER = lazy_pattern(
 _UNTIL = lazy_pattern(
     r"(?:until|expires?(?:_?at)?|available_?(?:at|from)|retry_?(?:after|at)|unlocks?_?at|reset_?(?:at)?)$", re.I
 )
+_CALL = lazy_pattern(r"(`[^`]{40})[^`]{4,}`")
+_NAMES_ROOM, _SHORT_STEP = 70, 120
+_SENTENCE = lazy_pattern(r"(?<=[.;]) (?=[A-Z])")
 _LEAST_LINE, _LEAST_ADVICE = 16, 4
 _OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
 """What a check's output names beside the matter: its own functions, and its counters."""
@@ -58,7 +54,7 @@ _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
 """Kinds that rest on the words of an error alone: what else the record says comes first there."""
 _OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHangs", "limitExceeded", "pollingFrozen"))
 """Kinds whose cause lies outside: what the user named for it may be a way around."""
-_MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _TOO_MANY = 200, 2, 2, 90, 3, 6
+_MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED = 200, 2, 2, 90, 3, 5, 130
 
 
 class _Related(NamedTuple):
@@ -90,23 +86,28 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
     bearings = [each for each in bearing_on(evidence, about) if each.entry not in cited]
     person = None if sure else _of_person(evidence, entry, topic_of(said), found)
+    spoken = [person] if person is not None else []
     named = None if sure or person or not evidence.failed(entry) else _named_by_user(evidence, about, found)
-    spoken = [each for each in (person, named) if each is not None]
     lines = _reasons(texts, found)
-    shown = [each.told for each in bearings]
+    shown = [each.told for each in bearings if each.names or each.by_user]
+    shared = [each.told for each in bearings if not each.names and not each.by_user]
     before = _before_changes(evidence, entry)
     other = next(alternatives(evidence, about), Alternative("", ""))
     causes = [
-        other.cause, *lines[:1], before, *(each.cause for each in spoken), *shown[:1], details, *shown[1:], *lines[1:]
+        other.cause, *lines[:1], before, *(each.cause for each in spoken), *shown[:1], details, *shown[1:], *lines[1:],
+        named.cause if named else "", *shared,
     ]  # fmt: skip
     looks = [
         other.step,
         "" if other.step else _held(entry, said),
         *(each.step for each in spoken),
         _look(bearings, later=later),
+        named.step if named else "",
         *_offers(evidence, about, texts, found),
     ]
     quotes = [quote for each in spoken for quote in each.quotes]
+    seen = [each.quote for each in _telling_first(bearings) if each.quote is not None]
+    found = found.model_copy(update={"evidence": (*found.evidence, *seen)})
     return _with(found, causes, looks, quotes, last=later)
 
 
@@ -115,7 +116,7 @@ def _around(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) ->
     way = _of_person(evidence, steps[0], None, found) or _named_by_user(evidence, steps, found, _OTHER_WAY)
     if way is not None:
         return way
-    shown = [each for each in bearing_on(evidence, steps)[:1] if 0 < len(each.names) <= _TOO_MANY]
+    shown = [each for each in bearing_on(evidence, steps)[:1] if each.names]
     return _Related(shown[0].told if shown else "", _look(shown, later=True), ())
 
 
@@ -202,12 +203,23 @@ def _with(found: Diagnosis, causes: Sequence[str], steps: Sequence[str], quotes:
         room = MOST_CAUSE - len(cause) - 2
         if each and (len(each) <= room or (each.endswith("`.") and room > len(each) // 2 and room > _LEAST_SHOWN)):
             cause += f" {each}" if len(each) <= room else f" {each[: room - 4].rstrip('`')}…`."
-    more = ""
-    for each in steps:
-        if each and len(more) + len(each) + len(found.next_step) + 1 < MOST_STEP:
-            more += f"{each} "
-    step = f"{found.next_step} {more}" if last else f"{more}{found.next_step}"
-    return found.model_copy(update={"cause": cause, "next_step": step.strip(), "evidence": (*quotes, *found.evidence)[:6]})
+    own = [found.next_step] if last else _sentences(found.next_step)
+    first = own[:1] if last or len(own[0]) <= _SHORT_STEP else []
+    step = _joined([*first, *steps, *own[len(first) :]])
+    return found.model_copy(update={"cause": cause, "next_step": step, "evidence": (*quotes, *found.evidence)[:6]})
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Return the sentences for which there is room, the first ones first."""
+    step = ""
+    for each in parts:
+        if each and len(step) + len(each) + 1 < MOST_STEP:
+            step += f"{each} "
+    return step.strip()
+
+
+def _sentences(text: str) -> list[str]:
+    return [each.strip() for each in _SENTENCE.split(text) if each.strip()]
 
 
 def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
@@ -248,14 +260,29 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
 
 def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
     """Return where to look first, or behind a step, with the names that stand there: of very many none says much."""
-    bearings = sorted((each for each in bearings if each.names or not later), key=lambda each: not each.names)
-    names = [f" ({listed(each.names, 4)})" if 0 < len(each.names) <= _TOO_MANY else "" for each in bearings]
-    parts = [f"{each.source}{shown}" for each, shown in zip(bearings[:_LOOKS], names, strict=False)]
-    return f"{'See also' if later else 'Look first at'} {', and '.join(parts)}." if parts else ""
+    said = [f"Keep to what the user said: {code(each.line, _QUOTED)}." for each in bearings if each.binds][:1]
+    bearings = _telling_first(each for each in bearings if not each.by_user and (each.names or not later))
+    parts: list[str] = []
+    for each in bearings[:_LOOKS]:
+        names = list(each.names[:_SHOWN_NAMES])
+        while len(names) > 1 and sum(map(len, names)) > _NAMES_ROOM:
+            names.pop()
+        parts.append(_CALL.sub(r"\1…`", each.source) + (f" ({listed(names)})" if names else ""))
+    looks = [f"{'See also' if later else 'Look first at'} {', and '.join(parts)}."] if parts else []
+    return " ".join([*said, *looks])
+
+
+def _telling_first(bearings: Iterable[Bearing]) -> list[Bearing]:
+    return sorted(bearings, key=lambda each: not each.names)
 
 
 def _stems(text: str) -> set[str]:
     return {word[:6].casefold() for word in _STEM.findall(text[:4_000]) if word.casefold() not in COMMON}
+
+
+def _is_task(evidence: Evidence, sentence: str) -> bool:
+    """Whether a sentence is the first one of the session's task: it says what is to be done, and nothing of a failure."""
+    return next(iter(sentences_of(evidence.user_texts[0].text)), "") == sentence
 
 
 def _of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found: Diagnosis) -> _Related | None:
@@ -264,9 +291,11 @@ def _of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found:
     about = _stems(f"{given(entry)}\n{found.evidence[0].text if found.evidence else ''}")
     for message, sentence in sentences(evidence):
         names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in tried]
-        if not names or not _PRESCRIBES.search(sentence) or is_forbidden(sentence, names) or sentence in found.cause:
+        if not names or not PRESCRIBES.search(sentence) or is_forbidden(sentence, names) or sentence in found.cause:
             continue
-        if (topic is not None and topic.words.search(sentence)) or _stems(sentence) & about:
+        if (topic is not None and topic.words.search(sentence)) or (
+            _stems(sentence) & about and not _is_task(evidence, sentence)
+        ):
             said = code(sentence, 150)
             return _Related(
                 f"The user said{clock(message.at)}: {said}.",

@@ -27,6 +27,12 @@ ALLOWS = lazy_pattern(
 )
 
 
+BINDS = lazy_pattern(
+    r"\b(?:only|never|always|not|n't|must|at (?:most|least)|no more than|instead|unless|without|by hand|keep|leave|allowed|may"
+    r"|should|agreed|decided|prefer)\b",
+    re.IGNORECASE,
+)
+"""What a sentence holds that says how something is to be done, and not only what."""
 _NO_ORDER = lazy_pattern(
     r"\?$|\b(?:if|when|unless|why|that) (?:you|we|i|they|it) (?:do not|don['’]t|never)\b|\bnot (?:only|need|have to)\b"
     r"|n['’]t (?:need|have to)\b|(?:do not|don['’]t|never) (?:forget|hesitate|worry|mind|fear)\b",
@@ -61,6 +67,10 @@ def is_forbidden(sentence: str, names: Sequence[str]) -> bool:
 def sentences(evidence: Evidence) -> Iterator[tuple[Message, str]]:
     """Yield the sentences of people, the newest message first, in the order of the message."""
     for message in list(reversed(evidence.user_texts))[:_MOST]:
-        for sentence in _SENTENCE.findall(message.text[:8_000]):
-            if len(sentence.strip()) > 3:
-                yield message, sentence.strip()
+        for sentence in sentences_of(message.text):
+            yield message, sentence
+
+
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences of a text, each a line at most."""
+    return [each for sentence in _SENTENCE.findall(text[:8_000]) if len(each := sentence.strip()) > 3]

@@ -9,7 +9,7 @@ import os
 import sys
 
 from ctxmgr.clients import event_bytes, parsed
-from ctxmgr.clients.interface import AFTER, BEFORE, END, LONGEST, PERSON, QUIET, WAIT
+from ctxmgr.clients.interface import AFTER, BEFORE, END, MAX_ANSWER_CHARS, PERSON, QUIET, WAIT
 from ctxmgr.clients.session_file import WATCHER, SessionFile, state_folder
 from ctxmgr.live.rounds import Rounds, fingerprints, rows_of
 from ctxmgr.log.fast_json import dumps
@@ -27,7 +27,7 @@ NO_WATCHER = "CTXMGR_WATCH"
 TELL, WATCH = "--tell", "--watch"
 """Have `ctxmgr.hook` ask the detectors (`ctxmgr.live.telling`), and watch for hangs (`ctxmgr.live.watcher`)."""
 
-_MOST = 1_048_576
+_MAX_ANSWER_BYTES = 1_048_576
 _PATIENCE = 8.0
 """Seconds until the detectors are given up; the clients' own limit is a little longer."""
 
@@ -131,7 +131,7 @@ def _left_behind(asked: Client, event: Event, rounds: Rounds) -> bytes:
         return b""
     try:
         with open(rounds.stall, encoding="utf-8", opener=_unlinked) as stream:
-            text = stream.read(LONGEST)
+            text = stream.read(MAX_ANSWER_CHARS)
     except FileNotFoundError:
         return b""
     os.unlink(rounds.stall)
@@ -145,7 +145,7 @@ def _unlinked(path: str, flags: int) -> int:
 def _before(asked: Client, event: Event, rounds: Rounds) -> bytes:
     """Refuse a call that the agent was told not to make again, and goes on making."""
     if asked.hides_open_calls:
-        from ctxmgr.live.open_calls import note
+        from ctxmgr.live.rounds import note
 
         note(asked, event)
         return b""
@@ -156,7 +156,7 @@ def _before(asked: Client, event: Event, rounds: Rounds) -> bytes:
         exact = fingerprints(call)[1]
         if rounds.refused(exact):
             with open(rounds.reason, encoding="utf-8") as stream:
-                reason = stream.read(LONGEST)
+                reason = stream.read(MAX_ANSWER_CHARS)
             rounds.append(("x", exact))
             return dumps(asked.refuse(event, reason)).encode("ascii")
     return b""
@@ -165,11 +165,11 @@ def _before(asked: Client, event: Event, rounds: Rounds) -> bytes:
 def _close(asked: Client, event: Event) -> None:
     """Forget the calls that are over by this event."""
     if event.kind == AFTER:
-        from ctxmgr.live.open_calls import settle
+        from ctxmgr.live.rounds import settle
 
         settle(asked, event)
     elif event.kind in (PERSON, END):
-        from ctxmgr.live.open_calls import forget
+        from ctxmgr.live.rounds import forget
 
         forget(asked, event.session)
 
@@ -187,4 +187,4 @@ def _asked_elsewhere(name: str, content: bytes) -> bytes:
         timeout=_PATIENCE, check=False,
     )  # fmt: skip
     said = ended.stdout
-    return said if ended.returncode == 0 and said[:1] == b"{" and len(said) < _MOST else b""
+    return said if ended.returncode == 0 and said[:1] == b"{" and len(said) < _MAX_ANSWER_BYTES else b""

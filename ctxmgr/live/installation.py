@@ -11,23 +11,28 @@ import json
 import os
 import re
 import shlex
+import shutil
 import stat
 import subprocess
 import sys
+import time
 from base64 import b64decode, b64encode
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ctxmgr import __file__ as package
+from ctxmgr.clients import CLIENTS, client
 from ctxmgr.clients.interface import Client, as_object
 from ctxmgr.clients.session_file import state_folder
+from ctxmgr.detect.descriptions import duration
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.json_text import blanked, inserted, removed
 from ctxmgr.log.codec import digest
 from ctxmgr.paths import make_private_folder, read_regular, replace_file
+from ctxmgr.types.setup import Check
 
 Scope = Literal["user", "project"]
 
@@ -35,7 +40,7 @@ _START = "import os,sys;__file__=sys.argv.pop(1);os.path.exists(__file__) and ex
 _OURS = re.compile(r"ctxmgr[/\\]{1,2}hook\.py")
 _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _TOP = "hooks"
-_MOST = 5_000_000
+_MAX_FILE_BYTES = 5_000_000
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _SECONDS = 60.0
 
@@ -172,7 +177,7 @@ def is_installed(client: Client, scope: Scope, folder: Path, environment: Mappin
 def commands_in(path: str) -> list[str]:
     """Return the absolute paths by which a settings file starts our hook: that of its file, and that of its program."""
     try:
-        text = read_regular(path, _MOST).decode("utf-8", "replace")
+        text = read_regular(path, _MAX_FILE_BYTES).decode("utf-8", "replace")
     except OSError:
         return []
     found: list[str] = []
@@ -265,7 +270,7 @@ def read_settings(path: str) -> bytes | None:
         StorageFailed: it can't be read, is no regular file, or is longer than any such file.
     """
     try:
-        return read_regular(path, _MOST)
+        return read_regular(path, _MAX_FILE_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -294,7 +299,7 @@ def _record(path: str) -> str:
 
 def _kept(path: str) -> dict[str, Any] | None:
     try:
-        found: Any = json.loads(read_regular(_record(path), 4 * _MOST, follow=False))
+        found: Any = json.loads(read_regular(_record(path), 4 * _MAX_FILE_BYTES, follow=False))
     except (OSError, ValueError):
         return None
     fields = as_object(found)
@@ -322,3 +327,90 @@ def _write(path: str, content: bytes) -> None:
     with suppress(FileNotFoundError):
         mode = stat.S_IMODE(os.stat(path).st_mode)
     replace_file(path, content, mode=mode, sync=True)
+
+
+_STARTS = 5
+_PROGRAM_SECONDS = 20.0
+
+
+def check_clients(folder: Path, environment: Mapping[str, str]) -> Iterator[Check]:
+    """Yield a row for each client that is installed on this machine, or whose settings start the hook."""
+    for name in CLIENTS:
+        asked = client(name)
+        assert asked is not None, "every name of the tuple has its module"
+        scopes = _scopes(asked, folder, environment)
+        plugin = asked.has_plugin(environment)
+        if scopes or plugin:
+            yield _check(asked, scopes, plugin, folder, environment)
+        elif shutil.which(asked.program):
+            finding = f"{asked.title} is here, and does not call the hook"
+            hint = f"'ctxmgr install {name}' has its agents told when they go in circles"
+            yield Check(name=f"hook.{name}", level="info", finding=finding, hint=hint, detail={"installed": False})
+
+
+def _scopes(asked: Client, folder: Path, environment: Mapping[str, str]) -> list[Scope]:
+    """Return where it is installed; in one's home the settings of a project are one's own."""
+    found: dict[str | None, Scope] = {}
+    for scope in get_args(Scope):
+        if is_installed(asked, scope, folder, environment):
+            found.setdefault(asked.settings_file(scope, str(folder), environment), scope)
+    return [*found.values()]
+
+
+def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, environment: Mapping[str, str]) -> Check:
+    paths = [asked.settings_file(scope, str(folder), environment) or "" for scope in scopes]
+    gone = [word for path in paths for word in commands_in(path) if word.startswith("/") and not os.path.exists(word)]
+    undone = [told for path in paths if (told := asked.left_to_do(os.path.realpath(path), environment)) is not None]
+    last, told = last_called(asked.name)
+    cost, alone = cost_of(asked)
+    parts = ["installed " + " and ".join([f"for the {scope}" for scope in scopes] + (["as a plugin"] if plugin else []))]
+    if asked.asks_trust:
+        parts.append("not trusted yet" if undone else "trusted")
+    parts.append(
+        "never called yet"
+        if last is None
+        else f"called {duration(max(0.0, time.time() - last))} ago, agents told so far: {told}"
+    )
+    if cost is not None and alone:
+        look = "a third round" if asked.counts_rounds else "a call"
+        parts.append(f"{look} takes {1000 * cost:.0f} ms, Python alone {1000 * alone:.0f} ms")
+    places = [*scopes, *(["plugin"] if plugin else [])]
+    detail = {"installed": True, "scopes": places, "trusted": not undone, "lastCalled": last,
+              "told": told, "callSeconds": cost, "pythonSeconds": alone}  # fmt: skip
+    finding = ", ".join(parts)
+    if gone:
+        finding, hint = f"{gone[0]} is gone, so nothing is called", f"install it again: 'ctxmgr install {asked.name}'"
+        return Check(name=f"hook.{asked.name}", level="warn", finding=finding, hint=hint, detail=detail)
+    level, hint = ("warn", undone[0]) if undone else ("ok", None)
+    return Check(name=f"hook.{asked.name}", level=level, finding=finding, hint=hint, detail=detail)
+
+
+def last_called(name: str) -> tuple[float | None, int]:
+    """Return when a client's agent was counted last, as seconds of the epoch, and how often its agents were told."""
+    last, told = None, 0
+    with suppress(OSError), os.scandir(state_folder()) as found:
+        for entry in found:
+            if entry.name.startswith(f"{name}-") and "." not in entry.name and entry.is_file(follow_symlinks=False):
+                moment = entry.stat(follow_symlinks=False).st_mtime
+                last = moment if last is None else max(last, moment)
+                with open(entry.path, "rb") as stream:
+                    told += sum(line.startswith(b"t ") for line in stream)
+    return last, told
+
+
+def cost_of(asked: Client) -> tuple[float | None, float | None]:
+    """Return the least seconds that a call of the hook takes here, and those of Python alone."""
+    command = hook_command(asked)
+    return _least(command), _least([sys.executable, "-I", "-S", "-c", "pass"])
+
+
+def _least(command: Sequence[str]) -> float | None:
+    taken: list[float] = []
+    for _ in range(_STARTS):
+        start = time.perf_counter()
+        try:
+            subprocess.run(command, input=b"{}", capture_output=True, timeout=_PROGRAM_SECONDS, check=True)
+        except (OSError, subprocess.SubprocessError):
+            return None
+        taken.append(time.perf_counter() - start)
+    return min(taken)

@@ -18,7 +18,7 @@ _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ATOM = re.compile(r"[^\s,\]}]+")
 _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n\r]*|/\*.*?\*/', re.DOTALL)
 _INDENT = re.compile(r"[\[{,][ \t]*\r?\n([ \t]+)")
-_DEEPEST = 100
+_MAX_DEPTH = 100
 _BOM = "\ufeff"
 
 
@@ -81,7 +81,7 @@ def _text_end(text: str, start: int) -> int:
 
 def _node(text: str, start: int, depth: int) -> Node:
     """Return the value at a place of a text that is known to be valid JSON."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise InvalidInput("it is nested too deeply", "mend the file first; nothing was changed")
     if text[start] == '"':
         return Node(start, _text_end(text, start), "text")

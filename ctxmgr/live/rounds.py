@@ -1,4 +1,4 @@
-"""Count a session's rounds from the fingerprints of its last calls, kept in one small file.
+"""Count a session's rounds from the fingerprints of its last calls, kept in one small file, and note its open calls.
 
 The count only says where a look is worth it: it blurs numbers and ids, so that it rather asks once too often. What is a
 loop is decided by the detectors alone. The file is a list of rows that only grows, until it is cut:
@@ -10,6 +10,9 @@ loop is decided by the detectors alone. The file is a list of rows that only gro
     d EXACT                      this call is refused, once, as long as nothing new was done
     s EXACT                      this call is refused until a person speaks
     x EXACT                      it was refused
+
+A call that is being made, and that its client's log does not hold yet, is noted in a file of its own as the log will hold it.
+That file is taken away when the call is over, and when a person speaks or the session ends.
 """
 
 from __future__ import annotations
@@ -22,17 +25,18 @@ from ctxmgr.log.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from ctxmgr.clients.interface import Call, Event
+    from ctxmgr.clients.interface import Call, Client, Event
+
 
 ROUNDS = 3
 """Identical rounds at which the detectors are asked (design ruling 6)."""
 
-_LONGEST_PERIOD, _SAME_ERROR, _SAME_ANSWER, _ANYWHERE = 6, 5, 6, 6
+_MAX_PERIOD, _SAME_ERROR, _SAME_ANSWER, _ANYWHERE = 6, 5, 6, 6
 _WINDOW = 64
-_TAIL, _MOST = 16_384, 65_536
+_TAIL, _MAX_FILE_BYTES = 16_384, 65_536
 _OLD = 14 * 86_400.0
 _END = 4_000
 _BLURRED = b"0123456789abcdef"
@@ -117,7 +121,7 @@ class Rounds:
             self.is_new = size == len(content)
         finally:
             os.close(descriptor)
-        if size > _MOST:
+        if size > _MAX_FILE_BYTES:
             self._cut()
 
     def keep_log(self, content: str) -> None:
@@ -206,7 +210,7 @@ def circles(calls: Sequence[Sequence[str]]) -> bool:
     """Whether the last of these calls completes a third identical round, or comes back again and again."""
     pairs = [(row[1], row[3]) for row in calls]
     last, failed = pairs[-1], calls[-1][4] == "1"
-    for period in range(1, _LONGEST_PERIOD + 1):
+    for period in range(1, _MAX_PERIOD + 1):
         block = pairs[-period:]
         if len(pairs) >= ROUNDS * period and pairs[-ROUNDS * period :] == block * ROUNDS:
             return True
@@ -226,3 +230,89 @@ def rows_of(event: Event) -> list[tuple[str, ...]]:
         result, failed = answer(call.result)
         rows.append(("c", blurred, exact, result, "1" if failed else "0"))
     return rows
+
+
+_SUFFIX = ".open"
+_MAX_CALL = 65_536
+"""Bytes of a call that is noted; a longer one writes a file, which does not hang."""
+_ASIDE = 5.0
+"""Seconds by which a log may be newer than a call that it does not hold yet: that of the answer which asked for the call."""
+
+
+def note(client: Client, event: Event) -> None:
+    """Note the calls that are about to be made.
+
+    Raises:
+        OSError: the disk is full, or a file can't be written.
+    """
+    from ctxmgr.paths import make_private_folder, replace_file
+
+    make_private_folder(state_folder())
+    for call, record in zip(event.calls, client.open_records(event), strict=True):
+        content = record.encode("ascii")
+        if len(content) < _MAX_CALL:
+            replace_file(_path(client, event, call), content)
+
+
+def settle(client: Client, event: Event) -> None:
+    """Forget calls that are over.
+
+    Raises:
+        OSError: a file can't be removed.
+    """
+    for call in event.calls:
+        _remove(_path(client, event, call))
+
+
+def forget(client: Client, session: str) -> None:
+    """Forget all calls of a session.
+
+    Raises:
+        OSError: a file can't be removed.
+    """
+    for path in _noted(client.name, session):
+        _remove(path)
+
+
+def open_calls(client: Client, session: str, log_time: float) -> list[str]:
+    """Return the noted calls of a session, oldest first, in the form of its client's log.
+
+    Those are left out that were made before the log last grew, at ``log_time`` in seconds since 1970: they were given up.
+
+    Raises:
+        OSError: a file can't be read.
+    """
+    from ctxmgr.paths import read_regular
+
+    found = [(os.stat(path).st_mtime, path) for path in _noted(client.name, session)]
+    return [read_regular(path, _MAX_CALL).decode("ascii", "replace") for at, path in sorted(found) if at + _ASIDE >= log_time]
+
+
+def modified(path: str) -> float:
+    """Return when a file was changed last, in seconds since 1970; 0 of one that can't be looked at."""
+    try:
+        return os.stat(path).st_mtime
+    except (OSError, ValueError):
+        return 0.0
+
+
+def _path(client: Client, event: Event, call: Call) -> str:
+    name = state_name(client.name, event.session)
+    return os.path.join(state_folder(), f"{name}-{fingerprints(call)[1]}{_SUFFIX}")
+
+
+def _noted(client: str, session: str) -> Iterator[str]:
+    beginning = state_name(client, session) + "-"
+    try:
+        with os.scandir(state_folder()) as entries:
+            found = [each.path for each in entries if each.name.startswith(beginning) and each.name.endswith(_SUFFIX)]
+    except FileNotFoundError:
+        return
+    yield from found
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return

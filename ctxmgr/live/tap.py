@@ -25,7 +25,7 @@ HEADER = struct.Struct(">cdI")
 
 FROM_CLIENT, FROM_AGENT, LOST = b"c", b"a", b"l"
 _CHUNK = 1 << 18
-_MOST_HELD = 64 << 20
+_MAX_HELD_BYTES = 64 << 20
 _PATIENCE = 2.0
 """Seconds that the recorder is given at the end; it goes on by itself if it needs longer."""
 
@@ -47,7 +47,7 @@ class Copies:
     def offer(self, sender: bytes, data: bytes) -> None:
         """Take a copy; one that finds no room is left out, and counted."""
         with self._changed:
-            if self._over or self._size + len(data) > _MOST_HELD:
+            if self._over or self._size + len(data) > _MAX_HELD_BYTES:
                 self._lost += not self._over
                 return
             if self._lost:

@@ -1,4 +1,9 @@
-"""Record what a tap copies, watch it for loops and hangs, and have a turn that hangs cancelled where that was asked for."""
+"""Record what a tap copies, watch it for loops and hangs, and have a turn that hangs cancelled where that was asked for.
+
+`AcpReader` turns the Agent Client Protocol into records while it passes. Text comes in pieces, which are put together until
+something else comes. A call is told when it begins to run or its input is known, for an entry never changes; what it asks a
+person for is a wait. Files and terminals that an agent asks its client for belong to its calls and are left out.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +14,243 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from ctxmgr.config import Config
 from ctxmgr.errors import Busy, CtxmgrError, InvalidInput, StorageFailed
 from ctxmgr.history.live.record_sources import Batch, Follower
-from ctxmgr.live.acp import AGENT, CLIENT, AcpReader
 from ctxmgr.live.tap import FROM_AGENT, FROM_CLIENT, HEADER, LOST
 from ctxmgr.log.codec import Record
-from ctxmgr.log.ids import new_id
+from ctxmgr.log.ids import format_time, new_id
 from ctxmgr.store import Store
 from ctxmgr.workspace import Workspace
 
+CLIENT, AGENT = "client", "agent"
+"""Who sends a message."""
+
+_CHUNKS = {"agent_message_chunk", "agent_thought_chunk", "user_message_chunk"}
+_TOLD = {"plan", "current_mode_update", "session_info_update"}
+_STARTED = ("in_progress", "completed", "failed")  # no set: what is looked for may be anything
+_BEGINS = {"session/new", "session/load", "session/resume", "session/fork"}
+
+
+@dataclass(slots=True)
+class _Call:
+    entry: str
+    fields: dict[str, Any]
+    begun: bool = False
+
+
+@dataclass(slots=True)
+class _Session:
+    calls: dict[str, _Call] = field(default_factory=lambda: dict[str, _Call]())
+    turn: int = 0
+    chunk: str = ""
+    text: list[str] = field(default_factory=lambda: list[str]())
+    at: float = 0.0
+    made: int = 0
+
+
+class AcpReader:
+    """Reads the messages of one connection, in the order in which they were sent.
+
+    Args:
+        process: id of this execution.
+    """
+
+    def __init__(self, process: str) -> None:
+        self.agent = "agent"
+        self._process = process
+        self._sessions: dict[str, _Session] = {}
+        self._asked: dict[tuple[str, Any], tuple[str, dict[str, Any]]] = {}
+
+    def read(self, sender: str, at: float, message: Any) -> Iterator[Record]:
+        """Yield the records that a message makes; none for one that makes no sense.
+
+        Args:
+            sender: `CLIENT` or `AGENT`.
+            at: when it was sent, in seconds since 1970.
+            message: parsed JSON.
+        """
+        fields = _object(message)
+        method, number = fields.get("method"), fields.get("id")
+        if not isinstance(number, str | int | float | None):
+            return
+        if isinstance(method, str):
+            params = _object(fields.get("params"))
+            if number is not None:
+                self._asked[sender, number] = method, params
+            yield from self._call(sender, at, method, params)
+        elif number is not None:
+            asked = self._asked.pop((AGENT if sender == CLIENT else CLIENT, number), None)
+            if asked is not None:
+                yield from self._answer(at, *asked, fields)
+
+    def close(self) -> Iterator[Record]:
+        """Yield what was not told yet when the connection ends."""
+        for name, session in self._sessions.items():
+            yield from self._spoken(name, session)
+
+    def _call(self, sender: str, at: float, method: str, params: dict[str, Any]) -> Iterator[Record]:
+        name = params.get("sessionId")
+        if not isinstance(name, str) or not name:
+            return
+        session = self._sessions.get(name)
+        if session is None:
+            yield from self._begin(name, at, params)
+            session = self._sessions[name]
+        if sender == AGENT and method == "session/update":
+            yield from self._update(name, session, at, _object(params.get("update")))
+            return
+        if method in ("session/prompt", "session/cancel", "session/request_permission"):
+            yield from self._spoken(name, session)
+        if sender == CLIENT and method == "session/prompt":
+            session.turn += 1
+            yield self._event(name, at, "user_message", {"text": _text(params.get("prompt"))})
+        elif sender == CLIENT and method == "session/cancel":
+            yield self._event(name, at, "interrupt", {"reason": "session/cancel"})
+        elif sender == AGENT and method == "session/request_permission":
+            told = _object(params.get("toolCall"))
+            yield from self._tool(name, session, at, told)
+            yield self._event(name, at, "waiting", {"reason": "permission", "action": _action(told)})
+
+    def _answer(self, at: float, method: str, params: dict[str, Any], fields: dict[str, Any]) -> Iterator[Record]:
+        result = _object(fields.get("result"))
+        if method == "initialize":
+            about = _object(result.get("agentInfo"))
+            self.agent = next(
+                (text for key in ("name", "title") if isinstance(text := about.get(key), str) and text), self.agent
+            )
+            return
+        name = result.get("sessionId") or params.get("sessionId")
+        if not isinstance(name, str) or not name:
+            return
+        if method in _BEGINS and name not in self._sessions:
+            yield from self._begin(name, at, params)
+        session = self._sessions.get(name)
+        if session is None:
+            return
+        if method == "session/request_permission":
+            outcome = _object(result.get("outcome"))
+            yield self._event(name, at, "resume", {"outcome": outcome.get("outcome"), "option": outcome.get("optionId")})
+        elif method == "session/prompt":
+            yield from self._spoken(name, session)
+            error = fields.get("error")
+            if error is not None:
+                yield self._event(name, at, "error", {"error": error})
+            else:
+                yield self._event(name, at, "turn_end", {"stopReason": result.get("stopReason")})
+
+    def _begin(self, name: str, at: float, params: dict[str, Any]) -> Iterator[Record]:
+        self._sessions[name] = _Session()
+        folder = params.get("cwd")
+        meta = {"cwd": folder} if isinstance(folder, str) else {}
+        yield self._record(name, at, "session", process=self._process, source={"importer": "acp"}, meta=meta)
+
+    def _update(self, name: str, session: _Session, at: float, update: dict[str, Any]) -> Iterator[Record]:
+        kind = str(update.get("sessionUpdate"))
+        if kind in _CHUNKS:
+            if kind != session.chunk:
+                yield from self._spoken(name, session)
+                session.chunk, session.at = kind, at
+            session.text.append(_text([update.get("content")]))
+            return
+        if kind in ("tool_call", "tool_call_update"):
+            yield from self._spoken(name, session)
+            yield from self._tool(name, session, at, update)
+        elif kind in _TOLD:
+            yield self._event(name, at, kind, {key: value for key, value in update.items() if key != "sessionUpdate"})
+
+    def _tool(self, name: str, session: _Session, at: float, update: dict[str, Any]) -> Iterator[Record]:
+        number = update.get("toolCallId")
+        if not isinstance(number, str):
+            return
+        call = session.calls.get(number)
+        if call is None:
+            session.made += 1
+            call = session.calls[number] = _Call(f"{self._process}:{session.made}:{number}"[:400], {})
+        call.fields.update({key: value for key, value in update.items() if value not in (None, [], {}, "")})
+        status = update.get("status")
+        ends = status in ("completed", "failed")
+        if not call.begun and not ends:
+            call.fields.pop("content", None)  # what is shown of a call before it runs is no part of its result
+        if not call.begun and (status in _STARTED or "rawInput" in call.fields):
+            call.begun = True
+            yield self._record(
+                name, at, "entry", id=call.entry, agent=self.agent, action=_action(call.fields), process=self._process,
+                inputType=call.fields.get("kind"), input=_input(call.fields), turn=session.turn,
+            )  # fmt: skip
+        if ends:
+            del session.calls[number]  # an id may come again in a later turn
+            yield self._record(name, at, "result", entry=call.entry, **_result(call.fields, status))
+        elif call.begun and update.get("content"):
+            yield self._event(name, at, "tool_call_update", {"status": status}, entry=call.entry)
+
+    def _spoken(self, name: str, session: _Session) -> Iterator[Record]:
+        if session.text:
+            yield self._event(name, session.at, session.chunk, {"text": "".join(session.text)})
+            session.text.clear()
+        session.chunk = ""
+
+    def _event(self, name: str, at: float, kind: str, data: dict[str, Any], entry: str | None = None) -> Record:
+        whose = {} if kind.startswith("user_") or kind == "interrupt" else {"agent": self.agent}
+        about = {} if entry is None else {"entry": entry}
+        return self._record(name, at, "event", id=new_id(), type=kind, data=data, **whose, **about)
+
+    def _record(self, name: str, at: float, kind: str, **fields: Any) -> Record:
+        told = {key: value for key, value in fields.items() if value is not None}
+        return {"v": 1, "kind": kind, "session": name, "ts": format_time(at), **told}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _text(blocks: Any) -> str:
+    """Return the text of content blocks; of others their kind and name."""
+    parts: list[str] = []
+    for block in cast("list[Any]", blocks) if isinstance(blocks, list) else []:
+        each = _object(block)
+        said = each.get("text")
+        parts.append(said if isinstance(said, str) else f"[{each.get('type')} {each.get('name') or each.get('uri') or ''}]")
+    return "".join(parts)
+
+
+def _action(call: dict[str, Any]) -> str:
+    """Return the tool's own name where the agent says it, else the kind of the call."""
+    for told in _object(call.get("_meta")).values():
+        name = _object(told).get("toolName")
+        if isinstance(name, str) and name:
+            return name
+    kind = call.get("kind") or call.get("title")
+    return kind if isinstance(kind, str) and kind else "tool"
+
+
+def _input(call: dict[str, Any]) -> Any:
+    if "rawInput" in call:
+        return call["rawInput"]
+    places = call.get("locations")
+    told = [_object(each).get("path") for each in cast("list[Any]", places)] if isinstance(places, list) else []
+    return {"title": call.get("title"), **({"paths": told} if told else {})}
+
+
+def _result(call: dict[str, Any], status: Any) -> dict[str, Any]:
+    content = call.get("content")
+    said: list[str] = []
+    for block in cast("list[Any]", content) if isinstance(content, list) else []:
+        each = _object(block)
+        said.append(_text([each.get("content")]) if each.get("type") == "content" else f"[{each.get('type')}]")
+    text = "\n".join(said)
+    if status == "failed":
+        return {"status": "error", "error": {"type": "failed", "message": text or str(call.get("rawOutput") or "failed")}}
+    return {"status": "ok", "output": text or call.get("rawOutput") or ""}
+
+
 _SENDERS = {FROM_CLIENT: CLIENT, FROM_AGENT: AGENT}
 _EVERY = 1.0
-_LONGEST = 64 << 20
-_MOST_WAITING = 50_000
+_MAX_LINE_BYTES = 64 << 20
+_MAX_WAITING = 50_000
 _PATIENCE = 30.0
 """Seconds that a store which refuses is asked again at the end."""
 
@@ -53,7 +279,7 @@ class Lines:
                 except (ValueError, RecursionError):
                     self.odd += 1
         self._size += len(rest)
-        if self._size > _LONGEST:
+        if self._size > _MAX_LINE_BYTES:
             self.break_off()
         elif rest and not self._skipped:
             self._parts.append(rest)
@@ -121,7 +347,7 @@ class TapRecorder:
 
     def _add(self, records: Iterator[Record]) -> None:
         for record in records:
-            if len(self._waiting) >= _MOST_WAITING:
+            if len(self._waiting) >= _MAX_WAITING:
                 self.lost += 1
             else:
                 self._waiting.append(record)

@@ -2,6 +2,10 @@
 
 This is the slow half of a hook: it loads the libraries, reads the end of the client's log and asks the same workspace that
 ``ctxmgr detect`` and ``ctxmgr recover --prompt`` ask. Nothing is recorded beside the log.
+
+Of a long log `excerpt` keeps the first lines (who and where), what people said in between, and the end, which is all that the
+detectors look at. To that comes the result of the call that a hook speaks of, where the client writes it into its log only
+after its hooks. `call_person` notifies a person through the system's own notifier, or the command that the user named for it.
 """
 
 from __future__ import annotations
@@ -10,26 +14,31 @@ import contextlib
 import fcntl
 import gc
 import os
+import shutil
+import subprocess
+import sys
 import tempfile
-from collections.abc import Generator, Sequence
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 from ctxmgr.clients import event_bytes, parsed
-from ctxmgr.clients.interface import LONGEST, Client, Event
+from ctxmgr.clients.interface import MAX_ANSWER_CHARS, Call, Client, Event, as_object
 from ctxmgr.config import Config, load_config
+from ctxmgr.detect.text.fingerprints import blur, canonical, error_core, error_text, plain_text, says_anything
 from ctxmgr.history.detection import judge
 from ctxmgr.history.query.address import session_key
-from ctxmgr.live.excerpt import add_late_results, excerpt
-from ctxmgr.live.notice import call_person
-from ctxmgr.live.open_calls import modified, open_calls
-from ctxmgr.live.rounds import Rounds, fingerprints
+from ctxmgr.live.rounds import Rounds, fingerprints, modified, open_calls
 from ctxmgr.log.fast_json import dumps
-from ctxmgr.log.ids import format_time
-from ctxmgr.paths import replace_file
+from ctxmgr.log.ids import format_time, new_id, now
+from ctxmgr.paths import open_regular, replace_file
 from ctxmgr.recover.stuck_request import worst
+from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.operations import ModelRequest, RecoverRequest
+from ctxmgr.types.query import ListRequest
+from ctxmgr.types.view import EntryView
 from ctxmgr.workspace import Workspace
 
 AGAIN = "You were told this before, and it goes on."
@@ -159,12 +168,12 @@ def worded(prompt: str, step: int, *, refusing: bool) -> str:
         text = f"{AGAIN}{' ' + REFUSED if refusing else ''} {text}"
     elif step > 2:
         text = f"{STOP.format(count=step - 1)}\n\n{text}"
-    return (_PREFIX + text)[:LONGEST]
+    return (_PREFIX + text)[:MAX_ANSWER_CHARS]
 
 
 def waited(prompt: str) -> str:
     """Return the text for an agent whose call hung; it is read when something came back after all, or a person spoke."""
-    return f"{_PREFIX}{WAITED} {prompt.removeprefix(_PREFIX)}"[:LONGEST]
+    return f"{_PREFIX}{WAITED} {prompt.removeprefix(_PREFIX)}"[:MAX_ANSWER_CHARS]
 
 
 @contextlib.contextmanager
@@ -179,3 +188,181 @@ def _alone(path: str) -> Generator[bool]:
         yield True
     finally:
         os.close(descriptor)
+
+
+_WHOLE, _HEAD, _END = 600_000, 65_536, 400_000
+_SPOKEN = 200_000
+_SCANNED = 64_000_000
+"""Bytes of a log in whose middle people's words are looked for; in a longer one that would take seconds."""
+_MAX_LINE_BYTES = 20_000
+_PERSON = (b'"type":"user"', b'"type": "user"', b'"role":"user"', b'"role": "user"', b"user_message")
+_RESULT = (b"tool_result", b"function_call_output")
+
+_LAST = 40
+_WRAPPED = 0.8
+"""Share of a result in the log that must be the result itself, if the rest is to count as the client's wrapping."""
+
+
+def excerpt(log: str, folder: str, unwritten: Sequence[tuple[str, str]], begun: Sequence[str] = ()) -> str:
+    """Write the excerpt of a log into a folder, under the log's own name, and return its path.
+
+    Args:
+        log: of the client; its name may come from anywhere, so nothing but a regular file is opened.
+        folder: where to.
+        unwritten: ids and records of results that the client has not written yet; added where their ids name a call
+            whose result is not there.
+        begun: records of calls that the client writes only when they are over; added as they are.
+
+    Raises:
+        OSError: there is no such log, or it is no regular file.
+    """
+    with open(open_regular(log), "rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        content = stream.read(_WHOLE) if size <= _WHOLE else b"".join(_parts(stream, size))
+    content = content[: content.rfind(b"\n") + 1]  # the client may be writing
+    for call, record in unwritten:
+        found = [line for line in content[-_WHOLE:].split(b"\n") if call and call.encode() in line]
+        if found and not any(result in line for line in found for result in _RESULT):
+            content += record.encode("ascii") + b"\n"
+    content += b"".join(record.encode("ascii", "replace") + b"\n" for record in begun)
+    place = os.path.join(folder, os.path.basename(log) or "log.jsonl")
+    with open(place, "xb") as target:
+        target.write(content)
+    return place
+
+
+def _parts(source: BinaryIO, size: int) -> Iterator[bytes]:
+    """Yield the lines at the beginning, the short ones of people in the middle, and those at the end."""
+    place, kept, end = 0, 0, size - _END
+    for line in source:
+        start, place = place, place + len(line)
+        if start < _HEAD or start >= end:
+            yield line
+        elif size > _SCANNED:
+            source.seek(end)
+            source.readline()
+            yield from source
+            return
+        elif kept < _SPOKEN and len(line) < _MAX_LINE_BYTES and _is_spoken(line):
+            kept += len(line)
+            yield line
+
+
+def _is_spoken(line: bytes) -> bool:
+    if not (b'user"' in line or b"user_message" in line):  # quicker than each of the marks, and most lines hold neither
+        return False
+    return not any(each in line for each in _RESULT) and any(each in line for each in _PERSON)
+
+
+def add_late_results(workspace: Workspace, event: Event) -> None:
+    """Record the results of an event's calls beside the log that was read; nothing of it is kept.
+
+    A call that the log does not even begin is recorded whole, as the same call before it was.
+
+    Raises:
+        CtxmgrError: the store refused.
+    """
+    entries = workspace.list(ListRequest(newest_first=True, limit=_LAST)).entries
+    for call in event.calls:
+        same = [each for each in entries if _is_same(each, call)]
+        if same:
+            _add(workspace.store, call, same)
+
+
+def _is_same(entry: EntryView, call: Call) -> bool:
+    if call.id:
+        return call.id in entry.id
+    return canonical(entry.input) == canonical(call.given)
+
+
+def _add(store: Store, call: Call, same: list[EntryView]) -> None:
+    latest = same[0]
+    records: list[dict[str, Any]] = []
+    shared = {"v": 1, "session": latest.session, "ts": now()}
+    entry = latest.id
+    if latest.status != "open":
+        if call.id:
+            return
+        entry = new_id()
+        whole = {"kind": "entry", "id": entry, "agent": latest.agent, "action": latest.action, "input": latest.input}
+        records.append({**shared, **whole, "inputType": latest.input_type, "process": latest.process, "turn": latest.turn})
+    closed = next((each for each in same if each.status != "open"), None)
+    result: dict[str, Any] = {"kind": "result", "entry": entry, "status": "ok", "output": call.result}
+    if closed is not None and _says_the_same(call.result, closed):
+        result |= {"status": closed.status, "output": closed.output, "error": closed.error}
+    elif closed is not None and closed.status == "error" and _fails_the_same(call.result, closed):
+        kind = (as_object(closed.error) or {}).get("type")
+        result |= {"status": "error", "error": {"type": kind or "error", "message": plain_text(call.result)}}
+    records.append({**shared, **result})
+    store.append([{key: value for key, value in record.items() if value is not None} for record in records])
+
+
+def _says_the_same(result: Any, before: EntryView) -> bool:
+    """Whether a result is the one before but for times, ids and what a client wraps around it in its log."""
+    mine = _blurred(result)
+    error = as_object(before.error) or {}
+    for each in (before.output, error.get("message")):
+        theirs = _blurred(each)
+        short, long = sorted((mine, theirs), key=len)
+        if mine == theirs or (short in long and len(short) >= _WRAPPED * len(long)):
+            return True
+    return False
+
+
+def _fails_the_same(result: Any, before: EntryView) -> bool:
+    """Whether a result names the cause that the failure before it named, as the detectors compare failures."""
+    core = error_core(plain_text(result) or "")
+    return says_anything(core) and core == error_core(error_text(before.error, before.output))
+
+
+def _blurred(value: Any) -> str:
+    return blur((plain_text(value) or "").strip(), ids=True)
+
+
+_TITLE = "ctxmgr"
+_MAX_NOTICE_CHARS = 300
+_SCRIPT = ("on run argv", "display notification (item 1 of argv) with title (item 2 of argv)", "end run")
+_DESKTOPS = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
+
+
+def call_person(config: Config, session: str, headline: str, text: str) -> None:
+    """Tell a person about a session; nothing is waited for, and what can't be started is left out.
+
+    Args:
+        config: the settings that hold for it; the command is the user's own alone (ruling 29).
+        session: its name, in the command's environment.
+        headline: one line, for the desktop; whatever is recorded in it is made harmless.
+        text: all of it, on the command's stdin.
+    """
+    if config.live_desktop and (notifier := notifier_command(headline, os.environ, sys.platform)):
+        _start(notifier, b"", {})
+    if config.live_exec:
+        name = session.replace("\0", "").encode("utf-8", "replace").decode()[:1000]
+        _start(config.live_exec, text.encode("utf-8", "replace"), {"CTXMGR_SESSION": name})
+
+
+def notifier_command(headline: str, environment: Mapping[str, str], platform: str) -> list[str] | None:
+    """Return the command that shows a line on the desktop; None where there is no desktop or no notifier.
+
+    The line is only ever an argument of its own, never a part of a script, and bears no markup.
+    """
+    plain = "".join(letter for letter in headline if letter.isprintable())[:_MAX_NOTICE_CHARS]
+    if platform == "darwin" and (program := shutil.which("osascript")):
+        return [program, *(word for line in _SCRIPT for word in ("-e", line)), plain, _TITLE]
+    if not any(environment.get(name) for name in _DESKTOPS) or (program := shutil.which("notify-send")) is None:
+        return None
+    for sign, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        plain = plain.replace(sign, name)
+    return [program, "--app-name=ctxmgr", "--", _TITLE, plain]
+
+
+def _start(command: Sequence[str], given: bytes, more: Mapping[str, str]) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        started = subprocess.Popen(
+            list(command), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            env={**os.environ, **more},
+        )  # fmt: skip
+        assert started.stdin is not None
+        threading.Thread(target=started.wait, daemon=True).start()  # so that a long watch leaves no dead processes behind
+        with started.stdin as stream:
+            stream.write(given)

@@ -22,8 +22,7 @@ from ctxmgr.clients.session_file import SUFFIX, WATCHER, rows_in, state_folder, 
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import Busy, CtxmgrError
 from ctxmgr.history.live.record_sources import Batch, Follower, LogSource, Sight, Source
-from ctxmgr.live.notice import call_person
-from ctxmgr.live.open_calls import modified, open_calls
+from ctxmgr.live.rounds import modified, open_calls
 from ctxmgr.paths import make_private_folder, replace_file
 from ctxmgr.types.finding import Finding
 
@@ -195,7 +194,7 @@ class _LogWithOpenCalls:
         """Return the session once."""
         if self._done:
             return None
-        from ctxmgr.live.excerpt import excerpt
+        from ctxmgr.live.telling import excerpt
 
         with tempfile.TemporaryDirectory(prefix="ctxmgr-") as place:
             batch = LogSource(Path(excerpt(self._log, place, (), self._begun)), once=True).poll()
@@ -227,6 +226,8 @@ def _tell(each: Watched, finding: Finding, config: Config, now: float) -> None:
     """
     place = os.path.basename(each.folder.rstrip("/"))
     headline = f"{each.client.title}{f' in {place}' if place else ''}: {finding.reason}"
+    from ctxmgr.live.telling import call_person
+
     call_person(config, each.session, headline, headline + "\n")
     if config.live_mode == "watch" or not finding.members:
         return

@@ -6,7 +6,7 @@ none of the words that secrets begin with. Whoever masks many lines gets the pat
 
 from __future__ import annotations
 
-from ctxmgr.log.secret_shapes import beginnings
+from ctxmgr.log.secret_shapes import OWNERS, beginnings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +31,7 @@ _ALWAYS = (
 )  # fmt: skip
 """What is left to the patterns wherever it stands: programs that are given passwords, and what secrets hide behind."""
 
-_OWNERS = (
-    b"api", b"access", b"secret", b"private", b"account", b"auth", b"encryption", b"signing", b"master", b"shared", b"license",
-)  # fmt: skip
-"""Whose key is a secret."""
+_OWNERS = tuple(OWNERS.encode().split(b"|"))
 
 _HIGH = b"234567"
 _LONG, _ENCODED = 40, 40

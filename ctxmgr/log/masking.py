@@ -23,9 +23,9 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-from ctxmgr.log.codec import encode
-from ctxmgr.log.secret_names import OWNERS, Span, may_hold_url, named_spans
-from ctxmgr.log.secret_shapes import ALNUM, FRAMED, TOKENS, WORD, beginnings
+from ctxmgr.log.codec import digest, encode
+from ctxmgr.log.secret_names import PUBLISHED, Span, may_hold_url, named_spans
+from ctxmgr.log.secret_shapes import ALNUM, FRAMED, OWNERS, TOKENS, WORD, beginnings
 
 _LEAST = 16
 """Signs of a word that stand behind the anchor of every token, whatever follows."""
@@ -46,8 +46,10 @@ def _alphabet() -> bytes:
 
 
 _ALPHABET = _alphabet()
-_HEXLIKE = "[0-9aefk]"
-"""Hex digits in the alphabet of the sieves."""
+_HEXLIKE, _FOLDED = "[0-9aefk]", r"[a-z0-9_\-\\]"
+"""Hex digits in the alphabet of the sieves, and signs of a word, which an escaped line end may part."""
+_QUOTE = r"""[\\"'`]{0,8}"""
+"""A quote in a document that is nested in others, or none."""
 _BEFORE_DASH = "[g-z_]"
 """What stands before the dash of all tokens but a few, and before few dashes of a UUID."""
 
@@ -126,7 +128,7 @@ def _provider(value: bytes) -> str:
 
 
 def _folded(start: str) -> str:
-    return start.encode().translate(_ALPHABET, b"\\").decode("ascii")
+    return start.encode().translate(_ALPHABET).decode("ascii")
 
 
 def _of_hex(start: str) -> bool:
@@ -149,7 +151,7 @@ def _dash_sieve() -> re.Pattern[bytes]:
     # Many a word ends in "ask" or "isk"; behind an escape only hex digits stand before the letter.
     words = "(?<!isk-.{16})(?<![^0-9aefk]ask-.{16})"
     found = "|".join(f"(?<={'|'.join(sorted(each))})" for _, each in sorted(ends.items()))
-    return re.compile(f"-(?<={_BEFORE_DASH}-)[a-z0-9_\\-]{{16}}+{words}(?:{found})".encode())
+    return re.compile(f"-(?<={_BEFORE_DASH}-){_FOLDED}{{16}}+{words}(?:{found})".encode())
 
 
 def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
@@ -171,7 +173,7 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
         fill = f"{_HEXLIKE if _of_hex(start) and tail else '.'}{{{_LEAST - len(tail)}}}"
         found = f"{re.escape(head)}{tail}{fill}"
         if at < 2:
-            begun.add(f"(?<={found})(?=[0-9aefkn]{{14}})" if _of_hex(start) else f"(?<={found})")
+            begun.add(rf"(?<={found})(?=[0-9aefkn\\]{{14}})" if _of_hex(start) else f"(?<={found})")
         elif re.fullmatch(_HEXLIKE + "*", head[max(0, at - 4) : at]):
             apart.add(f"(?<={found})")
             before.add(head[-2])
@@ -182,29 +184,30 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
     # All have 16 characters of a word behind the anchor. What tells most others apart are the two bytes before it.
     lasts = "|".join(f"{re.escape(one)}[{re.escape(''.join(sorted(others)))}]_.{{16}}" for one, others in sorted(pairs.items()))
     # Two dots with six signs between them, of which one is no other anchor; the long parts around them are looked at last.
-    found = r"(?<=_.{6}_.{16})(?<!_{8}.{16})(?=[a-z0-9_\-]{11})(?<=[a-z0-9_\-]{22}_[a-z0-9_\-]{6}_.{16})"
+    found = rf"(?<=_.{{6}}_.{{16}})(?<!_{{8}}.{{16}})(?={_FOLDED}{{11}})(?<={_FOLDED}{{22}}_{_FOLDED}{{6}}_.{{16}})"
     discord = f"|({found})" if dotted else ""
+    setting = "(?<!num_kenfig_.{9})"  # npm_config_cache and the like are met more often than any token, none of which begins so
     return re.compile(
-        f"_[a-z0-9_=\\-]{{16}}+(?:(?<={lasts})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))}){discord})".encode()
+        f"_[={_FOLDED[1:]}{{16}}+(?:(?<={lasts}){setting}(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))}){discord})".encode()
     )
 
 
 def _name_sieve() -> re.Pattern[bytes]:
     """Return what finds a place in every line in which a name such as "secret" is given a value, or a bearer stands."""
-    sign = r"""(?:[_\-](?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=>]"""
+    sign = rf"(?:[_\-](?:key|teken))?[0-9]{{0,2}}{_QUOTE}[ \t]{{0,4}}[:=>]"
     # The same and more, behind its first byte: what begins with a byte of a set is left sooner than what looks behind.
-    short = r"""[_\-0-9"'` \t:=>](?<=(?:[s_]{2}|.u)ke.)(?:(?<=[:=>])|[ketny0-9"'` \t]{0,20}[:=>])"""
+    short = r"""[_\-0-9\\"'` \t:=>](?<=[s_u]ke.)(?:(?<=[:=>])|[ketny0-9\\"'` \t]{0,28}[:=>])"""
     owners = OWNERS.encode().translate(_ALPHABET).decode().replace("a", "[a_]").replace("s", "[s_]").split("|")
     key = "|".join(f"(?<={owner}{joint}key)" for owner in owners for joint in ("", r"[_\- ]"))
     key = rf"y(?:(?<=-key)[ ]|(?:{key})(?:{sign}|(?: klekk)?-----))"
     option = r"(?<=-[s_]ekeet) "
-    cookie = r"""kie(?<=keekie)["'`]?[ ]{0,2}[:= ]"""
+    cookie = rf"kie(?<=keekie){_QUOTE}[ ]{{0,2}}[:= ]"
     login = " legin [^|;]{0,200}-u"  # of docker
     hooks = r"m/(?<=slakk_kem/)|kheek[s_]/"  # of Slack and Discord; at the anchors of tokens a branch more would cost much
     return re.compile(
         (
             rf"ke(?:n(?<=teken)(?:{sign}|(?<=-teken) )|e(?:{cookie}|{login}|t(?:(?<=[s_]ekeet){sign}|{option})"
-            rf"|e(?<=[s_]{{2}}keee){sign})|{short}|{key}|[a_]eee |{hooks})"
+            rf"|e(?<=[s_]{{2}}keee){sign})|{short}|{key}|aeee |_eee |{hooks})"
         ).encode()
     )
 
@@ -215,17 +218,19 @@ def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
     ``hidden``: also escapes that something may hide behind, which are its groups.
     """
     passwords = (
-        r"""[s_]{2}(?:(?:keee|uhe[a_][s_]e)?(?:[_\-](?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=]"""
-        r"""|keee[ \tn]|(?:ke|uhe[a_][s_]e)[ ](?:(?<=-u.{3}ke )|(?<=-u.{3}uhe.{3} ))"""
-        r"""|[ ](?:(?<=-u[a_][s_]{2} )|(?<=h.{4} ))|(?<=gu[a_][s_]{2}))"""
+        rf"[s_][s_](?:(?:keee|uhe[a_][s_]e)?(?:[_\-](?:key|teken))?[0-9]{{0,2}}{_QUOTE}[ \t]{{0,4}}[:=]"
+        r"|keee(?:[ \t]|\\+[nrt])|(?:ke|uhe[a_][s_]e)[ ](?:(?<=-u.{3}ke )|(?<=-u.{3}uhe.{3} ))"
+        r"|[ ](?:(?<=-u[a_][s_]{2} )|(?<=h.{4} ))|(?<=gu[a_][s_]{2}))"
     )
-    auth = r"""h(?<=[a_]uth)(?:eeiz[a_]tien)?["'`]?[ ]{0,4}[:=]"""
+    auth = rf"h(?<=[a_]uth)(?:eeiz[a_]tien)?{_QUOTE}[ ]{{0,4}}[:=]"
     curl = r"l (?<=kuel )(?:[^|;]{0,300} )?-[a-z_\-]{0,4}u"  # with an option that gives a user
     escapes = r"|0(0(?:1k|ae|9k|[2-7][0-9aefk])|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
+    airtable, razorpay = f"t[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}", "(?<=ezu_)(?:live|te[s_]t)_"
+    # Two branches that begin with a letter each are left sooner than one that begins with a set of both.
     return re.compile(
         (
-            rf"u(?:[a_](?:{passwords}|t[a-z0-9_]{{14}}_{_HEXLIKE}{{16}})|e(?:e=(?<=n[a_]tuee=)|{curl})|t{auth}"
-            rf"|l(?<=my[s_]ul)|i(?<=eaui){_HEXLIKE}{{32}}|_(?<=ezu_)(?:live|te[s_]t)_"
+            rf"u(?:a(?:{passwords}|{airtable})|_(?:{passwords}|{airtable}|{razorpay})|e(?:e=(?<=n[a_]tuee=)|{curl})|t{auth}"
+            rf"|l(?<=my[s_]ul)|i(?<=eaui){_HEXLIKE}{{32}}"
             rf"|s[0-9](?<={_HEXLIKE}{{16}}-us[0-9]){escapes if hidden else ''})"
         ).encode()
     )
@@ -250,7 +255,7 @@ def mask(line: bytes) -> bytes:
     ``line`` is one record as ASCII JSON (from `ctxmgr.log.codec.encode`); the answer is valid JSON again. A line without
     secrets comes back as the same object.
     """
-    folded = line.translate(_ALPHABET, b"\\")
+    folded = line.translate(_ALPHABET)
     tokens, other = _passes_tokens(folded), _passes_others(folded)
     if tokens is not None and tokens.lastindex is not None:
         tokens = _dotted(line) or _passes_tokens_surely(folded, tokens.start())
@@ -283,7 +288,7 @@ def mask_value(value: Any) -> Any:
 
 def _passes(line: bytes) -> bool:
     """Whether a line may hold a secret that is not hidden."""
-    folded = line.translate(_ALPHABET, b"\\")
+    folded = line.translate(_ALPHABET)
     found = (
         _passes_tokens_surely(folded)
         or _passes_dashes(folded)
@@ -349,7 +354,7 @@ def _spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
         kind = _holds(said)
         if kind:
             spans.append((start, end, kind))
-    return spans
+    return [span for span in spans if digest(line[span[0] : span[1]])[:16] not in PUBLISHED]
 
 
 def _goes_on(rest: bytes) -> bool:
@@ -389,7 +394,9 @@ RUNS = bytes(97 if (chr(code).isalnum() and code < 128) or code in b"+/" else 32
 RUN_OF = b"a" * RUN
 _HEX = b"0123456789abcdef", b"0123456789ABCDEF"
 _HEX_BEGIN = b"0x", b"0X"
-_HEAD = 48
+_SAYS = re.compile(rb"(?:0[xX])?(?:(?:[0-7][0-9a-fA-F]){16}|(?:[A-Za-f][A-Za-z0-9+/]{3}){9})")
+"""How hex digits and base64 of ASCII text begin: the highest bit of each byte is not set."""
+_NO_TEXT = bytes((0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 15, 16, 127))
 
 
 class View:
@@ -423,11 +430,10 @@ class View:
 
 
 def _replacement(found: re.Match[bytes], gap: bytes) -> bytes | None:
-    names = found.groupdict()
-    if names.get("coded"):
+    if found.lastgroup == "coded":
         code = int(found[0][-2:], 16)
         return bytes((code,)) if code in _PLAIN else None
-    return gap if names.get("escape") else b""
+    return gap if found.lastgroup == "escape" else b""
 
 
 def views(line: bytes) -> Iterator[View]:
@@ -457,14 +463,13 @@ def decoded(line: bytes, runs: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 def _said(piece: bytes) -> bytes | None:
     """Return what a piece says, or None when it is no text: an id, a hash, a picture. Its beginning tells most of them."""
+    if _SAYS.match(piece) is None:
+        return None
     piece = piece[2:] if piece.startswith(_HEX_BEGIN) else piece
     whole = len(piece) % 2 == 0 and any(not piece.translate(None, digits) for digits in _HEX)
-    for size in (_HEAD, len(piece) - (len(piece) % 4 == 1)):
-        part = piece[:size]
-        try:
-            told = a2b_hex(part[: len(part) // 2 * 2]) if whole else a2b_base64(part + b"=" * (-len(part) % 4))
-        except Error:
-            return None
-        if not told.isascii() or told.translate(None, bytes((0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 15, 16, 127))) != told:
-            return None
-    return told
+    part = piece[: len(piece) - (len(piece) % 4 == 1)]
+    try:
+        told = a2b_hex(piece) if whole else a2b_base64(part + b"=" * (-len(part) % 4))
+    except Error:
+        return None
+    return told if told.isascii() and told.translate(None, _NO_TEXT) == told else None

@@ -12,10 +12,9 @@ from binascii import Error, a2b_base64
 from collections.abc import Iterator
 from functools import cache
 
-Span = tuple[int, int, str]
+from ctxmgr.log.secret_shapes import OWNERS
 
-OWNERS = "api|access|secret|private|account|auth|encryption|signing|master|shared|license"
-"""Whose key is a secret."""
+Span = tuple[int, int, str]
 
 _ASSIGN = (
     rb"""(?:[_\-](?:key|token))?[0-9]{0,2}(?P<close>(?:\\{0,7}["'`])?)[ \t]{0,4}"""
@@ -56,6 +55,23 @@ _STAND_IN = re.compile(
 
 STAND_IN = b"EXAMPLE"
 """What documentation writes into the keys that it shows, of AWS above all."""
+_EXAMPLE = rb"(?i)example|sample|placeholder|dummy|your"
+_OF_EXAMPLES = (
+    _EXAMPLE + rb"|passw(?:or)?d|secret|token|api|key|value|user|this|here|the|my|is|a(?![a-z])|[^a-z0-9](?![^a-z0-9])"
+)
+"""What made-up values are made of: words that say so, words for what they stand in for, and single signs between them."""
+_REST, _LONGEST = 2, 64
+"""How much such a value may hold besides, so that no secret hides in it, and how long it may be."""
+PUBLISHED = {
+    "6c96130f130ab0d6": "RFC 6749, 5.1: access token",
+    "00cf4c781dc37003": "RFC 6749, 5.1: refresh token",
+    "ca7459e2b26776de": "RFC 6749, 4.1.3: credentials of the client",
+    "b8e148545b13c78b": "RFC 6750, 2.1: bearer token",
+    "ad71fb4165536675": "OpenID Connect Core 1.0, 3.1.3.3: access token",
+    "c1a7d81af675893c": "docs.aws.amazon.com/cli: ecr-public get-authorization-token",
+}
+"""Values that everybody can read: where they stand, under the first 16 hex digits of their SHA-256, as the project holds no
+likeness of a secret."""
 _NO_SECRET = re.compile(
     rb"(?:next|page|pagination|continuation|idempotency)[_-]?(?:to)?\Z|aws::[a-z0-9]{2,40}::[a-z]{0,32}\Z|arn:[a-z0-9:\-]{2,80}:se\Z"
 )
@@ -107,7 +123,8 @@ _DOCKER = re.compile(rb"docker login[ ](?:[^\n|;&\\]{0,200}?[ ])?-p[ =]{1,2}" + 
 _OPENSSL = re.compile(rb"openssl[ ][^\n|;&\\]{0,300}?[ ]" + _Q + rb"pass:" + _VALUE)
 _COOKIES = re.compile(rb"cookie" + _Q + rb"(?:[ ]{0,2}[:=]|(?<=--cookie))[ ]{0,2}" + _Q + rb"([^\"'\\]{8,4096})")
 _COOKIE = re.compile(rb"[a-z0-9_.\-]{1,64}=([^=;\s,]{8,}={0,2})")
-_SIGNATURE = re.compile(rb"=(?:(?<=[Ss]ignature=)|(?<=[&;]sig=))([A-Za-z0-9%+/=_~\-]{20,})")
+_SIGNED = 20  # signs of the shortest signature
+_SIGNATURE = re.compile(rb"=(?:(?<=[Ss]ignature=)|(?<=[&;]sig=))([A-Za-z0-9%%+/=_~\-]{%d,})" % _SIGNED)
 _NETRC = re.compile(
     rb"login(?:[ \t]|\\{1,7}[nrt]){1,8}[^\s\\\"']{1,64}(?:[ \t]|\\{1,7}[nrt]){1,8}password"
     rb"(?:[ \t]|\\{1,7}[nrt]){1,8}([^\s\\\"'<>$]{3,128})"
@@ -187,8 +204,13 @@ def _is_of_shell(line: bytes, start: int, value: bytes) -> bool:
     return _SHELL_NAME.search(line, max(0, start - 64), start) is not None
 
 
-def _is_placeholder(value: bytes) -> bool:
-    return value[:1] in b"$%{<*[" or b"masked:" in value or STAND_IN in value
+def _is_placeholder(value: bytes, strong: bool) -> bool:
+    return value[:1] in b"$%{<*[" or b"masked:" in value or (not strong and STAND_IN in value) or _is_example(value)
+
+
+def _is_example(value: bytes) -> bool:
+    """Whether a value says that it is an example and nothing else."""
+    return len(value) <= _LONGEST and re.search(_EXAMPLE, value) is not None and len(re.sub(_OF_EXAMPLES, b"", value)) <= _REST
 
 
 def _is_reference(value: bytes, strong: bool) -> bool:
@@ -197,7 +219,7 @@ def _is_reference(value: bytes, strong: bool) -> bool:
 
 
 def _is_secret_member(value: bytes, strong: bool) -> bool:
-    if _is_placeholder(value):
+    if _is_placeholder(value, strong):
         return False
     return len(value) >= 4 if strong else b" " not in value and _is_secret_literal(value, strong)
 
@@ -206,7 +228,7 @@ def _is_secret_literal(value: bytes, strong: bool) -> bool:
     """Whether a quoted value looks like a secret rather than a label, a path or a format."""
     if _is_aws_secret(value):
         return True
-    if _is_placeholder(value) or _is_reference(value, strong):
+    if _is_placeholder(value, strong) or _is_reference(value, strong):
         return False
     digits, letters = _count(value)
     if strong:
@@ -218,7 +240,7 @@ def _is_secret_word(value: bytes, strong: bool) -> bool:
     """Whether an unquoted value looks like a secret rather than an expression of a program."""
     if _is_aws_secret(value):
         return True
-    if _is_placeholder(value) or _is_reference(value, strong) or value.startswith((b"~", b"0x")):
+    if _is_placeholder(value, strong) or _is_reference(value, strong) or value.startswith((b"~", b"0x")):
         return False
     digits, letters = _count(value)
     if _DOTTED.fullmatch(value) and (len(value) < 24 or digits < 6 or value.lower().endswith((b"key", b"token", b"secret"))):
@@ -230,8 +252,8 @@ def _is_secret_word(value: bytes, strong: bool) -> bool:
 
 
 def _is_aws_secret(value: bytes) -> bool:
-    """Whether a value is one of AWS, which may begin with a slash but is no path."""
-    if _AWS_SECRET.fullmatch(value) is None:
+    """Whether a value is one of AWS, which may begin with a slash but is no path; one with `STAND_IN` in it is not whole."""
+    if _AWS_SECRET.fullmatch(value) is None or STAND_IN in value:
         return False
     digits, _ = _count(value)
     return digits >= 2 and len(value.translate(None, _LOWER)) <= 36 and len(value.translate(None, _UPPER)) <= 36
@@ -252,7 +274,7 @@ def _in_urls(line: bytes) -> Iterator[Span]:
             if digits >= 2 and letters >= 4:
                 yield *match.span(1), "url-password"
     for match in _SIGNATURE.finditer(line):
-        if _count(match[1])[0] >= 2:
+        if _count(match[1])[0] >= 2 and len(match[1].replace(STAND_IN, b"")) >= _SIGNED:
             yield *match.span(1), "signature"
 
 
@@ -262,6 +284,7 @@ def _credentials(lowered: bytes) -> Iterator[Span]:
         if (
             digits
             and (match["scheme"] or len(match[2]) >= 16)
+            and not match[2].startswith((b"http://", b"https://"))
             and not _NO_SECRET.search(lowered, max(0, match.start() - _BEFORE), match.start())
         ):
             yield *match.span(2), "authorization"
@@ -271,7 +294,7 @@ def _credentials(lowered: bytes) -> Iterator[Span]:
     for found in _COOKIES.finditer(lowered):
         for match in _COOKIE.finditer(lowered, *found.span(1)):
             digits, letters = _count(match[1])
-            if letters and digits and not _is_placeholder(match[1]) and not match[0].startswith(tuple(_RELAXED)):
+            if letters and digits and not _is_placeholder(match[1], strong=False) and not match[0].startswith(tuple(_RELAXED)):
                 yield *match.span(1), "cookie"
 
 

@@ -12,6 +12,10 @@ HEX = "[0-9a-fA-F]"
 UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
 
 
+OWNERS = "api|access|secret|private|account|auth|encryption|signing|master|shared|license"
+"""Whose key is a secret."""
+
+
 def begun(what: str) -> str:
     """Return what holds right behind ``what`` where a word begins with it.
 

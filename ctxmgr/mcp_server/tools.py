@@ -1,4 +1,7 @@
-"""The tools. Every call opens the store again, so it sees what was recorded up to now."""
+"""The tools, and the rows they answer with: the same fields each time, long texts cut, and where the rest is.
+
+Every call opens the store again, so it sees what was recorded up to now.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,222 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
+from pydantic import BaseModel
+
 from ctxmgr.errors import InvalidInput, NoHistory, NotStuck
-from ctxmgr.mcp_server import rows
-from ctxmgr.types.memory import RecallRequest, RetainRequest
+from ctxmgr.types.memory import Episode, RecallRequest, RetainRequest
 from ctxmgr.types.operations import AgentRequest, DetectRequest, RecoverRequest
 from ctxmgr.types.query import (
     AddNoteRequest,
     ListRequest,
+    ListResponse,
     MessagesRequest,
     SearchRequest,
     ShowRequest,
     TraceRequest,
+    TraceResponse,
 )
-from ctxmgr.types.view import EntryView
+from ctxmgr.types.route import Continuation
+from ctxmgr.types.view import EntryView, EventView, NoteView
 from ctxmgr.workspace import Workspace
 
 MAX_ROWS = 20
 """Rows of a page; an agent that wants more asks for the next page."""
 
-_LOOKED_AT = 5000
+_MAX_COMPARED = 5000
 """Calls of an action that `Tools.tried_before` compares, the latest first."""
 
 _MAX_EARLIER_CALLS = 5
 """Earlier calls that `Tools.tried_before` shows."""
 
 _T = TypeVar("_T")
+
+
+MAX_TEXT = 600
+"""Characters of an input, output or error in a list; `history_show` gives all of it, a page at a time."""
+
+MAX_PAGE = 8000
+"""Characters of one page of a long output."""
+
+
+class Entry(BaseModel):
+    """One recorded action. ``cut`` names the fields that `history_show` gives whole."""
+
+    index: int
+    id: str
+    session: str
+    time: str | None
+    agent: str
+    action: str
+    status: str
+    input: str
+    output: str
+    error: str
+    notes: list[str]
+    cut: list[str]
+
+
+class Said(BaseModel):
+    """A message or another event; ``after`` is the index of the entry before it."""
+
+    id: str
+    type: str
+    time: str | None
+    agent: str | None
+    after: int | None
+    text: str
+
+
+class Note(BaseModel):
+    """An annotation on entries, or an episode of the memory."""
+
+    id: str
+    session: str
+    entries: list[int]
+    text: str
+    tags: list[str]
+    author: str | None
+
+
+class EntryPage(BaseModel):
+    """Entries in order; ``next_offset`` is null on the last page."""
+
+    session: str | None
+    entries: list[Entry]
+    next_offset: int | None
+
+
+class Hit(BaseModel):
+    """Where a text was found; ``index`` is the entry's place, null in an event."""
+
+    session: str
+    index: int | None
+    id: str
+    field: str
+    excerpt: str
+
+
+class HitPage(BaseModel):
+    """Hits in the order of the history; ``next_offset`` is null on the last page."""
+
+    hits: list[Hit]
+    total: int
+    next_offset: int | None
+
+
+class SaidPage(BaseModel):
+    """What was said, in order; ``next_offset`` is null on the last page."""
+
+    session: str | None
+    messages: list[Said]
+    next_offset: int | None
+
+
+class Whole(BaseModel):
+    """An entry with a page of each long text; ``next_from`` is where the next page begins, null at the end."""
+
+    entry: Entry
+    next_from: int | None
+
+
+class Trouble(BaseModel):
+    """One unresolved finding, with its cause and the next step where the record shows them."""
+
+    id: str
+    kind: str
+    severity: str
+    count: int
+    agent: str | None
+    reason: str
+    cause: str | None
+    next_step: str | None
+
+
+class Stuck(BaseModel):
+    """Whether a session is stuck: ``verdict`` is healthy, warn, loop, hung or loop+hung.
+
+    ``notes`` say what was amiss with the history itself, such as damage, or times that are missing.
+    """
+
+    session: str
+    verdict: str
+    summary: str
+    findings: list[Trouble]
+    notes: list[str]
+
+
+class Next(BaseModel):
+    """Exactly one continuation. ``prompt`` is the text for ``target``; null where nothing is wrong, and ``reason`` says so."""
+
+    stuck: bool
+    id: str | None
+    target: str | None
+    reason: str
+    prompt: str | None
+
+
+class Tried(BaseModel):
+    """How often an action was done with this input, and how it went the last times, the latest first."""
+
+    times: int
+    ok: int
+    failed: int
+    latest: list[Entry]
+
+
+def entry_row(entry: EntryView, most: int = MAX_TEXT, start: int = 0) -> Entry:
+    """Return an entry with its texts from ``start`` on, each cut to ``most`` characters."""
+    texts = {"input": text_of(entry.input), "output": text_of(entry.output), "error": text_of(entry.error)}
+    shown = {name: text[start : start + most] for name, text in texts.items()}
+    return Entry(
+        index=entry.index, id=entry.id, session=entry.session, time=entry.ts, agent=entry.agent, action=entry.action,
+        status=entry.status, notes=[note.content[:MAX_TEXT] for note in entry.notes],
+        cut=[name for name, text in texts.items() if len(text) > start + most], **shown,
+    )  # fmt: skip
+
+
+def page_of(found: ListResponse | TraceResponse) -> EntryPage:
+    """Return a page of entries."""
+    entries = [entry_row(entry) for entry in found.entries]
+    return EntryPage(session=found.session, entries=entries, next_offset=found.page.next_offset)
+
+
+def next_of(found: Continuation) -> Next:
+    """Return a continuation."""
+    return Next(stuck=True, id=found.id, target=found.target, reason=found.reason, prompt=found.prompt)
+
+
+def event_row(event: EventView) -> Said:
+    """Return an event."""
+    text = text_of(event.data)[:MAX_TEXT]
+    return Said(id=event.id, type=event.type, time=event.ts, agent=event.agent, after=event.after, text=text)
+
+
+def note_row(note: NoteView) -> Note:
+    """Return a note."""
+    return Note(
+        id=note.id, session=note.session, entries=note.indexes, text=note.content, tags=list(note.tags), author=note.author
+    )
+
+
+def episode_row(episode: Episode) -> Note:
+    """Return an episode of the memory."""
+    return Note(
+        id=episode.id, session=episode.session, entries=episode.indexes, text=episode.text, tags=list(episode.tags),
+        author=episode.author,
+    )  # fmt: skip
+
+
+def text_of(value: Any) -> str:
+    """Return a JSON value as text: text as it is, the text of ``{"text": ...}``, anything else as JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if len(fields) == 1 and isinstance(fields.get("text"), str):
+        return fields["text"]
+    return json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +248,17 @@ class Tools:
         with Workspace.open(self.store, readonly=not writes, agent=self.agent, scratch=True, create=writes) as workspace:
             return work(workspace)
 
-    def stuck_check(self, session: str | None = None) -> rows.Stuck:
+    def stuck_check(self, session: str | None = None) -> Stuck:
         """Say whether a session is stuck: in a loop, hung, or healthy; the latest session if none is named."""
 
-        def work(workspace: Workspace) -> rows.Stuck:
+        def work(workspace: Workspace) -> Stuck:
             judged = workspace.detect(DetectRequest(session=session))
             if not judged.verdicts:
                 raise NoHistory("record a run, or import its log")
             verdict = judged.verdicts[0]
             lasting = [finding for finding in verdict.findings if finding.resolved is None]
             found = [
-                rows.Trouble(
+                Trouble(
                     id=each.id, kind=each.kind, severity=each.severity, count=each.count, agent=each.scope.agent,
                     reason=each.reason, cause=each.diagnosis.cause if each.diagnosis else None,
                     next_step=each.diagnosis.next_step if each.diagnosis else None,
@@ -72,25 +266,25 @@ class Tools:
                 for each in lasting
             ]  # fmt: skip
             summary = verdict.summary or verdict.verdict
-            return rows.Stuck(
+            return Stuck(
                 session=verdict.session, verdict=verdict.verdict, summary=summary, findings=found,
                 notes=[*workspace.warnings, *judged.notes],
             )  # fmt: skip
 
         return self._ask(work)
 
-    def continuation(self, session: str | None = None, agent: str | None = None) -> rows.Next:
+    def continuation(self, session: str | None = None, agent: str | None = None) -> Next:
         """Return exactly one continuation for a stuck session: the cause, the next step and what is known, as a text to act on.
 
         The same history gives the same answer, told again.
         """
 
-        def work(workspace: Workspace) -> rows.Next:
+        def work(workspace: Workspace) -> Next:
             try:
                 found = workspace.recover(RecoverRequest(session=session, to=agent, plan=self.readonly)).continuation
             except NotStuck as error:
-                return rows.Next(stuck=False, id=None, target=None, reason=error.message, prompt=None)
-            return rows.next_of(found)
+                return Next(stuck=False, id=None, target=None, reason=error.message, prompt=None)
+            return next_of(found)
 
         return self._ask(work, writes=not self.readonly)
 
@@ -102,7 +296,7 @@ class Tools:
         goal: str,
         to: str | None = None,
         session: str | None = None,
-    ) -> rows.Next:
+    ) -> Next:
         """Ask the context manager for what you lack; ``type`` is introspect (back to you) or proceed (on to ``to``)."""
         kinds = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
         if type not in kinds:
@@ -112,95 +306,95 @@ class Tools:
             "plan": self.readonly,
         })  # fmt: skip
 
-        return self._ask(lambda workspace: rows.next_of(workspace.request(asked).continuation), writes=not self.readonly)
+        return self._ask(lambda workspace: next_of(workspace.request(asked).continuation), writes=not self.readonly)
 
     def tried_before(
         self,
         action: str,
         input: str | dict[str, Any] | list[Any],  # noqa: A002
         session: str | None = None,
-    ) -> rows.Tried:
+    ) -> Tried:
         """Say whether an action was already done with this input, and how it went.
 
         ``input`` is what the action was given: an object, its JSON, or the text itself.
         """
         wanted = _comparable(_parsed(input) if isinstance(input, str) else input)
 
-        def work(workspace: Workspace) -> rows.Tried:
-            asked = ListRequest(session=session, action=[action], newest_first=True, limit=_LOOKED_AT)
+        def work(workspace: Workspace) -> Tried:
+            asked = ListRequest(session=session, action=[action], newest_first=True, limit=_MAX_COMPARED)
             entries = [row for row in workspace.list(asked).rows if isinstance(row, EntryView)]
             same = [entry for entry in entries if wanted in (_comparable(entry.input), *_values(entry.input))]
             failed = sum(entry.status in ("error", "denied") for entry in same)
-            return rows.Tried(
+            return Tried(
                 times=len(same), ok=sum(entry.status == "ok" for entry in same), failed=failed,
-                latest=[rows.entry_row(entry) for entry in same[:_MAX_EARLIER_CALLS]],
+                latest=[entry_row(entry) for entry in same[:_MAX_EARLIER_CALLS]],
             )  # fmt: skip
 
         return self._ask(work)
 
     def history_search(
         self, query: str, session: str | None = None, all_sessions: bool = False, limit: int = 10, offset: int = 0
-    ) -> rows.HitPage:
+    ) -> HitPage:
         """Find a text anywhere in the history, taken literally and regardless of case."""
 
-        def work(workspace: Workspace) -> rows.HitPage:
+        def work(workspace: Workspace) -> HitPage:
             asked = SearchRequest(
                 query=query, session=session, all_sessions=all_sessions, max_results=_rows(limit), offset=offset
             )
             found = workspace.search(asked)
             hits = [
-                rows.Hit(
+                Hit(
                     session=hit.row.session, index=hit.row.index if isinstance(hit.row, EntryView) else None, id=hit.row.id,
                     field=hit.field, excerpt=hit.excerpt,
                 )
                 for hit in found.hits
             ]  # fmt: skip
-            return rows.HitPage(hits=hits, total=found.page.total, next_offset=found.page.next_offset)
+            return HitPage(hits=hits, total=found.page.total, next_offset=found.page.next_offset)
 
         return self._ask(work)
 
     def history_list(
         self, session: str | None = None, agent: str | None = None, action: str | None = None, status: str | None = None,
         newest_first: bool = False, limit: int = 10, offset: int = 0,
-    ) -> rows.EntryPage:  # fmt: skip
+    ) -> EntryPage:  # fmt: skip
         """Page through a session's actions. ``status`` is ok, error, denied, interrupted or open."""
 
-        def work(workspace: Workspace) -> rows.EntryPage:
+        def work(workspace: Workspace) -> EntryPage:
             asked = ListRequest.model_validate({
                 "session": session, "agent": _named(agent), "action": _named(action), "status": _named(status),
                 "newest_first": newest_first, "limit": _rows(limit), "offset": offset,
             })  # fmt: skip
             found = workspace.list(asked)
-            return rows.page_of(found)
+            return page_of(found)
 
         return self._ask(work)
 
     def history_trace(
         self, action: str | None = None, agent: str | None = None, session: str | None = None, limit: int = 10, offset: int = 0
-    ) -> rows.EntryPage:
+    ) -> EntryPage:
         """Return everything that happened under an action or agent, in order."""
         asked = TraceRequest(session=session, action=_named(action), agent=_named(agent), limit=_rows(limit), offset=offset)
-        return self._ask(lambda workspace: rows.page_of(workspace.trace(asked)))
+        return self._ask(lambda workspace: page_of(workspace.trace(asked)))
 
-    def history_show(self, index: int, session: str | None = None, start: int = 0) -> rows.Whole:
+    def history_show(self, index: int, session: str | None = None, start: int = 0) -> Whole:
         """Return one entry whole; -1 is the last. A long text comes in pages: ``start`` is where this one begins."""
 
-        def work(workspace: Workspace) -> rows.Whole:
+        def work(workspace: Workspace) -> Whole:
             entry = workspace.show(ShowRequest(session=session, index=index)).entry
-            row = rows.entry_row(entry, rows.MAX_PAGE, max(start, 0))
-            return rows.Whole(entry=row, next_from=max(start, 0) + rows.MAX_PAGE if row.cut else None)
+            row = entry_row(entry, MAX_PAGE, max(start, 0))
+            return Whole(entry=row, next_from=max(start, 0) + MAX_PAGE if row.cut else None)
 
         return self._ask(work)
 
     def history_messages(
         self, index: int | None = None, session: str | None = None, limit: int = 10, offset: int = 0
-    ) -> rows.SaidPage:
+    ) -> SaidPage:
         """Return what was said at an entry and on the way to it, or in the whole session."""
 
-        def work(workspace: Workspace) -> rows.SaidPage:
+        def work(workspace: Workspace) -> SaidPage:
             found = workspace.messages(MessagesRequest(session=session, index=index, limit=_rows(limit), offset=offset))
-            said = [rows.event_row(event) for event in found.messages]
-            return rows.SaidPage(session=found.session, messages=said, next_offset=found.page.next_offset)
+            said = [event_row(event) for event in found.messages]
+            return SaidPage(session=found.session, messages=said, next_offset=found.page.next_offset)
 
         return self._ask(work)
 
@@ -211,24 +405,24 @@ class Tools:
         tags: list[str] | None = None,
         author: str | None = None,
         session: str | None = None,
-    ) -> rows.Note:
+    ) -> Note:
         """Leave a note on entries, named by their index. Notes add to the history and never change it."""
         asked = AddNoteRequest(
             session=session, entry_indices=entries, content=text, tags=tags or [], author=author or self.agent
         )
-        return self._ask(lambda workspace: rows.note_row(workspace.add_note(asked).note), writes=True)
+        return self._ask(lambda workspace: note_row(workspace.add_note(asked).note), writes=True)
 
-    def memory_recall(self, query: str, limit: int = 5) -> list[rows.Note]:
+    def memory_recall(self, query: str, limit: int = 5) -> list[Note]:
         """Return what earlier sessions learned about the words of a query, the best first."""
         asked = RecallRequest(query=query, limit=_rows(limit))
-        return self._ask(lambda workspace: [rows.episode_row(each) for each in workspace.recall(asked).episodes])
+        return self._ask(lambda workspace: [episode_row(each) for each in workspace.recall(asked).episodes])
 
     def memory_retain(
         self, text: str, tags: list[str] | None = None, entries: list[int] | None = None, session: str | None = None
-    ) -> rows.Note:
+    ) -> Note:
         """Keep what was learned, so that any later session can recall it. ``entries`` are where it came from."""
         asked = RetainRequest(session=session, text=text, tags=tags or [], entry_indices=entries or [], author=self.agent)
-        return self._ask(lambda workspace: rows.episode_row(workspace.retain(asked).episode), writes=True)
+        return self._ask(lambda workspace: episode_row(workspace.retain(asked).episode), writes=True)
 
     def continuation_text(self, continuation_id: str) -> str:
         """Return the text of a recorded continuation.

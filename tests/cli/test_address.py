@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.cli.address import parse
-from ctxmgr.cli.times import moment
+from ctxmgr.cli.requests import moment
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.ids import parse_time
 from tests import builders as b

@@ -58,7 +58,7 @@ if __name__ == "__main__":
     from ctxmgr.cli import build_app
 
     build_app()  # loaded once, for all forks
-    for name in ("cli.fast.dispatch", "cli.fast.detection", "cli.fast.annotations", "recover.recovery", "recover.service"):
+    for name in ("cli.fast.dispatch", "cli.fast.rows", "cli.fast.detection", "recover.recovery", "recover.service"):
         import_module(f"ctxmgr.{name}")
 
     given = json.loads(Path(sys.argv[1]).read_text("utf-8"))

@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.live.acp import AGENT, CLIENT, AcpReader
 from ctxmgr.live.tap import FROM_CLIENT, HEADER, LOST
-from ctxmgr.live.tap_recorder import Lines, TapRecorder
+from ctxmgr.live.tap_recorder import AGENT, CLIENT, AcpReader, Lines, TapRecorder
 from ctxmgr.store import open_store
 from tests.cli.console import process
 

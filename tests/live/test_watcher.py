@@ -19,7 +19,7 @@ from ctxmgr.clients.session_file import SUFFIX, WATCHER, SessionFile, rows_in, s
 from ctxmgr.errors import Busy
 from ctxmgr.live.event_answer import WATCH
 from ctxmgr.live.installation import hook_command
-from ctxmgr.live.notice import notifier_command
+from ctxmgr.live.telling import notifier_command
 from ctxmgr.live.watcher import HookedSessions, only_watcher
 from tests.cli.console import process
 from tests.live.scene import SILENT, batch, hooked, write_log

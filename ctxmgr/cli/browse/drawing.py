@@ -18,9 +18,21 @@ from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.entries import picked_out, show_entry, show_messages
 from ctxmgr.cli.views.evidence import is_index, mapping, member_places
 from ctxmgr.cli.views.findings import show_findings
-from ctxmgr.cli.views.formatting import ago, clock, duration, plural, short_ids, status_sign, verdict_sign, verdict_style
-from ctxmgr.cli.views.layout import Span, as_span
-from ctxmgr.cli.views.one_line import brief, end_to_keep, pretty
+from ctxmgr.cli.views.layout import (
+    Span,
+    ago,
+    as_span,
+    brief,
+    clock,
+    duration,
+    end_to_keep,
+    plural,
+    pretty,
+    short_ids,
+    status_sign,
+    verdict_sign,
+    verdict_style,
+)
 from ctxmgr.cli.views.safe_text import cells, cut
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Finding

@@ -21,8 +21,7 @@ from ctxmgr.cli.browse import drawing
 from ctxmgr.cli.browse.drawing import Line, Timeline
 from ctxmgr.cli.browse.history import History, Judged
 from ctxmgr.cli.browse.widgets import PAGE, Help, LinesPane, PagedList, Question
-from ctxmgr.cli.views.formatting import plural
-from ctxmgr.cli.views.layout import Span
+from ctxmgr.cli.views.layout import Span, plural
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.types.query import SearchHit

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer
+from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build
-from ctxmgr.cli.views.formatting import plural, when
-from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, plural, when
 from ctxmgr.errors import InvalidInput
 from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RulesChanged
@@ -50,7 +49,7 @@ def load(
     source: Annotated[str, typer.Argument(metavar="default|FILE", help="The template, or a file of rules (TOML or JSON).")],
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Put a set of rules in force beside what is there; 'default' brings a team's usual rules and needs.
 
@@ -97,7 +96,7 @@ def allow(
     priority: Priority = DEFAULT_PRIORITY,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Let an agent read, or write, what a pattern names.
 
@@ -122,7 +121,7 @@ def deny(
     priority: Priority = DEFAULT_PRIORITY,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Forbid an agent what a pattern names; at the same rank this wins over every grant.
 
@@ -144,7 +143,7 @@ def remove(
     permission: Annotated[str, typer.Argument(metavar="PERMISSION", help="read, write or none.")],
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Take a rule out of force.
 
@@ -164,7 +163,7 @@ def list_(
     agent: Annotated[str | None, typer.Option("--agent", help="Only rules that hold for this agent.")] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List the rules in force, in the order in which they count.
 
@@ -187,7 +186,7 @@ def check(
     resource: Resource,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Answer whether an agent may read or write something: exit code 0 yes, 4 no.
 
@@ -211,7 +210,7 @@ def explain(
     resource: Resource,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Tell which rule decides, which ones lost and why, and which rule would grant it.
 
@@ -232,7 +231,7 @@ def try_rules(
     replay: Annotated[bool, typer.Option("--replay", help="Try them on the reads of the past.")] = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Check a set of rules without putting it in force; --replay shows which past reads it would have blocked.
 

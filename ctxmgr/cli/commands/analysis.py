@@ -9,11 +9,9 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import is_place, located_log
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer, resolve, resolve_place
+from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve, resolve_place
 from ctxmgr.cli.requests import build
-from ctxmgr.cli.views.formatting import amount, duration, plural
-from ctxmgr.cli.views.layout import Cell, Column, Span
-from ctxmgr.cli.views.one_line import compact
+from ctxmgr.cli.views.layout import Cell, Column, Span, amount, compact, duration, plural
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.analysis import SqlRequest, SqlResponse, StatsRequest
 from ctxmgr.types.query import Page
@@ -46,7 +44,7 @@ def sql(
     ] = 30.0,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Ask a history with SQL: the sessions, entries, events, findings, notes, tokens and more. It only reads.
 
@@ -121,7 +119,7 @@ def stats(
     until: o.Until = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Add up calls, failures, tokens and time, by action, agent, model, day, session or status.
 
@@ -151,7 +149,7 @@ def stats(
     answer("stats", how, work, store=store)
 
 
-_WIDEST_BAR = 24
+_MAX_BAR_WIDTH = 24
 _TITLES = {"action": "ACTION", "agent": "AGENT", "model": "MODEL", "day": "DAY", "session": "SESSION", "status": "STATUS"}
 
 
@@ -234,7 +232,7 @@ def _tokens(count: int | None, *, plain: bool) -> str:
 
 def _bar(printer: Printer, row: StatsRow, most: int) -> list[Span]:
     """Return a bar as long as the row has calls, the failed ones of it in their colour."""
-    room = max(4, min(_WIDEST_BAR, printer.width // 5))
+    room = max(4, min(_MAX_BAR_WIDTH, printer.width // 5))
     whole = max(1, round(room * row.calls / most)) if row.calls else 0
     failed = min(whole, max(1, round(whole * row.failed / row.calls))) if row.failed else 0
     sign = printer.symbols.bar

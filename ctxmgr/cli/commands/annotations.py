@@ -7,9 +7,9 @@ from typing import Annotated
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import located_entries, parse_all
-from ctxmgr.cli.output import Answer, Shown, answer, resolve, resolve_place
+from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve, resolve_place
 from ctxmgr.cli.requests import build, tell_session
-from ctxmgr.cli.views import notes as views
+from ctxmgr.cli.views import entries as views
 from ctxmgr.types.query import (
     AddNoteRequest,
     CreateSnapshotRequest,
@@ -37,7 +37,7 @@ def add(
     session: o.Session = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Attach a note to one or more entries.
 
@@ -63,7 +63,7 @@ def add(
 
 def _notes(
     command: str, query: str | None, tag: list[str] | None, target: str | None, session: str | None, every: bool, offset: int,
-    limit: int, store: str | None, how: Shown,
+    limit: int, store: str | None, how: OutputOptions,
 ) -> None:  # fmt: skip
     session, store = resolve_place(command, how, target, session, store)
 
@@ -88,7 +88,7 @@ def list_notes(
     limit: o.Limit = 20,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List notes, by tag if wanted.
 
@@ -110,7 +110,7 @@ def search_notes(
     limit: o.Limit = 20,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Find notes by their text.
 
@@ -128,7 +128,7 @@ def create(
     session: o.Session = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Store a bundle of entries with a summary and the reason.
 
@@ -162,7 +162,7 @@ def list_snapshots(
     limit: o.Limit = 20,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List the snapshots of a session.
 
@@ -186,7 +186,7 @@ def show(
     session: o.Session = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Show a snapshot, its entries, and whether they are still what was bundled.
 

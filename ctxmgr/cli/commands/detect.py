@@ -1,26 +1,31 @@
-"""``detect``: which sessions are stuck, where and since when; and how the detectors came to it."""
+"""``sessions`` and ``detect``: the sessions of a store, and what is wrong with them."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import is_folder, parse
-from ctxmgr.cli.detection import detected
-from ctxmgr.cli.output import Answer, Shown, answer, answer_without_store, resolve_place
+from ctxmgr.cli.address import is_folder, located_log, parse
+from ctxmgr.cli.detection import detected, listed
+from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place
 from ctxmgr.cli.requests import merged, tell_session
 from ctxmgr.cli.views import findings as findings_view
-from ctxmgr.cli.views.layout import Span
+from ctxmgr.cli.views.layout import Cell, Column, Span, plural, row_text
+from ctxmgr.cli.views.sessions import show_sessions
 from ctxmgr.errors import InvalidInput
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
     from ctxmgr.cli.detection import FolderFindings
     from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.analysis import Backtest, Distances, Score
+    from ctxmgr.types.operations import Explanation, Thought
 
-Backtest = Annotated[
+
+BacktestOption = Annotated[
     Path | None,
     typer.Option("--backtest", metavar="DIR", help="Score the detectors on a folder of logs with a labels.json."),
 ]
@@ -37,12 +42,12 @@ def detect(
     now: o.Now = None,
     ever: Annotated[bool, typer.Option("--ever", help="Count resolved findings too.")] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever was found.")] = False,
-    backtest: Backtest = None,
+    backtest: BacktestOption = None,
     explain: Explain = None,
     set_: o.Set = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Replay history through the detectors and list every loop and stall with its evidence.
 
@@ -90,7 +95,7 @@ def _detect_folder(
     folder: str,
     now: str | None,
     changes: list[str] | None,
-    how: Shown,
+    how: OutputOptions,
     *,
     ever: bool,
     exit_zero: bool,
@@ -125,7 +130,7 @@ def _show_folder(out: Printer, found: FolderFindings) -> None:
 _MAX_NAMED = 5
 
 
-def _backtest(folder: Path, settings: list[str] | None, how: Shown, *, conflicting: list[str]) -> None:
+def _backtest(folder: Path, settings: list[str] | None, how: OutputOptions, *, conflicting: list[str]) -> None:
     """Judge the labelled sessions of a folder and show the score; exit 0 whatever it is.
 
     Args:
@@ -134,7 +139,6 @@ def _backtest(folder: Path, settings: list[str] | None, how: Shown, *, conflicti
         how: the answer is wanted.
         conflicting: options that were given and say something about a store, which a backtest does not read.
     """
-    from ctxmgr.cli.views.detectors import show_backtest
     from ctxmgr.config import load_config
     from ctxmgr.history.backtest import backtest_folder
 
@@ -160,7 +164,7 @@ def _explain(
     session: str | None,
     store: str | None,
     settings: list[str] | None,
-    how: Shown,
+    how: OutputOptions,
     *,
     conflicting: list[str],
 ) -> None:
@@ -174,7 +178,6 @@ def _explain(
         how: the answer is wanted.
         conflicting: options that were given and have no meaning here.
     """
-    from ctxmgr.cli.views.detectors import show_explanation
     from ctxmgr.history.detection import explain as explained
     from ctxmgr.types.operations import ExplainRequest
 
@@ -188,3 +191,140 @@ def _explain(
         return Answer(found.to_json(), lambda out: show_explanation(out, found))
 
     answer("detect explain", how, work, store=store)
+
+
+def sessions(
+    log: o.Log = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Only sessions in which this agent acted.")] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", metavar="FOLDER", help="Only sessions that worked there; its last part will do.")
+    ] = None,
+    since: o.Since = None,
+    stuck: Annotated[bool, typer.Option("--stuck", help="Only sessions in a loop, or hung.")] = False,
+    judge: Annotated[bool, typer.Option("--judge/--no-judge", help="Replay each shown session through the detectors.")] = True,
+    offset: o.Offset = 0,
+    limit: o.Limit = 20,
+    store: o.Store = None,
+    *,
+    how: OutputOptions,
+) -> None:
+    """List the sessions, latest first: who acted, how much, and which of them is stuck.
+
+    Examples:
+      ctxmgr sessions
+      ctxmgr sessions --stuck --since 2d
+      ctxmgr sessions --project invoice-tool
+      ctxmgr sessions --json --fields session,verdict
+      ctxmgr sessions run.jsonl
+    """
+    store = resolve("sessions", how, located_log, log, store)
+
+    def work(workspace: Workspace) -> Answer:
+        found, following = listed(
+            workspace, store, agent=agent, project=project, since=since, stuck=stuck, offset=offset, limit=limit, judge=judge
+        )
+        rows = [session.to_json() for session in found.sessions]
+        return Answer(
+            rows,
+            lambda out: show_sessions(out, found.sessions, found.page, time.time()),
+            found.status,
+            found.page,
+            next=following,
+        )
+
+    answer("sessions", how, work, store=store)
+
+
+_COLUMNS = (Column("DETECTOR"), Column("SEEN", right=True), Column("OF", right=True), Column("WHY", fill=True, least=24))
+
+
+def show_explanation(printer: Printer, found: Explanation) -> None:
+    """Show the entry in a line, each detector's thought in a row, and what was raised on it."""
+    entry = found.entry
+    printer.rule(Span(f"{entry.session}@{entry.index}", "name"), f"  {entry.action} {printer.fit(row_text(entry), 60)}")
+    if found.note is not None:
+        printer.line(found.note)
+    else:
+        printer.table(_COLUMNS, [_row(thought) for thought in sorted(found.thoughts, key=_far)])
+    for finding in found.findings:
+        over = f" (resolved: {finding.resolved})" if finding.resolved else ""
+        printer.line()
+        printer.line(Span(finding.severity, finding.severity), f"  {finding.kind}{over}: {finding.reason}", hang=2)
+
+
+def _far(thought: Thought) -> float:
+    return -thought.count / max(1, thought.threshold)
+
+
+def _row(thought: Thought) -> list[Cell]:
+    style = "loop" if 0 < thought.threshold <= thought.count else "" if thought.count else "dim"
+    said = f"{thought.why}: {thought.compared}" if thought.compared and thought.count else thought.why
+    name = f"{thought.detector}: {thought.rule}" if thought.rule else thought.detector
+    return [Span(name, style), f"{thought.count:,}", f"{thought.threshold:,}", said]
+
+
+_RULES = {
+    "detectors": "ctxmgr",
+    "always": "always alarm",
+    "never": "never alarm",
+    "longer": "longer than the median",
+    "sameInARow": "same call 3 in a row",
+    "abab": "A-B-A-B",
+    "anyRepeat": "same call 3 anywhere",
+}
+_SCORES = (
+    Column("RULE"), Column("TP", right=True), Column("FP", right=True), Column("FN", right=True), Column("TN", right=True),
+    Column("PRECISION", right=True), Column("RECALL", right=True), Column("F1", right=True), Column("MCC", right=True),
+)  # fmt: skip
+
+
+def show_backtest(printer: Printer, found: Backtest) -> None:
+    """Show the scores, recall by pattern, distances, and each false alarm, missed loop and late alarm."""
+    if not found.scored:
+        printer.hint("No labelled session is in the logs, so there is nothing to score.")
+        return
+    printer.table(_SCORES, [_score(score) for score in (found.detectors, *found.baselines, *found.rules)])
+    printer.line()
+    printer.pairs([
+        ("sessions", f"{found.scored:,} scored: {plural(found.loops, 'loop')}, {found.healthy:,} healthy"),
+        ("not scored", f"{found.ignored:,} labelled null, {found.unlabelled:,} without a label"),
+        ("onset", _distances(found.onset, "exact")),
+        ("3rd iteration", _distances(found.delay, "in time")),
+        ("warned only", ", ".join(found.warned)),
+    ], indent=0)  # fmt: skip
+    if found.patterns:
+        printer.heading("Found, by pattern")
+        rows: list[list[Cell]] = [[each.pattern or "(none)", f"{each.found:,}", f"{each.of:,}"] for each in found.patterns]
+        printer.table((Column("PATTERN"), Column("FOUND", right=True), Column("OF", right=True)), rows, indent=2)
+    if found.false_alarms:
+        printer.heading("False alarms")
+        for alarm in found.false_alarms:
+            printer.line(Span(alarm.session, "name"), f"  {alarm.kind} at {alarm.raised_at}: {alarm.reason}", indent=2, hang=4)
+    if found.missed:
+        printer.heading("Missed")
+        for missed in found.missed:
+            suffix = "  (warned)" if missed.warned else ""
+            printer.line(Span(missed.session, "name"), f"  {missed.pattern or ''}{suffix}", indent=2, hang=4)
+    _show_off(printer, "Begins elsewhere than labelled", found.onset)
+    _show_off(printer, "Raised after the third iteration", found.delay)
+
+
+def _score(score: Score) -> list[Cell]:
+    counts = (score.true_positives, score.false_positives, score.false_negatives, score.true_negatives)
+    measures = (score.precision, score.recall, score.f1, score.mcc)
+    name = Span(_RULES.get(score.rule, score.rule), "strong" if score.rule == "detectors" else "")
+    return [name, *(f"{count:,}" for count in counts), *("" if value is None else f"{value:.3f}" for value in measures)]
+
+
+def _distances(found: Distances, good: str) -> str:
+    if not found.measured:
+        return ""
+    return f"{found.good:,} of {found.measured:,} {good}; {found.median:g} entries off in the median, {found.largest:,} at most"
+
+
+def _show_off(printer: Printer, title: str, found: Distances) -> None:
+    if found.off:
+        printer.heading(title)
+    for each in found.off:
+        entries = f"{each.entries:+,} entries" if each.entries else "within the same entry"
+        printer.line(Span(each.session, "name"), f"  {each.given} for {each.labelled}: {entries}", indent=2, hang=4)

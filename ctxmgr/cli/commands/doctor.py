@@ -1,26 +1,27 @@
-"""``doctor``: check the installation, and show a line for each check with what to do.
-
-The checks are of other rooms, but for that of the model: which one a recovery would ask, what it would be sent, and which keys
-lie about unused.
-"""
+"""``doctor`` and ``demo``: whether all is well here, and a run to try it all with."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.artifacts.repair import check_artifacts
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit, exit_for
-from ctxmgr.cli.output import Answer, Shown, answer_without_store
-from ctxmgr.cli.views.formatting import plural
-from ctxmgr.cli.views.layout import GAP, Span
+from ctxmgr.cli.invocation import global_options
+from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store, fail
+from ctxmgr.cli.views.layout import GAP, Span, plural
+from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.config import find_store
-from ctxmgr.errors import InvalidInput
+from ctxmgr.errors import Conflict, InvalidInput, StorageFailed
 from ctxmgr.history.health import (
     check_cache,
     check_config,
@@ -31,7 +32,8 @@ from ctxmgr.history.health import (
     check_shipping,
     check_store,
 )
-from ctxmgr.live.status import check_clients
+from ctxmgr.live.installation import check_clients
+from ctxmgr.paths import replace_file
 from ctxmgr.recover.model.config import KEY_VARIABLE, MODEL_VARIABLE, ModelChoice, describe, resolve
 from ctxmgr.recover.routing.routes import check_routes
 from ctxmgr.types.setup import Check
@@ -46,7 +48,7 @@ def doctor(
     llm_mode: o.LlmMode = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Check what ctxmgr depends on here: versions, store, configuration, and what a recovery would send where.
 
@@ -208,3 +210,70 @@ def _keys(environment: Mapping[str, str]) -> Iterator[Check]:
     if names:
         finding = f"{', '.join(names)} in the environment: a key alone never chooses a model"
         yield Check(name="model.keys", level="info", finding=finding, detail={"names": names})
+
+
+_RUN = "projects/-home-dev-invoice-tool/7e999fd2-d31f-46eb-9632-55e969fb3852.jsonl"
+
+STEPS: tuple[tuple[str, Sequence[str]], ...] = (
+    ("Read the log that a coding agent left on disk", ("import", "{log}")),
+    ("Which runs are there, and which of them is stuck?", ("sessions",)),
+    ("Where does it go in circles, and since when?", ("detect", "--exit-zero")),
+    ("What were its last steps?", ("list", "--newest-first", "--limit", "6")),
+    ("One continuation request that gets it going again", ("recover",)),
+)
+
+
+def demo(
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="FILE", help="Only write the recorded run to a file, to try things on it."),
+    ] = None,
+) -> None:
+    """Show the main use on a recorded run of a real coding agent that went in circles.
+
+    Works on a copy in a temporary folder, which is removed at the end.
+
+    Examples:
+      ctxmgr demo
+      ctxmgr demo --save run.jsonl
+    """
+    from ctxmgr.cli import build_app
+
+    if save is not None:
+        _save(save, _recorded_run().read_bytes())
+        return
+
+    wished = [
+        "--no-pager",
+        *(["--no-color"] if not global_options.colour else []),
+        *(["--quiet"] if global_options.quiet else []),
+    ]
+    folder = Path(tempfile.mkdtemp(prefix="ctxmgr-demo-"))
+    log = folder / Path(_RUN).name
+    try:
+        log.write_bytes(_recorded_run().read_bytes())
+        for title, command in STEPS:
+            sys.stdout.write(f"\n# {title}\n$ ctxmgr {' '.join(command).format(log=log.name)}\n")
+            sys.stdout.flush()
+            arguments = [*wished, *(part.format(log=log) for part in command), "--store", str(folder / "history.db")]
+            code = build_app(command[0])(arguments, standalone_mode=False)
+            if code:
+                raise typer.Exit(int(code))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _save(path: Path, run: bytes) -> None:
+    try:
+        if path.exists() and path.read_bytes() != run:
+            fail("demo", OutputOptions(), Conflict(f"{path} exists already and holds something else", "name another file"))
+        replace_file(path, run)
+    except OSError as error:
+        fail("demo", OutputOptions(), StorageFailed(f"can't write {path}: {error.strerror}", "choose another place"))
+    sys.stdout.write(f"{safe(str(path))}\n")
+
+
+def _recorded_run() -> Path:
+    """Return the recorded run: inside the installed package, or among the fixtures of a checkout."""
+    packaged = Path(__file__).parents[1] / "demo_run.jsonl"
+    return packaged if packaged.exists() else Path(__file__).parents[3] / "fixtures" / "demo" / "claude-code" / _RUN

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Annotated
 
 from ctxmgr.cli import declarations as typer
-from ctxmgr.cli.output import Answer, Shown, answer_without_store, say
+from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store, say
 from ctxmgr.cli.requests import project_folder
-from ctxmgr.cli.views import goal_answers as views
+from ctxmgr.cli.views import goal as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.service import Goals
 from ctxmgr.types.goal import GoalAnswer, GoalState, TaskDraft
@@ -87,12 +87,12 @@ def opened(named: str | None, *, create: bool = False, commands: bool | frozense
     return Goals.open(project_folder(named), create=create, commands=commands)
 
 
-def answer(command: str, how: Shown, work: Callable[[], Answer]) -> None:
+def answer(command: str, how: OutputOptions, work: Callable[[], Answer]) -> None:
     """Do the work of a command of ``goal`` and show what it answers."""
     answer_without_store(f"goal {command}", how, work)
 
 
-def change(command: str, how: Shown, named: str | None, do: Callable[[Goals], GoalAnswer]) -> None:
+def change(command: str, how: OutputOptions, named: str | None, do: Callable[[Goals], GoalAnswer]) -> None:
     """Do what changes the goal of a project, and show it as it is then."""
 
     def work() -> Answer:

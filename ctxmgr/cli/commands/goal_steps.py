@@ -9,10 +9,9 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.commands import goal_common as c
 from ctxmgr.cli.commands.goal_common import AllowCommands, Dir, Reason, goal_app
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown
+from ctxmgr.cli.output import Answer, OutputOptions
 from ctxmgr.cli.requests import build
-from ctxmgr.cli.views import goal as tree_view
-from ctxmgr.cli.views import goal_answers as views
+from ctxmgr.cli.views import goal as views
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.types.goal import (
     DEFAULT_CHARS,
@@ -57,7 +56,7 @@ def record(
     agent: Annotated[str | None, typer.Option("--agent", help="Who acts.")] = None,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Record an action of the current step, or be told that it goes in circles and is refused.
 
@@ -124,7 +123,7 @@ def brief(
     ] = None,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Print what an agent needs to know for its next step, and nothing else: text for a prompt.
 
@@ -151,7 +150,7 @@ def tree(
     whole: Annotated[bool, typer.Option("--all", help="Every step of a long tree.")] = False,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Draw the goal with its tasks and subtasks: what is done, where we are, what is blocked and why.
 
@@ -164,7 +163,7 @@ def tree(
     def work() -> Answer:
         with c.opened(dir_) as goals:
             state = goals.state()
-        return Answer(state.to_json(), lambda out: tree_view.show_tree(out, state, whole=whole), warnings=c.warnings(state))
+        return Answer(state.to_json(), lambda out: views.show_tree(out, state, whole=whole), warnings=c.warnings(state))
 
     c.answer("tree", how, work)
 
@@ -177,7 +176,7 @@ def resume(
     allow_commands: AllowCommands = False,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Go on after a crash or a hand-over: where we are, what is seen on disk, and which action was in flight.
 
@@ -216,7 +215,7 @@ def add(
     after: After = None,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Add tasks, or subtasks of a task; at the end, or where --before or --after says.
 
@@ -245,7 +244,7 @@ def split(
     reason: Reason = None,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Replace a task or subtask by several; what was done below it stays done.
 
@@ -262,7 +261,7 @@ def move(
     after: After = None,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Move a task among the tasks, or a subtask within its task.
 
@@ -285,7 +284,7 @@ def drop(
     reason: Reason = None,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Give a task or subtask up without doing it; it stays in the tree.
 
@@ -302,7 +301,7 @@ def next_(
     ] = None,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Go to the next step that can be worked on, or to the one named.
 
@@ -319,7 +318,7 @@ def done(
     reason: Reason = None,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """End the attempt at the current step: it is done.
 
@@ -343,7 +342,7 @@ def fail(
     reason: Reason = None,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """End the attempt at the current step: it failed. The second failure blocks the step and escalates to its task.
 
@@ -368,7 +367,7 @@ def block(
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it can't be worked on.")],
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Block a task or subtask by hand; only 'goal unblock' lifts that.
 
@@ -386,7 +385,7 @@ def unblock(
     reason: Reason = None,
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Lift the block of a step or of an action; without a name every block.
 
@@ -403,7 +402,7 @@ def say(
     message: Annotated[str, typer.Argument(metavar="TEXT", help="What a person says; '-' reads it from stdin.")],
     dir_: Dir = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Record what a person says: it lifts what the guard blocked, and loops are counted from the beginning.
 

@@ -1,7 +1,8 @@
-"""``trace``, ``list``, ``search``, ``show``, ``messages``."""
+"""``trace``, ``list``, ``search``, ``show``, ``messages`` and ``browse``: reading a history."""
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import Annotated
 
@@ -9,10 +10,10 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import Address, list_start, located_action, located_entry, parse
 from ctxmgr.cli.envelope import slow_search
-from ctxmgr.cli.output import Answer, Shown, Status, answer, resolve, resolve_place
+from ctxmgr.cli.output import Answer, OutputOptions, Status, answer, fail, resolve, resolve_place
 from ctxmgr.cli.requests import build, tell_session
 from ctxmgr.cli.views import entries as views
-from ctxmgr.errors import NotFound
+from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.types.query import (
     ListRequest,
     MessagesRequest,
@@ -38,7 +39,7 @@ def trace(
     limit: Annotated[int | None, typer.Option("--limit", "-n", help="Show at most this many rows; else all.")] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Show everything that happened under an action or agent, in order.
 
@@ -79,7 +80,7 @@ def list_(
     newest_first: Annotated[bool, typer.Option("--newest-first", help="Newest rows first.")] = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Page through a session, oldest first.
 
@@ -126,7 +127,7 @@ def search(
     until: o.Until = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Find text in actions, inputs, outputs, errors, notes and messages, regardless of case.
 
@@ -167,7 +168,7 @@ def show(
     full: Annotated[bool, typer.Option("--full", help="Long inputs and outputs uncut.")] = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Show one entry with all details, its notes included; or a recorded continuation, by its id.
 
@@ -222,7 +223,7 @@ def messages(
     limit: o.Limit = 20,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Page through what was said at an entry and on the way to it.
 
@@ -249,3 +250,27 @@ def messages(
         return Answer(rows, lambda out: views.show_messages(out, found), status, found.page)
 
     answer("messages", how, work, store=store)
+
+
+def browse(target: o.Target = None, session: o.Session = None, store: o.Store = None) -> None:
+    """Look around in a history: sessions, the timeline of one with what is wrong in it, every entry.
+
+    Nothing is written but the notes that you take. A running session is followed. '?' shows the keys. Needs the tui
+    extra: pip install 'ctxmgr-cli[tui]'.
+
+    Examples:
+      ctxmgr browse
+      ctxmgr browse 01a1ffcb
+      ctxmgr browse run.jsonl
+    """
+    how = OutputOptions()
+    session, store = resolve_place("browse", how, target, session, store)
+    try:
+        from ctxmgr.cli.browse.app import browse as run
+    except ImportError:
+        fail("browse", how, InvalidInput("browse needs the tui extra", "pip install 'ctxmgr-cli[tui]'"))
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
+        fail("browse", how, InvalidInput("browse needs a terminal", "'ctxmgr report -o run.html' makes a page to look at"))
+    if (error := run(store, session)) is not None:
+        fail("browse", how, error)
+    raise typer.Exit(0)

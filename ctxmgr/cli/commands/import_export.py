@@ -1,4 +1,4 @@
-"""``import``, ``export`` and ``verify``: logs into a store, records out of one, and whether they are whole."""
+"""``import``, ``formats``, ``export`` and ``verify``: records in and out, and whether they are whole."""
 
 from __future__ import annotations
 
@@ -14,16 +14,13 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import located_log
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer, resolve, resolve_place, say
-from ctxmgr.cli.progress import ProgressMeter
-from ctxmgr.cli.terminal import Printer
-from ctxmgr.cli.views.formatting import amount, plural, short_ids
-from ctxmgr.cli.views.layout import Column, Span
-from ctxmgr.cli.views.one_line import compact
+from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place, say
+from ctxmgr.cli.terminal import Printer, ProgressMeter
+from ctxmgr.cli.views.layout import Column, Span, amount, compact, plural, short_ids
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.exporters import EXPORTERS
 from ctxmgr.exporters.conversation import conversation_of
-from ctxmgr.history.formats import OWN_FORMAT
+from ctxmgr.history.formats import OWN_FORMAT, format_views
 from ctxmgr.history.ingest import require_logs
 from ctxmgr.history.query.address import session_key
 from ctxmgr.log import anchor, codec
@@ -32,7 +29,8 @@ from ctxmgr.types.importing import ImportReport, first_named
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
-    from ctxmgr.types.importing import FileReport
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.importing import FileReport, FormatView
 
 
 _FORMATS = tuple(exporter.name for exporter in EXPORTERS)
@@ -55,7 +53,7 @@ def import_(
     trust_project: o.TrustProject = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Import the logs that agents leave on disk; run it again at any time to add what is new.
 
@@ -124,7 +122,7 @@ def export(
       ctxmgr export rollout.jsonl -o run.jsonl
       ctxmgr export --session 01a1ffcb --format atif -o trajectory.json
     """
-    how = Shown("json" if json_ else "table")
+    how = OutputOptions("json" if json_ else "table")
     session, store = resolve_place("export", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
@@ -209,7 +207,7 @@ def verify(
     store: o.Store = None,
     *,
     accept: Annotated[bool, typer.Option("--accept", help="Accept the history as it is now as whole.")] = False,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Check every record against its sum, and the end of the history against what was noted outside of it.
 
@@ -355,3 +353,40 @@ def _remarks(file: FileReport) -> list[str]:
         for damage in file.damaged
     ]
     return [*remarks, *([f"skipped: {file.skipped}"] if file.skipped else []), *file.notes]
+
+
+def formats(*, how: OutputOptions) -> None:
+    """List the formats that are read, where each agent keeps its logs, and what they tell.
+
+    A log is recognised by its content, whatever it is called; compressed ones too. Where a format tells nothing of errors or
+    of times, loops are found by what the calls returned, and stalls are not judged.
+
+    Examples:
+      ctxmgr formats
+      ctxmgr formats --json
+    """
+
+    def work() -> Answer:
+        rows = format_views()
+        return Answer([row.to_json() for row in rows], lambda out: show_formats(out, rows))
+
+    answer_without_store("formats", how, work)
+
+
+_FORMAT_COLUMNS = ("calls", "results", "errors", "open", "usage", "agents", "times")
+_FORMAT_GAP = "  "
+
+
+def show_formats(printer: Printer, rows: Sequence[FormatView]) -> None:
+    """Show every format with a yes or a no for each thing that its logs may tell."""
+    width = max(len(row.name) for row in rows)
+    titles = _FORMAT_GAP.join(name.ljust(len(name)) for name in _FORMAT_COLUMNS)
+    printer.line(Span("format".ljust(width) + _FORMAT_GAP + titles, "dim"))
+    for row in rows:
+        covered = (row.calls, row.results, row.errors, row.open_calls, row.usage, row.sub_agents, row.times)
+        cells = _FORMAT_GAP.join(
+            ("yes" if yes else "no").ljust(len(name)) for name, yes in zip(_FORMAT_COLUMNS, covered, strict=True)
+        )
+        printer.line(row.name.ljust(width), _FORMAT_GAP, cells, _FORMAT_GAP, Span(row.title, "dim"), hang=width + 2)
+        for place in row.places:
+            printer.line(" " * (width + 2), Span(place, "dim"), hang=width + 4)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 from ctxmgr.cli import declarations as typer
-from ctxmgr.cli.output import Answer, Shown, answer_without_store
+from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store
 from ctxmgr.cli.terminal import printer, safe
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.clients import CLIENTS, client
@@ -50,7 +50,7 @@ def install(
     ] = None,
     plugin: _Plugin = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Let a client call ctxmgr, so that an agent in it is told when it goes in circles, and what to do next.
 
@@ -100,7 +100,7 @@ def uninstall(
     yes: _Yes = False,
     plugin: _Plugin = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Take ctxmgr out of a client's settings; they are as they were before it was installed.
 
@@ -157,7 +157,7 @@ def _of_claude(asked: Client) -> Client:
     return asked
 
 
-def _plugin_row(asked: Client, folder: str, how: Shown, *, dry_run: bool, yes: bool, undo: bool) -> InstallationView:
+def _plugin_row(asked: Client, folder: str, how: OutputOptions, *, dry_run: bool, yes: bool, undo: bool) -> InstallationView:
     """Make the plugin in a folder, or take it away, as the user agrees to."""
     from ctxmgr.live import plugin_folder
 
@@ -184,7 +184,9 @@ def _listed() -> Iterator[InstallationView]:
                 yield InstallationView(client=name, scope=where, path=path, installed=there)
 
 
-def _done(row: InstallationView, change: Change, how: Shown, *, dry_run: bool, yes: bool, undo: bool) -> InstallationView:
+def _done(
+    row: InstallationView, change: Change, how: OutputOptions, *, dry_run: bool, yes: bool, undo: bool
+) -> InstallationView:
     """Carry out a change that the user agrees to, and return what is to be said of it.
 
     Raises:
@@ -202,7 +204,7 @@ def _done(row: InstallationView, change: Change, how: Shown, *, dry_run: bool, y
     return row.model_copy(update={"changed": True})
 
 
-def _agreed(row: InstallationView, how: Shown) -> bool:
+def _agreed(row: InstallationView, how: OutputOptions) -> bool:
     if how.format != "table" or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidInput(
             f"{row.path} would be changed, and nobody can be asked here", "say --yes, or look at it with --dry-run"

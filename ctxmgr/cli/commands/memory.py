@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse_all
-from ctxmgr.cli.output import Answer, Shown, answer
+from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build, tell_session
-from ctxmgr.cli.views.formatting import clock, day, plural, short_ids, status_span
-from ctxmgr.cli.views.layout import Column, Span
-from ctxmgr.cli.views.notes import indexes_text
-from ctxmgr.cli.views.one_line import row_text
+from ctxmgr.cli.views.entries import indexes_text
+from ctxmgr.cli.views.layout import Column, Span, clock, day, plural, row_text, short_ids, status_span
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.memory import (
     DEFAULT_RECALL,
@@ -68,7 +66,7 @@ def retain(
     session: o.Session = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Keep a text as an episode, linked to the entries it came from.
 
@@ -110,7 +108,7 @@ def recall(
     session: Within = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Find the episodes about something, the best first; superseded ones are left out.
 
@@ -138,7 +136,7 @@ def reflect(
     session: Within = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Say what memory holds about something: by topic, what recurs, what does not agree, what was superseded.
 

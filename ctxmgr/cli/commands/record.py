@@ -12,8 +12,8 @@ from typing import IO, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, Shown, answer, fail
-from ctxmgr.cli.pydantic_plugins import environment
+from ctxmgr.cli.invocation import child_environment
+from ctxmgr.cli.output import Answer, OutputOptions, answer, fail
 from ctxmgr.cli.record_input import take
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput
@@ -34,7 +34,7 @@ def record(
     trust_project: o.TrustProject = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Append records of log format 1 from stdin, one JSON object a line; or run a command and record it.
 
@@ -54,7 +54,9 @@ def record(
     answer("record", how, work, store=store, create=True, masked=mask)
 
 
-def _record_command(command: list[str], session: str | None, agent: str, store: str | None, how: Shown, *, mask: bool) -> None:
+def _record_command(
+    command: list[str], session: str | None, agent: str, store: str | None, how: OutputOptions, *, mask: bool
+) -> None:
     """Run the command with its output passed through, and end with its exit code."""
     try:
         how.check()
@@ -105,7 +107,7 @@ class _Tee(threading.Thread):
 
 def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
     try:
-        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=child_environment())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidInput(f"can't run {command[0]}: {reason}", "check the command after --") from None

@@ -1,4 +1,4 @@
-"""``recover`` and ``request``: the one continuation that gets a run going again, made and shown."""
+"""``recover``, ``request`` and ``prompt``: the one continuation that gets a run going again, and how an agent asks for it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, Shown, answer, resolve_place, say
-from ctxmgr.cli.requests import apply_to_goal, build, goal_source
-from ctxmgr.cli.times import moment
+from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place, say
+from ctxmgr.cli.requests import apply_to_goal, build, goal_source, moment
+from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.told_again import Keeper
-from ctxmgr.cli.views.formatting import amount, plural, short_ids
-from ctxmgr.cli.views.layout import Span
-from ctxmgr.cli.views.one_line import brief, command
+from ctxmgr.cli.views.layout import Span, amount, brief, command, plural, short_ids
 from ctxmgr.errors import InvalidInput
 from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.operations import AgentRequest, ModelRequest, RecoverRequest, RecoverResponse
+from ctxmgr.types.operations import AgentRequest, ModelRequest, PromptRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -93,7 +91,7 @@ def recover(
     now: o.Now = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Get a stuck session going again: find what is wrong with it and return exactly one continuation request.
 
@@ -174,7 +172,7 @@ def request(
     transcript: o.Transcript = None,
     session: o.Session = None,
     store: o.Store = None,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Let an agent ask for context of its own accord, also when nothing is wrong; it is answered as by 'ctxmgr recover'.
 
@@ -441,3 +439,41 @@ def _repeats(printer: Printer, continuation: Continuation, cite: _Citations) -> 
         )  # fmt: skip
         if each.outcome:
             _quote(printer, f"{printer.symbols.arrow} {each.outcome}", 4)
+
+
+_HELP = """Texts for the prompts of agents.
+
+\b
+Examples:
+  ctxmgr prompt agent --for coder >> AGENTS.md
+"""
+
+prompt_app = typer.Typer(no_args_is_help=True, help=_HELP)
+
+
+@prompt_app.command("agent")
+def agent(
+    reader: Annotated[str | None, typer.Option("--for", metavar="NAME", help="The agent that reads it; else any.")] = None,
+    routes: o.Routes = None,
+    store: o.Store = None,
+    *,
+    how: OutputOptions,
+) -> None:
+    """Print what an agent should know to ask the context manager: when, how, and what comes back.
+
+    It names the agents of the routing table, else those of the latest session.
+
+    Examples:
+      ctxmgr prompt agent
+      ctxmgr prompt agent --for reviewer --routes routes.toml --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        made = workspace.agent_prompt(build(PromptRequest, agent=reader, routes=routes))
+        return Answer(made.to_json(), lambda out: _show_prompt(out, made.prompt))
+
+    answer("prompt agent", how, work, store=store)
+
+
+def _show_prompt(out: Printer, text: str) -> None:
+    out.block(text.rstrip("\n"))

@@ -1,7 +1,8 @@
-"""``report``: a session as one HTML file to look at, to attach, or to print."""
+"""``check`` and ``report``: what is wrong with logs, for CI and as a page."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +11,27 @@ from typing import Annotated
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.detection import NOTHING_READ
-from ctxmgr.cli.output import Answer, Shown, answer, resolve_place
-from ctxmgr.cli.report.document import PageFolder, SessionReport, read_session, session_page, write_page
-from ctxmgr.errors import InvalidInput, NoHistory
-from ctxmgr.types.operations import SessionsRequest
+from ctxmgr.cli.envelope import ascii_json, say
+from ctxmgr.cli.exits import VERDICTS, Exit
+from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve_place
+from ctxmgr.cli.report.check import (
+    FAIL_ON,
+    CheckedSession,
+    CheckResult,
+    check_logs,
+    github,
+    headline,
+    junit,
+    markdown,
+    relative,
+    sarif,
+)
+from ctxmgr.cli.report.document import PageFolder, SessionReport, read_session, session_page, session_report, write_page
+from ctxmgr.cli.terminal import Printer
+from ctxmgr.cli.views.layout import Span, plural
+from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
+from ctxmgr.types.finding import SessionVerdict
+from ctxmgr.types.operations import DetectResponse, SessionsRequest
 from ctxmgr.workspace import Workspace
 
 _PAGE = 500
@@ -33,7 +51,7 @@ def report(
     all_sessions: o.AllSessions = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Write a session as one HTML file: cause and next step, a timeline, the findings, every entry.
 
@@ -88,3 +106,120 @@ def _names(workspace: Workspace) -> Iterator[str]:
         page = workspace.sessions(SessionsRequest(judge=False, offset=offset, limit=_PAGE))
         yield from (session.session for session in page.sessions)
         offset = page.page.next_offset
+
+
+FORMATS = ("text", "md", "github", "junit", "sarif", "json")
+SUMMARY = "GITHUB_STEP_SUMMARY"
+"""Where GitHub Actions wants the summary of a step, a file that is added to."""
+
+
+def check(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="[PATH]...", help="Logs, folders of logs, or stores; else the store.")
+    ] = None,
+    fail_on: Annotated[
+        str, typer.Option("--fail-on", metavar="A,B", help="What fails the check: loop, hung, warn.")
+    ] = ",".join(FAIL_ON),
+    format_: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="text, md, github, junit, sarif or json.")
+    ] = "text",
+    json_: o.Json = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="DIR", help="Write an HTML page for each stuck session, and the summary.")
+    ] = None,
+    store: o.Store = None,
+) -> None:
+    """Judge logs in a build: which runs are stuck, why, and what to do next.
+
+    Any log that ctxmgr can read is judged in place; nothing is recorded and no model is asked. With --format github the
+    summary is also added to the file that GITHUB_STEP_SUMMARY names.
+
+    Exit codes: 0 none stuck, 2 nothing could be read, 8 none stuck but a file or a part of one could not be read, 10 loop,
+    11 hung, 12 both.
+
+    Examples:
+      ctxmgr check logs/
+      ctxmgr check logs/ --format github --report ctxmgr-report
+      ctxmgr check run.jsonl --fail-on loop,hung,warn --format junit > ctxmgr.xml
+    """
+    form = "json" if json_ else format_
+    severities = [name.strip() for name in fail_on.split(",") if name.strip()]
+
+    def work() -> Answer:
+        if form not in FORMATS:
+            raise InvalidInput(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
+        pages = _Pages(report) if report is not None else None
+        result = check_logs(paths or [], store, severities, None if pages is None else pages.hear)
+        if pages is not None:
+            pages.keep(markdown(result))
+        if form == "github" and os.environ.get(SUMMARY):
+            _add_summary(Path(os.environ[SUMMARY]), markdown(result))
+        rows = [session.to_json() for session in result.sessions]
+        # The other forms tell of what was not read themselves.
+        plain = form in ("text", "json")
+        unread = [f"not read: {path}: {why}" for path, why in result.passed_over] + result.others if plain else []
+        return Answer(
+            rows, lambda out: _show(out, form, result), "partial" if result.passed_over else "ok",
+            warnings=[*result.remarks, *unread], code=_code(result),
+        )  # fmt: skip
+
+    answer_without_store("check", OutputOptions("json" if form == "json" else "table"), work)
+
+
+def _code(result: CheckResult) -> Exit:
+    severities = result.severities
+    if {"loop", "hung"} <= severities:
+        return VERDICTS["loop+hung"]
+    if result.failed:
+        return VERDICTS["hung" if severities == {"hung"} else "loop"]
+    return Exit.PARTIAL if result.passed_over else Exit.OK
+
+
+def _show(out: Printer, form: str, result: CheckResult) -> None:
+    if form == "text":
+        _show_text(out, result)
+    elif form == "sarif":
+        sys.stdout.write(ascii_json(sarif(result), indent=2) + "\n")
+    else:
+        sys.stdout.write({"md": markdown, "github": github, "junit": junit}[form](result))
+
+
+def _show_text(out: Printer, result: CheckResult) -> None:
+    for session in result.failed:
+        out.line(Span(f"{out.symbols.error} {session.verdict}", "error"), "  ", Span(relative(session.log), "strong"))
+        for finding in session.lasting:
+            out.line(finding.reason, indent=2, hang=2)
+        for title, text in (("cause", session.cause), ("next step", session.next_step)):
+            if text:
+                out.line(Span(f"{title:11}", "strong"), text, indent=2, hang=11)
+        out.line()
+    healthy = sum(not session.failed for session in result.sessions)
+    if healthy:
+        out.line(Span(f"{out.symbols.healthy} {plural(healthy, 'session')} without trouble", "healthy"))
+    out.line(headline(result))
+
+
+def _add_summary(path: Path, text: str) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(text + "\n")
+    except OSError as error:
+        say(f"ctxmgr: the summary was not added to {path}: {error.strerror}")
+
+
+class _Pages(PageFolder):
+    """Writes the page of each stuck session while its log is open; then the index and the summary."""
+
+    def hear(self, checked: CheckedSession, workspace: Workspace, found: DetectResponse, verdict: SessionVerdict) -> None:
+        """Write the page of a session that is stuck."""
+        if verdict.verdict not in ("healthy", "warn"):
+            report = session_report(workspace, found, verdict, continuation=checked.continuation, focus=True)
+            self.add(report, checked.log)
+
+    def keep(self, summary: str) -> None:
+        """Write the index and the summary."""
+        self.finish()
+        try:
+            (self.folder / "summary.md").write_text(summary, encoding="utf-8")
+        except OSError as error:
+            raise StorageFailed(f"can't write the summary: {error.strerror}", "choose another folder") from None

@@ -1,4 +1,4 @@
-"""``store``: look after the store itself."""
+"""``store`` and ``index``: look after the store itself, and its search index."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, Shown, answer, answer_without_store
-from ctxmgr.cli.progress import ProgressMeter
-from ctxmgr.cli.terminal import Printer
-from ctxmgr.cli.times import moment
-from ctxmgr.cli.views.formatting import plural
+from ctxmgr.cli.address import located_log
+from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve
+from ctxmgr.cli.requests import moment
+from ctxmgr.cli.terminal import Printer, ProgressMeter
+from ctxmgr.cli.views.layout import plural
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.ids import parse_time
@@ -25,6 +25,7 @@ from ctxmgr.workspace import Workspace
 if TYPE_CHECKING:
     from ctxmgr.store.archive.retention import RetentionResult
     from ctxmgr.store.server_store import Administration
+
 
 _HELP = """Look after the store itself.
 
@@ -43,7 +44,7 @@ Role = Annotated[str, typer.Argument(metavar="ROLE", help="A role that can log i
 def migrate(
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Bring the tables of a store to the version of this ctxmgr, all or nothing; records are never changed.
 
@@ -80,7 +81,7 @@ def migrate(
 def init(
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Make the tables of a store on a server; where there are some already nothing is changed.
 
@@ -110,7 +111,7 @@ def grant(
     keeper: Annotated[bool, typer.Option("--keeper", help="It may remove what was archived, too.")] = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Let a role read and write the history of one team of a store on a server, or only read it; run by the store's owner.
 
@@ -142,7 +143,7 @@ def revoke(
     role: Role,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Take a role out of its team, with all its rights in a store on a server; what it recorded stays.
 
@@ -162,7 +163,7 @@ def revoke(
 def teams(
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List the teams of a store on a server, and the roles that read or write them; run by the store's owner.
 
@@ -197,7 +198,7 @@ def retain(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Move sessions that ended into an archive: Parquet files by day, read with --store like any store.
 
@@ -238,7 +239,7 @@ def restore(
     session: Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="Only this session.")] = None,
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """Take sessions of an archive back into a store; the archive stays as it is.
 
@@ -265,7 +266,7 @@ def restore(
 def archived(
     store: o.Store = None,
     *,
-    how: Shown,
+    how: OutputOptions,
 ) -> None:
     """List the sessions that were moved from a store into an archive, and where each is.
 
@@ -325,3 +326,30 @@ def _location(store: str | None) -> str:
 
 def _administration(store: str | None) -> Administration:
     return administer(_location(store))
+
+
+def index(
+    log: o.Log = None,
+    store: o.Store = None,
+    *,
+    how: OutputOptions,
+) -> None:
+    """Index what was recorded since last time, so that searching a long history stays quick; 'ctxmgr import' does it by itself.
+
+    Search finds the same without it: what is not indexed is read. It can be interrupted, and goes on next time.
+
+    Examples:
+      ctxmgr index
+      ctxmgr index history.jsonl
+    """
+    store = resolve("index", how, located_log, log, store)
+
+    def work(workspace: Workspace) -> Answer:
+        moved = workspace.store.index(ProgressMeter("indexing for search", "records", 1))
+
+        def draw(out: Printer) -> None:
+            out.line("the search index is up to date" if moved else "the search index was up to date")
+
+        return Answer({"indexed": moved}, draw)
+
+    answer("index", how, work, store=store, writes=True)

@@ -19,10 +19,10 @@ from typing import Annotated, Any, cast
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Shown, fail, say
-from ctxmgr.cli.pydantic_plugins import environment
+from ctxmgr.cli.invocation import child_environment
+from ctxmgr.cli.output import OutputOptions, fail, say
 from ctxmgr.cli.terminal import Printer, Span, printer
-from ctxmgr.cli.views.formatting import verdict_sign, verdict_style
+from ctxmgr.cli.views.layout import verdict_sign, verdict_style
 from ctxmgr.config import load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, StorageFailed
 from ctxmgr.history.live.record_sources import Follower, LogSource, LogTail, Sight, Source, StoreTail
@@ -38,7 +38,7 @@ HEARTBEAT = 60.0
 """Seconds between two signs of life in the JSON output."""
 
 _STORES = (".db", ".sqlite")
-_LONGEST_VARIABLE = 100_000  # bytes; Linux refuses one above 128 KiB
+_MAX_VARIABLE_BYTES = 100_000  # bytes; Linux refuses one above 128 KiB
 _PATIENCE = 60.0  # seconds
 _SEVERITIES = ("loop", "hung", "warn")
 
@@ -84,7 +84,7 @@ def watch(
       ctxmgr watch --hooked
       ctxmgr watch --service --store postgresql://ctxmgr@db.example/history --exec 'notify-send stuck'
     """
-    how = Shown("ndjson" if json_ else "table")
+    how = OutputOptions("ndjson" if json_ else "table")
     try:
         if not (math.isfinite(every) and every > 0):
             raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
@@ -248,13 +248,13 @@ class Hook:
         finding = {} if sight.finding is None else sight.finding.to_json()
         text = json.dumps(finding, default=str)
         short = text
-        if len(text) > _LONGEST_VARIABLE:
+        if len(text) > _MAX_VARIABLE_BYTES:
             short = json.dumps({name: finding.get(name) for name in ("id", "kind", "severity", "period", "count")})
-        session = sight.session.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")[:_LONGEST_VARIABLE]
+        session = sight.session.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")[:_MAX_VARIABLE_BYTES]
         try:
             ended = subprocess.run(
                 self.argv, input=text.encode("ascii"), stdout=2, timeout=_PATIENCE, check=False,
-                env={**environment(), "CTXMGR_FINDING": short, "CTXMGR_SESSION": session},
+                env={**child_environment(), "CTXMGR_FINDING": short, "CTXMGR_SESSION": session},
             )  # fmt: skip
         except (OSError, ValueError) as error:
             say(f"ctxmgr: --exec {self.argv[0]} could not be run: {getattr(error, 'strerror', None) or error}")

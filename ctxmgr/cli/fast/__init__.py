@@ -1,5 +1,49 @@
 """The quick way from a command line to a command: no typer, pydantic or rich before they are needed.
 
 Begin with `dispatch`. `table` holds every command and is generated from the declarations by ``python -m
-ctxmgr.cli.fast.generate``; `rows`, `annotations` and `detection` answer the commonest reads from rows, without models.
+ctxmgr.cli.fast.generate``; `rows` and `detection` answer the commonest reads from rows, without models.
 """
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.store.repositories.raw_json import Verbatim
+
+    Page = tuple[int, int, int, int, bool] | dict[str, Any]
+
+
+class FastRequest:
+    """A request as the tools read it: the fields of the command's request, by their names."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)
+
+
+class Answer:
+    """What a command found; ``line`` tells a person, where that takes no more than a line; ``draw`` does where it takes more.
+
+    ``texts`` puts long texts into the lines of output, where the rows hold marks for them.
+    ``page`` is as JSON has it, or offset, limit, rows shown and in all, and whether that is exact.
+    """
+
+    __slots__ = ("code", "data", "draw", "line", "next", "page", "status", "texts", "warnings")
+
+    def __init__(self, data: Any, status: str = "ok", page: Page | None = None) -> None:
+        self.data = data
+        self.status = status
+        if isinstance(page, tuple):
+            from ctxmgr.types.plain_records import page_of
+
+            page = page_of(*page)
+        self.page = page
+        self.code = 0
+        self.next: list[str] = []
+        self.warnings: list[str] = []
+        self.line: str | None = None
+        self.draw: Callable[[Printer], object] | None = None
+        self.texts: Verbatim | None = None

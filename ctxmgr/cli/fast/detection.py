@@ -9,7 +9,7 @@ recovery need to be loaded. Only a request without any option that could change 
 from __future__ import annotations
 
 from ctxmgr.cli.envelope import tell_session
-from ctxmgr.cli.fast.answer import Answer
+from ctxmgr.cli.fast import Answer
 from ctxmgr.cli.told_again import config_here, settings_here
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.address import session_key
@@ -36,9 +36,9 @@ def _settings() -> dict[str, Any]:
 def _workspace(store: Store) -> Workspace:
     from pathlib import Path
 
-    from ctxmgr.cli.pydantic_plugins import disable
+    from ctxmgr.cli.invocation import disable_plugins
 
-    disable()
+    disable_plugins()
     from ctxmgr.config import load_config
     from ctxmgr.workspace import Workspace
 
@@ -53,7 +53,7 @@ def _next_command(command: str, session: str, store: str | None) -> list[str]:
     words = ["ctxmgr", command, "--session", session, *(["--store", store] if store is not None else [])]
     if all(word and _UNQUOTED.issuperset(word) for word in words):
         return [" ".join(words)]
-    from ctxmgr.cli.views.one_line import session_command  # what quotes takes longer to load
+    from ctxmgr.cli.views.layout import session_command  # what quotes takes longer to load
 
     return [session_command(command, session, store)]
 
@@ -77,7 +77,7 @@ def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
     if since is not None:
         import time
 
-        from ctxmgr.cli.times import moment
+        from ctxmgr.cli.requests import moment
 
         since = parse_time(moment(since, time.time()))
     chosen = values["agent"], values["project"], since

@@ -1,4 +1,4 @@
-"""Run a command line that the command table understands, without typer; every other one is typer's.
+"""Read a command line by the command table and run it; typer reads every line that is not understood to the word.
 
 What a program asks of some commands is answered from rows, without models (`ctxmgr.cli.fast.rows`). Everything else is done
 by the function that typer would call: it alone is loaded, and what it needs.
@@ -10,13 +10,38 @@ import gc
 import os
 import sys
 
-from ctxmgr.cli.fast.parser import find_command, is_quick, parse
+from ctxmgr.cli.fast.table import TABLE
+from ctxmgr.log import fast_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterator
+    from typing import Any, TypedDict
 
-    from ctxmgr.cli.fast.parser import Command
+    class Quick(TypedDict):
+        """What the answer from rows does not understand, and what the request of the command admits."""
+
+        beyond: list[str]
+        ranges: dict[str, tuple[int, int]]
+        choices: dict[str, list[str]]
+
+    class Command(TypedDict):
+        """A command: its function, its arguments and options with the parameter and kind of each, their defaults.
+
+        ``function`` is a module and a name in it. ``how`` says that it takes the options of output as one. With ``many`` the
+        last argument takes any number of words. ``required`` names parameters that must be given. ``quick`` is null for a
+        command that only the function answers.
+        """
+
+        function: tuple[str, str]
+        how: bool
+        arguments: list[tuple[str, str]]
+        many: bool
+        required: list[str]
+        options: dict[str, tuple[str, str]]
+        defaults: dict[str, Any]
+        quick: Quick | None
+
 
 _IN_A_LINE = frozenset({"record"})
 """Commands that tell a person no more than a line, which is the same in every file or pipe."""
@@ -78,3 +103,105 @@ def _call_function(command: Command, values: dict[str, Any]) -> int:
         ended: Any = end
         return int(ended.exit_code)
     return 0
+
+
+_MAX_DIGITS = 16
+_MAX_NAME_WORDS = 3
+"""Words of the longest name of a command."""
+
+
+def command_of(name: str) -> Command | None:
+    """Return a command of the table by its whole name."""
+    text = TABLE.get(name)
+    return None if text is None else fast_json.loads(text)
+
+
+def find_command(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
+    """Return the name and the command that a command line begins with, and the words behind; None where there is none."""
+    for count in range(1, 1 + min(_MAX_NAME_WORDS, len(arguments))):
+        name = " ".join(arguments[:count])
+        command = command_of(name)
+        if command is not None:
+            return name, command, arguments[count:]
+    return None
+
+
+def parse(command: Command, words: list[str]) -> dict[str, Any] | None:
+    """Return the value of every parameter of a command, or None when the words are not all understood."""
+    values = dict(command["defaults"])
+    given: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            given += rest
+        elif len(word) < 2 or word[0] != "-":
+            given.append(word)
+        elif not _take(command, word, rest, values):
+            return None
+    if not _take_arguments(command, given, values) or any(values[name] is None for name in command["required"]):
+        return None
+    return values
+
+
+def _take_arguments(command: Command, given: list[str], values: dict[str, Any]) -> bool:
+    """Take the words that are no options; return whether there is a place for each."""
+    arguments = command["arguments"]
+    single = arguments[:-1] if command["many"] else arguments
+    if len(given) > len(single) and not command["many"]:
+        return False
+    for (name, kind), word in zip(single, given, strict=False):
+        values[name] = read = _value(kind, word)
+        if read is None:
+            return False
+    if len(given) > len(single):
+        name, kind = arguments[-1]
+        values[name] = [_value(kind, word) for word in given[len(single) :]]
+        return None not in values[name]
+    return True
+
+
+def _take(command: Command, word: str, rest: Iterator[str], values: dict[str, Any]) -> bool:
+    """Take one option and what belongs to it; return whether it is one of the table's."""
+    name, attached, text = word.partition("=")
+    known = command["options"].get(name)
+    if known is None or (attached and name[:2] != "--"):
+        return False
+    dest, kind = known
+    if kind in ("flag", "no flag"):
+        values[dest] = kind == "flag"
+        return not attached
+    value = _value(kind.removesuffix("s"), text if attached else next(rest, None))
+    if value is None:
+        return False
+    values[dest] = [*(values[dest] or ()), value] if kind[-1] == "s" else value
+    return True
+
+
+def _value(kind: str, word: str | None) -> Any:
+    """Return what a word means, or None when that is for typer to say."""
+    if word is None or kind == "text":
+        return word
+    if kind == "number":
+        return int(word) if word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS else None
+    if kind == "float":
+        plain = word.isascii() and word.replace(".", "", 1).isdigit() and len(word) <= _MAX_DIGITS
+        return float(word) if plain else None
+    from pathlib import Path
+
+    return Path(word)
+
+
+def is_quick(command: Command, values: dict[str, Any]) -> bool:
+    """Whether the answer from rows understands all that was given, and the request would admit it."""
+    quick = command["quick"]
+    if quick is None or any(values[name] != command["defaults"][name] for name in quick["beyond"]):
+        return False
+    for name, (low, high) in quick["ranges"].items():
+        if values[name] is not None and not low <= values[name] <= high:
+            return False
+    for name, choices in quick["choices"].items():
+        chosen = values[name]
+        given: list[str] = [chosen] if isinstance(chosen, str) else chosen or []
+        if any(item not in choices for item in given):
+            return False
+    return True

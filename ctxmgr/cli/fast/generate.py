@@ -39,7 +39,7 @@ _KINDS = {"int": "number", "integer": "number", "float": "float", "path": "path"
 
 _HEAD = '''"""Every command as the command line reads it; written by ``python -m ctxmgr.cli.fast.generate`` alone.
 
-One text of JSON a command, since only one of them is ever read: see `ctxmgr.cli.fast.parser.Command`.
+One text of JSON a command, since only one of them is ever read: see `ctxmgr.cli.fast.dispatch.Command`.
 """
 # ruff: noqa: E501
 

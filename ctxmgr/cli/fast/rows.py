@@ -1,7 +1,7 @@
 """Answer commands for programs from rows, without models, typer and rich.
 
 The commands' own functions answer from the same queries: to the byte, but for long texts, which pass through here as they
-are stored.
+are stored. `ctxmgr.cli.fast.detection` has what takes verdicts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctxmgr.cli.envelope import (
     write_json,
     write_lines,
 )
-from ctxmgr.cli.fast.answer import Answer, FastRequest
+from ctxmgr.cli.fast import Answer, FastRequest
 from ctxmgr.cli.invocation import quiet
 from ctxmgr.errors import CtxmgrError, NotFound, StorageFailed
 from ctxmgr.history.open_history import open_history, require_record
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.store import Store
+
+    Page = tuple[int, int, int, int, bool] | dict[str, Any]
+
 
 _JUDGING = frozenset({"detect", "sessions"})
 
@@ -73,9 +76,7 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
     elif tool is None and name == "recover":
         return _told_again(values, form)
     elif tool is None:
-        from ctxmgr.cli.fast import annotations as lane_notes
-
-        tool, writes = lane_notes.TOOLS[name], name in lane_notes.WRITES
+        tool, writes = _ANNOTATING[name], name in WRITES
     if not _locate(name, values):
         return None
     configured, left_out = _configured(os.getcwd())
@@ -226,7 +227,7 @@ def _request(values: dict[str, Any], **changed: Any) -> FastRequest:
         if asked[name] is not None:
             import time
 
-            from ctxmgr.cli.times import moment
+            from ctxmgr.cli.requests import moment
 
             asked[name] = moment(asked[name], time.time())
     return FastRequest(asked)
@@ -311,3 +312,65 @@ _TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer | None]] = {
     "show": _show,
     "trace": _trace,
 }
+
+
+def _record(store: Store, values: dict[str, Any]) -> Answer:
+    from ctxmgr.cli.invocation import disable_plugins
+    from ctxmgr.cli.record_input import take
+
+    disable_plugins()  # what is of no plain shape is checked by the models
+    taken = take(store, values["session"], trusted=values["trust_project"])
+    answer = Answer(taken.data, taken.status)
+    answer.warnings += taken.warnings
+    answer.line = taken.line
+    return answer
+
+
+def _add_note(store: Store, values: dict[str, Any]) -> Answer:
+    from ctxmgr.history.query import annotations as noting
+
+    asked = _on_entries(values, content=values["message"], tags=values["tag"] or [], links=values["link"] or [])
+    note = noting.add_note(store, asked)
+    tell_session(store, asked.session, note["session"])
+    return Answer(note)
+
+
+def _list_notes(store: Store, values: dict[str, Any]) -> Answer:
+    from ctxmgr.history.query import annotations as noting
+
+    found = noting.list_notes(store, FastRequest({**values, "tags": values["tag"] or [], "query": None}))
+    return Answer(found.rows, found.status, found.page)
+
+
+def _create_snapshot(store: Store, values: dict[str, Any]) -> Answer:
+    from ctxmgr.history.query import annotations as noting
+
+    asked = _on_entries(values)
+    snapshot = noting.create_snapshot(store, asked)
+    tell_session(store, asked.session, snapshot["session"])
+    return Answer(snapshot)
+
+
+def _list_snapshots(store: Store, values: dict[str, Any]) -> Answer:
+    from ctxmgr.history.query import annotations as noting
+
+    found = noting.list_snapshots(store, FastRequest(values))
+    return Answer(found.rows, found.status, found.page)
+
+
+def _on_entries(values: dict[str, Any], **changed: Any) -> Any:
+    """Return the request of a command that names entries."""
+    from ctxmgr.cli.address import parse_all
+
+    session, indexes, ids = parse_all(values["entries"], values["session"])
+    return FastRequest({**values, **changed, "session": session, "entry_indices": indexes, "entry_ids": ids})
+
+
+_ANNOTATING: dict[str, Callable[[Store, dict[str, Any]], Answer]] = {
+    "note add": _add_note,
+    "note list": _list_notes,
+    "record": _record,
+    "snapshot create": _create_snapshot,
+    "snapshot list": _list_snapshots,
+}
+WRITES = frozenset({"note add", "record", "snapshot create"})

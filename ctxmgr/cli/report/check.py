@@ -14,7 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ctxmgr.cli.detection import NOTHING_READ, damaged_part
-from ctxmgr.cli.views.formatting import plural
+from ctxmgr.cli.views.layout import plural
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
 from ctxmgr.history.detection import NOTHING_KNOWN

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ctxmgr.cli.detection import NOTHING_READ
 from ctxmgr.cli.report.timeline import Timeline, draw_timeline, tokens_of
 from ctxmgr.cli.views.evidence import Entries, loop_steps, mapping
-from ctxmgr.cli.views.formatting import amount, clock, day, duration, plural
-from ctxmgr.cli.views.one_line import brief, compact, error_text, event_text, pretty
+from ctxmgr.cli.views.layout import amount, brief, clock, compact, day, duration, error_text, event_text, plural, pretty
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import AttemptsUsedUp, Conflict, CtxmgrError, NoHistory, NotStuck, StorageFailed
 from ctxmgr.log.ids import parse_time

@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 
 from ctxmgr.cli.views.evidence import as_seconds, mapping
-from ctxmgr.cli.views.formatting import clock, day, duration, plural
+from ctxmgr.cli.views.layout import clock, day, duration, plural
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.view import EntryView

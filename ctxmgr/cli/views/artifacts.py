@@ -8,8 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.formatting import plural, when
-from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, plural, when
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.paths import require_no_link
 

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ctxmgr.cli.views.formatting import plural, short_ids, when
-from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, plural, short_ids, when
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer

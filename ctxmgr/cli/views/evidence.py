@@ -6,9 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from ctxmgr.cli.views.formatting import plural, status_sign
-from ctxmgr.cli.views.layout import GAP, Span
-from ctxmgr.cli.views.one_line import brief, end_to_keep
+from ctxmgr.cli.views.layout import GAP, Span, brief, end_to_keep, plural, status_sign
 from ctxmgr.light_dataclass import dataclass
 
 if TYPE_CHECKING:

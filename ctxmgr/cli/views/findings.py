@@ -6,9 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ctxmgr.cli.views.evidence import Entries, as_seconds, draw_loop, place, seconds, steps
-from ctxmgr.cli.views.formatting import clock, duration, plural, verdict_sign, verdict_style
-from ctxmgr.cli.views.layout import Cell, Span
-from ctxmgr.cli.views.one_line import brief, end_to_keep, error_text, pretty, session_command
+from ctxmgr.cli.views.layout import (
+    Cell,
+    Span,
+    brief,
+    clock,
+    duration,
+    end_to_keep,
+    error_text,
+    plural,
+    pretty,
+    session_command,
+    verdict_sign,
+    verdict_style,
+)
 from ctxmgr.log.ids import format_time, parse_time
 
 if TYPE_CHECKING:
@@ -16,7 +27,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.finding import Finding, SessionVerdict
     from ctxmgr.types.view import EntryView
 
-_WIDEST = 96
+_MAX_WIDTH = 96
 
 
 def draw_stall(printer: Printer, finding: Finding, entries: Entries) -> None:
@@ -29,7 +40,7 @@ def draw_stall(printer: Printer, finding: Finding, entries: Entries) -> None:
 
 
 def _time_line(printer: Printer, finding: Finding, entries: Entries, silent: float, limit: float | None) -> None:
-    width = min(printer.width if printer.terminal else 80, _WIDEST) - 4
+    width = min(printer.width if printer.terminal else 80, _MAX_WIDTH) - 4
     symbols = printer.symbols
     began, waiting = entries.get(finding.first), finding.first in finding.members
     start = " ".join(part for part in (

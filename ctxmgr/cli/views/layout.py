@@ -1,12 +1,20 @@
-"""Pieces of text with a meaning, the signs views draw with, and the arithmetic of lines and columns."""
+"""Spans, columns and wrapped lines; times, sizes, states and recorded texts as people read them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
-from ctxmgr.cli.views.safe_text import Keep, cells, take
+from ctxmgr.cli.views.safe_text import Keep, cells, safe, take
 from ctxmgr.light_dataclass import dataclass
+from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.view import EntryView, EventView
+
 
 GAP = "  "
 """What stands between two columns."""
@@ -139,3 +147,261 @@ def fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list
         if column.fill and widths[place]:
             widths[place] = min(natural[place], widths[place] - over())
     return widths
+
+
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_SHORTEST = 8
+
+
+def ago(ts: str | None, now: float) -> str:
+    """Return how long before ``now`` (seconds since 1970) a moment was: "3 min ago"; after a month the date."""
+    moment = parse_time(ts)
+    if moment is None:
+        return safe(ts)
+    passed = now - moment
+    if passed < -_MINUTE:
+        return "in the future"
+    if passed < 5:
+        return "just now"
+    for unit, name, upto in ((1, "s", _MINUTE), (_MINUTE, "min", _HOUR), (_HOUR, "h", 2 * _DAY), (_DAY, "d", 31 * _DAY)):
+        if passed < upto:
+            return f"{int(passed // unit)} {name} ago"
+    return day(ts)
+
+
+def duration(seconds: float | None) -> str:
+    """Return a span of time, to about three digits: "85 ms", "4.2 s", "2 min 5 s", "34 min", "3 h 20 min"."""
+    if seconds is None or not math.isfinite(seconds):
+        return ""
+    if seconds < 0:
+        return f"-{duration(-seconds)}"
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    rounded = round(seconds)
+    for big, small, names in ((_DAY, _HOUR, ("d", "h")), (_HOUR, _MINUTE, ("h", "min")), (_MINUTE, 1, ("min", "s"))):
+        if rounded >= big:
+            first, rest = divmod(rounded, big)
+            if first >= 10:
+                return f"{rounded / big:,.0f} {names[0]}"
+            return f"{first} {names[0]}" + (f" {rest // small} {names[1]}" if rest >= small else "")
+    return f"{rounded} s"
+
+
+def clock(ts: str | None) -> str:
+    """Return the time of day in UTC ("14:03:22"), or the text itself when it is no time."""
+    moment = parse_time(ts)
+    return safe(ts) if moment is None else format_time(moment)[11:19]
+
+
+def day(ts: str | None) -> str:
+    """Return the date in UTC ("2026-01-22"), or "" when it is no time."""
+    moment = parse_time(ts)
+    return "" if moment is None else format_time(moment)[:10]
+
+
+def when(ts: str | None, terminal: bool) -> Span:
+    """Return a date with its time for a column of `TIME_STEPS`; where no person watches, the time as it was recorded."""
+    return Span(f"{day(ts)} {clock(ts)}".strip() if terminal else ts or "", keep="bare")
+
+
+def amount(number: float | None) -> str:
+    """Return a count of tokens or things in three digits: "950", "1.2 k", "34 M"."""
+    return _scaled(number, 1000, ("", " k", " M", " G", " T"))
+
+
+def size(number: float | None) -> str:
+    """Return a number of bytes: "12 B", "1.2 kB", "34 MB"."""
+    return _scaled(number, 1000, (" B", " kB", " MB", " GB", " TB"))
+
+
+def _scaled(number: float | None, step: int, units: tuple[str, ...]) -> str:
+    if number is None or not abs(number) < 1e18:
+        return "" if number is None else safe(number, limit=20)
+    value = float(number)
+    for unit in units[:-1]:
+        if abs(value) < step - 0.5:
+            return f"{value:.1f}{unit}" if unit.strip(" B") and abs(value) < 9.95 else f"{value:.0f}{unit}"
+        value /= step
+    return f"{value:,.0f}{units[-1]}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return "1 entry", "2,000 entries"."""
+    many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number:,} {noun if number == 1 else many}"
+
+
+def short_ids(ids: Iterable[str]) -> dict[str, str]:
+    """Return for each id a prefix that no other of them shares; ids that people chose (no UUIDs) stay whole."""
+    ordered = sorted(set(ids))
+    shorts: dict[str, str] = {}
+    for place, name in enumerate(ordered):
+        if len(name) < 24 or name.count("-") < 4 or " " in name:
+            shorts[name] = name
+            continue
+        shared = 0
+        for other in (*ordered[max(place - 1, 0) : place], *ordered[place + 1 : place + 2]):
+            common = next((at for at, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), len(other))
+            shared = max(shared, common)
+        shorts[name] = name[: max(_SHORTEST, shared + 1)].rstrip("-") if shared + 1 < len(name) else name
+    return shorts
+
+
+_VERDICT_STYLE = {"loop+hung": "loop"}
+
+
+def status_sign(symbols: Symbols, status: str | None) -> str:
+    """Return the one-cell sign of an entry's status; a dot when the status is not known."""
+    signs = {
+        "ok": symbols.ok, "error": symbols.error, "denied": symbols.denied, "interrupted": symbols.interrupted,
+        "open": symbols.open,
+    }  # fmt: skip
+    return signs.get(status or "", symbols.unknown)
+
+
+def status_span(printer: Printer, status: str) -> Span:
+    """Return a status for a table; a pipe gets the bare word."""
+    return Span(f"{status_sign(printer.symbols, status)} {status}" if printer.terminal else status, status)
+
+
+def verdict_style(verdict: str) -> str:
+    """Return the colour of a verdict or severity."""
+    return _VERDICT_STYLE.get(verdict, verdict)
+
+
+def verdict_sign(symbols: Symbols, verdict: str) -> str:
+    """Return the sign of a verdict: a tick for healthy, a cross for a loop or stall, an open circle for a warning."""
+    return {"healthy": symbols.healthy, "warn": symbols.open}.get(verdict, symbols.error)
+
+
+# The telling fields of the calls that agents make, the most telling first.
+_INPUT_FIELDS = (
+    "command", "cmd", "script", "code", "file_path", "filePath", "notebook_path", "pattern", "query", "url", "path", "uri",
+    "prompt", "question", "description", "subject", "title", "message", "text", "content", "task", "name", "id",
+)  # fmt: skip
+_WHERE = ("path", "file_path", "glob", "directory", "workdir")
+_TEXT_FIELDS = ("text", "content", "message", "thought", "delta", "title", "summary", "error", "reason", "prompt")
+_SHELLS = ("sh", "bash", "zsh", "dash")
+_MAX_DEPTH = 8
+
+
+def brief(value: Any) -> str:
+    """Return the telling part of an input: a command, a path, a pattern; else compact JSON. Never raises."""
+    if value is None or value in ({}, [], ""):
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Any]", value)
+        for name in _INPUT_FIELDS:
+            text = _input_text(fields.get(name))
+            if text:
+                where = _place(fields) if name in ("pattern", "query") else ""
+                return f"{text}  in {where}" if where else text
+    return compact(value)
+
+
+def end_to_keep(text: str) -> Keep:
+    """Return which part of a brief tells most when it must be cut: the end of a path, else the beginning."""
+    return "end" if text.startswith(("/", "./", "../", "~/")) and not any(map(str.isspace, text)) else "start"
+
+
+def _input_text(value: Any) -> str:
+    if isinstance(value, list):
+        words = [word for word in cast("list[Any]", value) if isinstance(word, str)]
+        if not words or len(words) != len(cast("list[Any]", value)):
+            return ""
+        shell = len(words) == 3 and words[0].rpartition("/")[2] in _SHELLS and words[1] in ("-c", "-lc", "-ic")
+        return words[2] if shell else _joined(words)
+    return value if isinstance(value, str) and value.strip() else ""
+
+
+def _place(fields: Mapping[str, Any]) -> str:
+    return next((place for name in _WHERE if (place := _input_text(fields.get(name)))), "")
+
+
+def compact(value: Any, *, indent: int | None = None) -> str:
+    """Return a value as JSON for people: in one line, or indented. Never raises."""
+    import json
+
+    separators = (", ", ": ") if indent is None else (",", ": ")
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, default=_odd)
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, numbers of too many digits, deep nests
+        return _odd(value)
+
+
+def _odd(value: object) -> str:
+    return f"<{type(value).__name__}>"
+
+
+def pretty(value: Any) -> str:
+    """Return a value to be read at leisure: text as it is, text blocks joined, anything else as indented JSON."""
+    if isinstance(value, str):
+        return value
+    joined = _blocks(value)
+    return joined if joined is not None else compact(value, indent=2)
+
+
+def _blocks(value: Any) -> str | None:
+    """Return the text of a list of content blocks that hold nothing but text, else None."""
+    if not isinstance(value, list) or not value:
+        return None
+    texts: list[str] = []
+    for block in cast("list[Any]", value):
+        fields = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
+        text = fields.get("text")
+        if not isinstance(text, str) or set(fields) - {"type", "text", "cache_control"}:
+            return None
+        texts.append(text)
+    return "\n".join(texts)
+
+
+def event_text(data: Any, depth: int = 0) -> str:
+    """Return what an event says: its text wherever the format keeps it, else compact JSON."""
+    if isinstance(data, str):
+        return data
+    if isinstance(data, list) and depth < _MAX_DEPTH:
+        parts = [event_text(part, depth + 1) for part in cast("list[Any]", data)]
+        return "\n".join(part for part in parts if part)
+    if isinstance(data, dict) and depth < _MAX_DEPTH:
+        fields = cast("dict[str, Any]", data)
+        for name in _TEXT_FIELDS:
+            if name in fields and (text := event_text(fields[name], depth + 1)):
+                return text
+    return "" if data is None or data in ({}, []) else compact(data)
+
+
+def row_text(row: EntryView | EventView) -> str:
+    """Return what a row of a list tells in one line."""
+    return brief(row.input) if row.kind == "entry" else event_text(row.data)
+
+
+def error_text(error: Any) -> str:
+    """Return an error in words: "TypeError: no such field"."""
+    if isinstance(error, dict):
+        fields = cast("dict[str, Any]", error)
+        parts = [part for part in (fields.get("type"), fields.get("message")) if isinstance(part, str) and part]
+        if len(parts) > 1 and parts[1].startswith(f"{parts[0]}:"):  # "Error: Error: no such file"
+            return parts[1]
+        if parts:
+            return ": ".join(parts)
+    return "" if error is None else error if isinstance(error, str) else compact(error)
+
+
+def command(*words: str) -> str:
+    """Return a command line that can be pasted, its words quoted where needed."""
+    return _joined(["ctxmgr", *words])
+
+
+def _joined(words: Iterable[str]) -> str:
+    import shlex  # what loads the regular expressions, which few views need
+
+    return shlex.join(words)
+
+
+def session_command(name: str, session: str, store: str | None) -> str:
+    """Return a command about a session that can be pasted; ``store`` is the one that was named, if any."""
+    return command(name, "--session", session, *(["--store", store] if store is not None else []))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ctxmgr.cli.views.formatting import ago, plural, short_ids, verdict_sign, verdict_style
-from ctxmgr.cli.views.layout import Cell, Column, Span
-from ctxmgr.cli.views.one_line import compact
+from ctxmgr.cli.views.layout import Cell, Column, Span, ago, compact, plural, short_ids, verdict_sign, verdict_style
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer

@@ -50,6 +50,16 @@ def clipped(text: str, limit: int) -> str:
     return f"{text[:head]} … {text[len(text) - (limit - head) :]}"
 
 
+def whole_sentences(text: str, limit: int) -> str:
+    """Return the first sentences of a text, as many as ``limit`` has room for; the first one is cut where it is longer."""
+    kept = ""
+    for sentence in _SENTENCE_END.split(text):
+        if kept and len(kept) + len(sentence) + 1 > limit:
+            break
+        kept = f"{kept} {sentence}".strip()
+    return clipped(kept, limit)
+
+
 def named(text: str) -> str:
     """Return the name of an agent or action: plain when it looks like a name, else quoted."""
     return text if _NAME.fullmatch(text) and text.isprintable() else quoted(text, 80)
@@ -206,6 +216,7 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
+_SENTENCE_END = lazy_pattern(r"(?<=[.;]) (?=[A-Z])")
 _TICKS = lazy_pattern(r"`{3,}")
 _SHOWN_FIRST = ("file_path", "filePath", "notebook_path", "path", "pattern", "query", "url", "prompt", "description", "name")
 _NUMBERED = lazy_pattern(r"^ *\d+[\t→]", re.MULTILINE)

@@ -14,16 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctxmgr.cli import command_line
 from ctxmgr.cli.envelope import slow_search
-from ctxmgr.cli.fast import detection, dispatch, generate, parser, prepared_help
-from ctxmgr.cli.fast.annotations import WRITES
+from ctxmgr.cli.fast import detection, dispatch, generate
 from ctxmgr.cli.fast.help_texts import TEXTS
+from ctxmgr.cli.fast.rows import WRITES
 from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.history.query import tools
 from tests.cli.console import make_history
 from tests.cli.paths import Ended, both, make_stores, run_by
 
-REAL_HELP = prepared_help.print_help
+REAL_HELP = command_line.print_help
 
 
 @pytest.fixture(scope="module")
@@ -296,7 +297,7 @@ def _lines(draw: st.DrawFn) -> list[str]:
     """Draw a command line of the fast path's commands, mostly one that the table knows every word of."""
     name = draw(st.sampled_from(sorted(set(generate.QUICK) - WRITES - {"recover"})))  # which writes where it is not told again
     words: list[str] = []
-    command = parser.command_of(name)
+    command = dispatch.command_of(name)
     assert command is not None
     for option in draw(st.lists(st.sampled_from(sorted(command["options"])), max_size=5)):
         dest, kind = command["options"][option]
@@ -343,7 +344,7 @@ def _helped(words: list[str], *, laid_out: bool) -> tuple[Ended, bool]:
         return used[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepared_help, "print_help", asked)
+        patch.setattr(command_line, "print_help", asked)
         patch.setattr(sys.modules["__main__"], "__package__", None)
         return run_by(words, dispatch.answered), used == [True]
 
@@ -371,7 +372,7 @@ def test_other_help_is_typers(words: list[str]) -> None:
 
 def test_the_quick_path_serves_what_it_says() -> None:
     """Every parameter that the fast path says to serve is one of the table's."""
-    commands = [command for name in generate.QUICK if (command := parser.command_of(name))]
+    commands = [command for name in generate.QUICK if (command := dispatch.command_of(name))]
     known = {name for command in commands for name in command["defaults"]}
 
     assert known >= generate.SERVED

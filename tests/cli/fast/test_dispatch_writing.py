@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from ctxmgr.cli import record_input
 from ctxmgr.cli.commands import record
-from ctxmgr.cli.fast import dispatch, parser
-from ctxmgr.cli.fast.annotations import WRITES
+from ctxmgr.cli.fast import dispatch
+from ctxmgr.cli.fast.rows import WRITES
 from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import annotations as noting
@@ -312,7 +312,7 @@ _SHIFTING = ["--", "-", "--jq", ".", "--as", "ann", "word"]
 def _lines(draw: st.DrawFn) -> list[str]:
     """Draw a command line that writes, mostly one that the table knows every word of."""
     name = draw(st.sampled_from(sorted(WRITES)))
-    command = parser.command_of(name)
+    command = dispatch.command_of(name)
     assert command is not None
     options = draw(st.lists(st.sampled_from(sorted(command["options"])), max_size=4))
     options += [next(option for option, (dest, _) in command["options"].items() if dest == needed)
@@ -345,7 +345,7 @@ def test_no_drawn_line_runs_a_command(words: list[str]) -> None:
     """A line for ``record`` holds options alone: one with an argument would run it, and end differently each time."""
     if words[0] != "record":
         return
-    command = parser.command_of("record")
+    command = dispatch.command_of("record")
     assert command is not None
     rest, known = iter(words[1:]), command["options"]
     for word in rest:

@@ -19,9 +19,8 @@ from ctxmgr.cli.commands.import_export import show_import
 from ctxmgr.cli.commands.recover import show_continuation
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.text_formats import MarkdownPrinter
-from ctxmgr.cli.views.entries import show_entry, show_hits, show_messages, show_rows
+from ctxmgr.cli.views.entries import show_entry, show_hits, show_messages, show_notes, show_rows, show_snapshot, show_snapshots
 from ctxmgr.cli.views.findings import show_findings
-from ctxmgr.cli.views.notes import show_notes, show_snapshot, show_snapshots
 from ctxmgr.cli.views.sessions import show_sessions
 from ctxmgr.types.analysis import SqlResponse, StatsResponse, StatsRow
 from ctxmgr.types.base import Shape

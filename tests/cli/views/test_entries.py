@@ -8,10 +8,8 @@ import pytest
 
 from ctxmgr.cli.commands.import_export import show_import
 from ctxmgr.cli.commands.recover import show_continuation
-from ctxmgr.cli.views.entries import show_entry, show_hits, show_messages, show_rows
-from ctxmgr.cli.views.formatting import ago, amount, duration, plural, short_ids, size
-from ctxmgr.cli.views.notes import indexes_text, show_notes, show_snapshot
-from ctxmgr.cli.views.one_line import brief, command, event_text, pretty
+from ctxmgr.cli.views.entries import indexes_text, show_entry, show_hits, show_messages, show_notes, show_rows, show_snapshot
+from ctxmgr.cli.views.layout import ago, amount, brief, command, duration, event_text, plural, pretty, short_ids, size
 from ctxmgr.cli.views.sessions import show_sessions
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.query import MessagesResponse, Page, SearchHit, ShowSnapshotResponse

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.cli.views.goal import show_tree
-from ctxmgr.cli.views.goal_answers import show_record, show_resume, show_where
+from ctxmgr.cli.views.goal import show_record, show_resume, show_tree, show_where
 from ctxmgr.types.goal import (
     ActionView,
     AttemptView,

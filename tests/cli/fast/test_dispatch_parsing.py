@@ -15,7 +15,7 @@ from typer.main import get_command
 from ctxmgr.cli import application, invocation
 from ctxmgr.cli.command_line import read
 from ctxmgr.cli.declarations import Exit
-from ctxmgr.cli.fast import parser
+from ctxmgr.cli.fast import dispatch
 from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.cli.output import take_output_options
 
@@ -85,8 +85,8 @@ def typers() -> _Typer:
 
 def _read(words: list[str]) -> dict[str, Any] | None:
     """Return what the table makes of a command line."""
-    found = parser.find_command(words)
-    values = None if found is None else parser.parse(found[1], found[2])
+    found = dispatch.find_command(words)
+    values = None if found is None else dispatch.parse(found[1], found[2])
     if found is None or values is None:
         return None
     if found[1]["how"]:
@@ -97,7 +97,7 @@ def _read(words: list[str]) -> dict[str, Any] | None:
 @st.composite
 def _lines(draw: st.DrawFn) -> list[str]:
     name = draw(st.sampled_from(sorted(TABLE)))
-    command = parser.command_of(name)
+    command = dispatch.command_of(name)
     assert command is not None
     words: list[str] = []
     options = sorted(command["options"])
@@ -132,7 +132,7 @@ def test_the_table_reads_a_command_line_as_typer_does(typers: _Typer, words: lis
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_every_command_is_read_by_the_table(name: str, typers: _Typer) -> None:
     """A command line with what a command must be given needs no typer, whatever the command."""
-    command = parser.command_of(name)
+    command = dispatch.command_of(name)
     assert command is not None
     words = name.split()
     for option, (dest, kind) in command["options"].items():
@@ -158,4 +158,4 @@ def test_paths_and_numbers_are_read_as_what_they_are() -> None:
 def test_a_name_that_is_no_command_is_typers() -> None:
     """Groups alone, unknown names and nothing at all are typer's."""
     for words in ([], ["goal"], ["goal", "nosuch"], ["nosuch"], ["goal", "probe"], [""], ["--version"]):
-        assert parser.find_command(words) is None
+        assert dispatch.find_command(words) is None

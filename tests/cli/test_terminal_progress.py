@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ctxmgr.cli.progress import ProgressMeter
+from ctxmgr.cli.terminal import ProgressMeter
 
 
 class Terminal(io.StringIO):

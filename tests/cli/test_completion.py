@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.cli import COMMANDS
-from ctxmgr.cli.commands.completion import SCRIPTS
-from ctxmgr.cli.completions import FILES, completions
+from ctxmgr.cli.completion import FILES, SCRIPTS, completions
 from ctxmgr.cli.fast.table import TABLE
 from tests.cli.console import make_history, process, run
 
