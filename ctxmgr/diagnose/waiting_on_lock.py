@@ -69,19 +69,7 @@ def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diag
     quotes = [evidence.quote(entry, line)]
     holder = _holder(evidence, entry, lock) or _started_as(evidence, entry, lock)
     if holder is not None:
-        cause += f" {_held_by(holder)}."
-        quotes.append(evidence.quote(holder, command_of(holder)))
-        number = _process(holder)
-        which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
-        shown = _shows(evidence, holder)
-        waits = waits_for(parts_of(command_of(holder))[-1]) if parts_of(command_of(holder)) else None
-        cause += f" There {waits.why}." if waits else ""
-        step = (
-            f"End {which}, which you started{clock(holder.ts)}, or wait until it has ended"
-            f"{f'; {shown} shows what it waits for' if shown else ''}. Then run this once more."
-            f"{f' For next time: {waits.step}' if waits else ''}"
-        )
-        return diagnosis(KIND, cause, step, *quotes, check="Make sure that process is gone before you run it again.")
+        return _own(evidence, holder, cause, quotes)
     taken = _taken_by(evidence, entry, said)
     if taken is not None:
         return _taken(evidence, taken, cause, quotes)
@@ -96,6 +84,28 @@ def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diag
             " (`force-unlock`) unless the user says so."
         )
         return diagnosis(KIND, f"{cause} The message names who holds it, {name}.", step, *quotes)
+    return _by_number(evidence, said, lock, cause, quotes) or _by_file(evidence, entry, lock, cause, quotes)
+
+
+def _own(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
+    """Say which call of the agent's own, left running, holds the lock, and what that one waits for."""
+    cause += f" {_held_by(holder)}."
+    quotes.append(evidence.quote(holder, command_of(holder)))
+    number = _process(holder)
+    which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
+    shown = _shows(evidence, holder)
+    waits = waits_for(parts_of(command_of(holder))[-1]) if parts_of(command_of(holder)) else None
+    cause += f" There {waits.why}." if waits else ""
+    step = (
+        f"End {which}, which you started{clock(holder.ts)}, or wait until it has ended"
+        f"{f'; {shown} shows what it waits for' if shown else ''}. Then run this once more."
+        f"{f' For next time: {waits.step}' if waits else ''}"
+    )
+    return diagnosis(KIND, cause, step, *quotes, check="Make sure that process is gone before you run it again.")
+
+
+def _by_number(evidence: Evidence, said: str, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis | None:
+    """Say which process the message names as the holder, or that it is gone."""
     named = _PROGRAM.search(said)
     if named is not None and plain_name(named.group(1)) and _gone(evidence, named.group(2)) is None:
         name, number = code(named.group(1), 50), named.group(2)
@@ -121,6 +131,20 @@ def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diag
             " user before you remove the lock."
         )
         return diagnosis(KIND, f"{cause} It is held by process {number}.", step, *quotes)
+    return None
+
+
+def _by_file(evidence: Evidence, entry: EntryView, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis:
+    """Say which other program takes the lock, where one was read; else that its holder is to be found."""
+    user = _program_with(evidence, entry, lock) if lock else None
+    if user is not None:
+        program, shown = user
+        cause += f" {capital(evidence.source(shown))} shows that {code(program, 60)} takes it too."
+        step = (
+            f"See with `pgrep -af` whether {code(program, 60)} runs: if it does, wait until it has ended, then run this once"
+            " more. If it does not, ask the user before you remove the lock."
+        )
+        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), confidence="medium")
     what = f" {code(lock, 80)}" if lock and plain_name(lock) else ""
     step = (
         f"Find out which process holds the lock{what} with `ps` or `fuser`, and wait for it. Ask the user before you remove a"
@@ -208,7 +232,7 @@ def _taken(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote
     name = clean(holder.agent)[:40] if plain_name(holder.agent) else "another agent"
     who = "You" if own else name
     call = code(command_of(holder) or tool(holder), 60)
-    ids = sorted(ids_in(given(holder)) | ids_in(evidence.text(holder)[:600]), key=len, reverse=True)
+    ids = sorted(ids_in(given(holder)) | ids_in(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
     locks = [each for each in ids if each not in given(holder)][:1] or ids[:1]
     cause += f" {who} took it{clock(holder.ts)} with {call}{f' ({listed(locks)})' if locks else ''} and did not give it back."
     folded = holder.action.casefold()
@@ -242,6 +266,18 @@ def _shows(evidence: Evidence, holder: EntryView) -> str | None:
     looks = (each for each in reversed(evidence.recent) if each.index > holder.index and number and number in given(each))
     look = next(looks, None)
     return evidence.source(look) if look is not None else None
+
+
+def _program_with(evidence: Evidence, entry: EntryView, lock: str) -> tuple[str, EntryView] | None:
+    """Return another program that was read and names the lock's file, and the call that showed it."""
+    name = lock.rpartition("/")[2]
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or len(name) <= len(".lock") or name not in evidence.text(other):
+            continue
+        for program in re.findall(r"[\w./-]{2,80}\.(?:py|sh|js|ts|rb|pl)\b", given(other)):
+            if plain_name(program) and not any(program.rpartition("/")[2] in given(each) for each in evidence.failing):
+                return program, other
+    return None
 
 
 def _gone(evidence: Evidence, number: str) -> EntryView | None:
