@@ -41,6 +41,7 @@ _REASON_KEY = lazy_pattern(
     r"reason|missing|input|needs?\w*|requires?\w*|wait\w*|block\w*|hold\w*|depend\w*|after|message|detail|unmet\w*",
     re.IGNORECASE,
 )
+_LACKS_KEY = lazy_pattern(r"missing|input|needs|requires|unmet|depends", re.IGNORECASE)
 _WANTS_KEY = lazy_pattern(
     r"(?:needs?|requires?|wants?|runs[_-]on|requested)(?:[_ -]?\w{2,20})?|(?:node_?)?selector|queue|pool|label|class",
     re.IGNORECASE,
@@ -174,7 +175,7 @@ def _held(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     for entry, item in answers(evidence):
         if program_of(entry) != program_of(poll.last) or _about(poll, item) is None or not _WAITS.search(evidence.text(entry)):
             continue
-        reasons = _reasons(item)
+        reasons = dict(sorted(_reasons(item).items(), key=lambda each: _LACKS_KEY.match(each[0]) is None))
         named = [value for value in reasons.values() if plain_name(value) and re.search(r"[\d_./-]", value)]
         if not reasons or not named or not (_HOLD_KEY.fullmatch(item.key) or any(_HOLD_KEY.fullmatch(key) for key in reasons)):
             continue

@@ -98,7 +98,7 @@ def noted_way(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | Non
     steps = [each for each in evidence.failing if each.agent == entry.agent]
     asked = "\n".join(command_of(step) or given(step) for step in [entry, *steps])
     said = evidence.text(entry)[:2_000]
-    stems = _stems(f"{asked}\n{said}")
+    stems = _stems(f"{asked}\n{said}\n{entry.action.replace('_', ' ')}")
     places = {place.strip("/.") for place in _PLACE.findall(asked)}
     parts = {part for place in places for part in place.split("/") if len(part) > _SHORT}
     best: tuple[float, NotedWay] | None = None

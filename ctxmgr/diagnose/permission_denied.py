@@ -31,6 +31,10 @@ _WAY = lazy_pattern(
     r"(?:[~.]?/?(?:[\w.-]{1,60}/){1,8}[\w.-]{0,60}|`[^`\n]{2,120}`|\b[\w-]{2,40}\.(?:sh|py|md|txt|json|ya?ml)\b|\bMakefile\b"
     r"|\bmake [\w-]{2,40}\b|\bbranch\b|(?<!\w)'[\w.-]{3,40}'(?!\w)|\"[\w.-]{3,40}\")"
 )
+_OF_KIND = lazy_pattern(
+    r"\b(?:role|account|profile|user|group|host|queue|project|workspace|remote|proxy)"
+    r" ([a-z][\w.@]*[-_.@\d][\w.@-]{1,40})(?<![.,])"
+)
 _RUNNERS = {".sh": "sh", ".bash": "bash", ".py": "python3", ".js": "node", ".rb": "ruby", ".pl": "perl"}
 
 
@@ -120,7 +124,7 @@ def _way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
     """Return the newest sentence of a person that names a permitted place or command which this call does not use."""
     command = command_of(entry)
     for message, sentence in sentences(evidence):
-        ways = [way.strip("`'\"") for way in _WAY.findall(sentence)]
+        ways = [way.strip("`'\"") for way in [*_WAY.findall(sentence), *_OF_KIND.findall(sentence)]]
         if not ways or not ALLOWS.search(sentence) or is_forbidden(sentence, ways):
             continue
         if not any(way in command or way in str(entry.input)[:4_000] for way in ways):

@@ -35,6 +35,7 @@ _LOCKED = lazy_pattern(
     r"|being edited by|(?:status|code|http)\W{1,4}423\b|\"(?:locked|document_?locked|resource_?locked|lock_?conflict)\"",
     re.IGNORECASE,
 )
+_BUSY = lazy_pattern(r"\bis (?:currently |already )?(?:in use|busy|taken|occupied)\b|\b(?:RESOURCE_|DEVICE_)?BUSY\b|\bIN_USE\b")
 _FILE = lazy_pattern(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
 _DATABASE = lazy_pattern(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
 _WHO = lazy_pattern(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
@@ -54,6 +55,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if match is not None:
             line = evidence.line(entry, _LOCKED)
             return _refused(evidence, entry, said, line)
+        taken = _taken_by(evidence, entry, said) if _BUSY.search(said) else None
+        if taken is not None:
+            cause = f"{called(entry, 90)} fails{_often(evidence, entry) or ','} because it is in use: {words_of(_BUSY, said)}."
+            return _taken(evidence, taken, cause, [evidence.quote(entry)])
     for entry in evidence.open_calls:
         found = _waits(evidence, entry)
         if found is not None:

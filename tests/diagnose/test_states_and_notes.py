@@ -110,6 +110,24 @@ SPEAKS: list[tuple[str, str, list[str], Evidence]] = [
         ),
     ),
     (
+        "the user named a role for the case of a refusal",
+        "permissionDenied",
+        ["deployer-eu"],
+        evidence(
+            Said("Deploy to eu. If it is refused, use the role deployer-eu."),
+            *refused("deploy", '{"error": "FORBIDDEN", "message": "role viewer is not allowed to deploy"}', role="viewer"),
+        ),
+    ),
+    (
+        "a device that another agent has claimed",
+        "waitingOnLock",
+        ["tester", "CL-9"],
+        evidence(
+            call("device_claim", '{"device": "DV-3", "claim": "CL-9"}', agent="tester", device="DV-3"),
+            *refused("device_flash", '{"error": "BUSY", "message": "DV-3 is in use"}', device="DV-3"),
+        ),
+    ),
+    (
         "the user set a limit, and the refusals are over it",
         "constraintBroken",
         ["at most 200"],
