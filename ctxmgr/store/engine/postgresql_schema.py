@@ -9,6 +9,7 @@ from ctxmgr.errors import Damaged, NotFound
 from ctxmgr.store.engine.postgresql_functions import JSON, PLACED, RENEWED
 from ctxmgr.store.engine.postgresql_teams import DIVIDED, TEAMS
 from ctxmgr.store.engine.spelling import SCHEMA
+from ctxmgr.store.reserved import CHAINED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 LATEST = 4
 READABLE, WRITABLE = 2, TEAMS
 """The oldest versions of the tables that are read, and written, as they are."""
-
-CHAINED = "sums.chained"
-"""Names in ``state`` the last place up to which the sums of all sessions are one chain; behind it each session has its own."""
 
 _ASIDE = "kind IN ('note', 'snapshot', 'continuation', 'session', 'sessionEnd')"
 

@@ -1,7 +1,6 @@
 """Append records to a store on a server: in one round trip where a function there can do it, else step by step.
 
-Each session has a chain of sums of its own. Whoever appends locks the rows of its sessions, so that recorders of different
-sessions do not wait for each other.
+Whoever appends locks the rows of its sessions, so that recorders of different sessions do not wait for each other.
 """
 
 from __future__ import annotations
@@ -9,12 +8,11 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, cast
 
-from ctxmgr.log import codec
 from ctxmgr.store.normalise import storable
 from ctxmgr.store.reserved import EXECUTION, PROJECT, require_not_archived
 from ctxmgr.store.write.append import BATCH, Appender, AppendResult
 from ctxmgr.store.write.batch import SAID, STEP, Derivation
-from ctxmgr.store.write.derived_rows import SessionCounters
+from ctxmgr.store.write.derived_rows import SESSION, SessionCounters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 _PLAIN = frozenset({"entry", "event", "result"})
 _MAX_KNOWN = 10_000
-_SESSION = "SELECT key, entries, events, messages, sum FROM session WHERE id = :id FOR NO KEY UPDATE"
+_LOCKED = f"{SESSION} FOR NO KEY UPDATE"
 
 
 class ServerAppender(Appender):
@@ -34,7 +32,6 @@ class ServerAppender(Appender):
     def __init__(self, engine: Engine, *, masked: bool) -> None:
         super().__init__(engine, masked=masked)
         self._server = cast("PostgresqlEngine", engine)
-        self._sums_of: dict[int, str | None] = {}
         self._begun: dict[str, set[str]] = {}
 
     def _append(
@@ -74,14 +71,11 @@ class ServerAppender(Appender):
         return True
 
     def _look_up_last(self) -> None:
-        self._sums_of.clear()
+        """Do nothing: a place is drawn on the server, and a session is asked for in each append."""
 
     def _keep(self) -> None:
         for touched in self._touched.values():
             touched.store(self._engine)
-            self._engine.execute(
-                "UPDATE session SET sum = :sum WHERE key = :key", {"sum": self._sums_of[touched.key], "key": touched.key}
-            )
 
     def _find_sessions(self, part: Sequence[EncodedRecord]) -> None:
         for session in sorted({str(item.record["session"]) for item in part}):  # in one order, else two could wait in a circle
@@ -92,30 +86,17 @@ class ServerAppender(Appender):
         touched = self._touched.get(session)
         if touched is None:
             name = {"id": storable(session)}
-            while not (rows := self._engine.query(_SESSION, name)):
+            while not (rows := self._engine.query(_LOCKED, name)):
                 require_not_archived(self._engine, name["id"])
                 self._engine.execute("INSERT INTO session (id) VALUES (:id) ON CONFLICT DO NOTHING", name)
-            *counted, total = rows[0]
-            touched = self._touched[session] = SessionCounters(*map(int, counted))
-            self._sums_of[touched.key] = total
+            touched = self._touched[session] = SessionCounters(*rows[0])
         return touched
-
-    def _write(
-        self, part: Sequence[EncodedRecord], insert: Callable[[Engine, Sequence[EncodedRecord]], bool], *, placed: bool
-    ) -> bool:
-        before = self._sums_of
-        written = super()._write(part, insert, placed=placed)
-        if not written:
-            self._sums_of = before
-        return written
 
     def _number(self, part: Sequence[EncodedRecord], *, placed: bool) -> tuple[int, str | None]:
         places = cast("list[int]", self._engine.query("SELECT places(:count)", {"count": len(part)})[0][0])
-        totals = dict(self._sums_of)  # the former ones count again where a record turns out to be known
         for item, place in zip(part, places, strict=True):
             item.seq = place
-            totals[item.key] = item.total = codec.chain(totals[item.key] or "", item.body)
-        self._sums_of = totals
+        self._seal(part)
         return 0, None
 
 
