@@ -71,20 +71,20 @@ def past_hole(stream: IO[bytes]) -> int:
     if not hasattr(os, "SEEK_DATA"):  # Windows, and some file systems of macOS
         return 0
     try:
-        descriptor, position_ = stream.fileno(), stream.tell()
+        descriptor, current = stream.fileno(), stream.tell()
         # The stream believes that nobody but it moves the file's position.
         position = os.lseek(descriptor, 0, os.SEEK_CUR)
     except (OSError, ValueError):
         return 0
     try:
-        next_data = os.lseek(descriptor, position_, os.SEEK_DATA)
+        next_data = os.lseek(descriptor, current, os.SEEK_DATA)
     except OSError as error:
-        next_data = os.fstat(descriptor).st_size if error.errno == errno.ENXIO else position_  # ENXIO: no data up to the end
+        next_data = os.fstat(descriptor).st_size if error.errno == errno.ENXIO else current  # ENXIO: no data up to the end
     os.lseek(descriptor, position, os.SEEK_SET)
-    if next_data <= position_:
+    if next_data <= current:
         return 0
     stream.seek(next_data)
-    return next_data - position_
+    return next_data - current
 
 
 def last_data_end(descriptor: int, start: int, end: int) -> int:

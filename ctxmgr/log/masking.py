@@ -157,7 +157,7 @@ def _dash_sieve() -> re.Pattern[bytes]:
     # digits stand before the letter.
     words = "(?<!isk-.{16})(?<![^0-9aefk]ask-.{16})"
     # Grouped by length: a look behind must have one width.
-    found = "|".join(f"(?<={'|'.join(sorted(words_))})" for _, words_ in sorted(ends.items()))
+    found = "|".join(f"(?<={'|'.join(sorted(endings))})" for _, endings in sorted(ends.items()))
     return re.compile(f"-(?<={_BEFORE_DASH}-){_FOLDED}{{16}}+{words}(?:{found})".encode())
 
 
@@ -481,10 +481,10 @@ def _decoded_text(piece: bytes) -> bytes | None:
         return None
     piece = piece[2:] if piece.startswith(_HEX_BEGIN) else piece
     # Hex in one case only: mixed case is base64 that happens to hold no other letters.
-    whole = len(piece) % 2 == 0 and any(not piece.translate(None, digits) for digits in _HEX)
+    is_hex = len(piece) % 2 == 0 and any(not piece.translate(None, digits) for digits in _HEX)
     part = piece[: len(piece) - (len(piece) % 4 == 1)]  # base64 never leaves one character over: this one was cut
     try:
-        told = a2b_hex(piece) if whole else a2b_base64(part + b"=" * (-len(part) % 4))
+        plain = a2b_hex(piece) if is_hex else a2b_base64(part + b"=" * (-len(part) % 4))
     except Error:
         return None
-    return told if told.isascii() and told.translate(None, _NO_TEXT) == told else None
+    return plain if plain.isascii() and plain.translate(None, _NO_TEXT) == plain else None

@@ -361,10 +361,10 @@ def _files(line: bytes, lowered: bytes) -> Iterator[Span]:
 def _is_basic(value: bytes) -> bool:
     """Whether a value is a name and a password in base64, as in a header of HTTP."""
     try:
-        text_ = a2b_base64(value + b"=" * (-len(value) % 4))
+        decoded = a2b_base64(value + b"=" * (-len(value) % 4))
     except Error:
         return False
-    return b":" in text_ and text_.isascii() and text_.decode("ascii").isprintable()
+    return b":" in decoded and decoded.isascii() and decoded.decode("ascii").isprintable()
 
 
 def _private_keys(line: bytes) -> Iterator[Span]:
