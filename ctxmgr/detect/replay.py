@@ -54,10 +54,10 @@ def observations_from(
     starts: dict[str, Observation] = {}
     known: set[str] = set()
     for place, (_, name, session, *fields, limit, meta, task, _, _, _, _) in earlier:
-        process, agent, at, turn, step, parent, action, input_type, input_ = fields
+        process, agent, at, turn, step, parent, action, input_type, given = fields
         start = starts[name] = Observation(
             "start", 2 * place - 2 * index, name, session, place, process, agent, at, turn, step, parent, action, input_type,
-            input_, None, None, None, None, limit, None, None, meta, task,
+            given, None, None, None, None, limit, None, None, meta, task,
         )  # fmt: skip
         known.add(name)
         yield start
@@ -69,7 +69,7 @@ def observations_from(
         kind = row[0]
         if kind == _ENTRY:
             (
-                _, name, session, process, agent, at, turn, step, parent, action, input_type, input_, limit, meta, task,
+                _, name, session, process, agent, at, turn, step, parent, action, input_type, given, limit, meta, task,
                 status, output, error, took,
             ) = row  # fmt: skip
             if not name or name in known:
@@ -77,7 +77,7 @@ def observations_from(
             if not distinct:
                 known.add(name)
             start = Observation(
-                "start", seq, name, session, index, process, agent, at, turn, step, parent, action, input_type, input_, None,
+                "start", seq, name, session, index, process, agent, at, turn, step, parent, action, input_type, given, None,
                 None, None, None, limit, None, None, meta, task,
             )  # fmt: skip
             yield start
@@ -85,14 +85,14 @@ def observations_from(
                 starts[name] = start
             else:
                 yield Observation(
-                    "finish", seq + 1, name, session, index, process, agent, at, turn, step, parent, action, input_type, input_,
+                    "finish", seq + 1, name, session, index, process, agent, at, turn, step, parent, action, input_type, given,
                     status, output, error, took, limit, None, None, meta, task,
                 )  # fmt: skip
             index += 1
         elif kind == _RESULT:
-            start_ = starts.pop(row[1], None)
-            if start_ is not None:
-                yield _finish(start_, row, seq)
+            opened = starts.pop(row[1], None)
+            if opened is not None:
+                yield _finish(opened, row, seq)
         else:
             _, what, name, session, process, agent, at, label, data = row
             yield Observation(

@@ -46,10 +46,10 @@ class Call:
     @classmethod
     def of(cls, start: Observation, finish: Observation | None) -> Call:
         """Return the call with the fingerprint of its question: action and canonical input."""
-        input_: object = start.input
+        call_input: object = start.input
         traits = 0 if start.task is None else _TASK
-        if isinstance(input_, dict):
-            fields = cast("dict[Any, Any]", input_)
+        if isinstance(call_input, dict):
+            fields = cast("dict[Any, Any]", call_input)
             texts = fingerprints.texts_of(fields)
             if not _TRAIT_KEYS.isdisjoint(fields):
                 if not _SPAN_KEYS.isdisjoint(fields):
@@ -60,7 +60,7 @@ class Call:
                     traits |= _TASK
         else:
             texts = None
-        text = fingerprints.canonical(cast("object", input_)) if texts is None else "\n".join(texts)
+        text = fingerprints.canonical(cast("object", call_input)) if texts is None else "\n".join(texts)
         if text is None:
             # What can't be compared is never equal to anything: a loop is claimed on evidence alone.
             return cls(start, finish, hash((start.action, start.id, start.seq)), traits & _TASK)
@@ -341,10 +341,10 @@ def call_text(start: Observation) -> str:
             return f'{action} "{fingerprints.one_line(text)}"'
     if start.input in (None, "", {}, []):
         return action
-    input_ = cast("object", start.input)
-    if isinstance(input_, str):
-        return f'{action} "{fingerprints.one_line(input_)}"'
-    return f"{action} {fingerprints.one_line(fingerprints.canonical(input_) or '(input)')}"
+    call_input = cast("object", start.input)
+    if isinstance(call_input, str):
+        return f'{action} "{fingerprints.one_line(call_input)}"'
+    return f"{action} {fingerprints.one_line(fingerprints.canonical(call_input) or '(input)')}"
 
 
 def excerpt(step: Step) -> str:

@@ -180,8 +180,8 @@ def _core(step: Step) -> str | None:
         return None
     if step.failed:
         output = call.finish.output
-        text_ = fingerprints.plain_text(cast("object", output)) if isinstance(output, dict) else call.error()
-        return None if text_ is None else _NUMBER.sub("#", blur(text_[:4000], ids=True))
+        raw = fingerprints.plain_text(cast("object", output)) if isinstance(output, dict) else call.error()
+        return None if raw is None else _NUMBER.sub("#", blur(raw[:4000], ids=True))
     asks = call.meaning() in ("query", "poll")
     clock = vocabulary.asks_the_time(call.start)
     drop = fingerprints.CLOCK_KEYS if asks or clock else fingerprints.RECEIPT_KEYS | fingerprints.CLOCK_KEYS

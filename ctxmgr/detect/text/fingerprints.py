@@ -175,14 +175,14 @@ def error_core(text: str) -> str:
     return blur(text[:4000], ids=True)
 
 
-def without_input(text: str, input_: object) -> str:
+def without_input(text: str, call_input: object) -> str:
     """Return an error without the parts that its call's own input put into it, each replaced by one mark.
 
     What counts as put in: texts and numbers of the input, the words of its commands that name something, and the last
     parts of its paths.
     """
     # The longest first: a path must go before its last part does.
-    for part in sorted(_parts_of(input_), key=len, reverse=True):
+    for part in sorted(_parts_of(call_input), key=len, reverse=True):
         if part in text:
             if len(part) >= _MIN_PLAIN_PART:
                 text = text.replace(part, _INPUT_MARK)
@@ -191,9 +191,9 @@ def without_input(text: str, input_: object) -> str:
     return text
 
 
-def _parts_of(input_: object) -> set[str]:
+def _parts_of(call_input: object) -> set[str]:
     parts: set[str] = set()
-    waiting: list[object] = [input_]
+    waiting: list[object] = [call_input]
     visited = 0
     while waiting and visited < _MAX_LEAVES:
         visited += 1
