@@ -37,9 +37,9 @@ def _messages(step: Step, losses: Losses) -> Iterator[dict[str, Any]]:
                 shown = call.result.get("output")
                 if shown is not None and not isinstance(shown, str):
                     losses["outputs that are no text, written as JSON"] += 1
-                told = as_text(shown) or call.error or ""
+                content = as_text(shown) or call.error or ""
                 at = {"timestamp": call.result["ts"]} if call.result.get("ts") else {}
-                yield {"role": "tool", "tool_call_id": call.name, "content": told, "status": call.status, **at}
+                yield {"role": "tool", "tool_call_id": call.name, "content": content, "status": call.status, **at}
                 losses["statuses, written in a member that not every reader knows"] += call.status != "ok"
 
 
