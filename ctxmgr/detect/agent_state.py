@@ -125,7 +125,7 @@ class AgentScope:
         self.cases: list[OpenFinding] = []
         self._before_last: _Mark | None = None
         self._is_fresh, self._remembers = True, False
-        self._blank = tuple(detector.state for detector in detectors)
+        self._blank = tuple(detector.state for detector in detectors)  # what sleeping detectors get back
 
     def begin(self, start: Observation) -> None:
         """Take the start of an entry."""
@@ -471,6 +471,7 @@ class AgentScope:
         if not self._asleep:
             for detector in self._detectors:
                 detector.reset()
+            # Compactions are remembered across a message: it does not make the context smaller.
             self._asleep, self._remembers = True, is_any_awake(self._detectors)
         self.set_boundary()
         self._before_last = None
@@ -493,5 +494,6 @@ class AgentScope:
         self._asleep = not is_any_awake(self._detectors)
         for case, case_mark in mark.cases:
             case.restore(case_mark)
+        # What was resolved after the mark lasts again.
         resumed = [case for case, _ in mark.cases if case.resolved is None and case not in self.active]
         self.active = resumed + self.active

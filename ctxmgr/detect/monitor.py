@@ -264,7 +264,7 @@ class Monitor:
         finish.progress = self._progress
         watch.end(finish)
         self._progress = progress_of(finish) or self._progress
-        if finish.status == "interrupted":
+        if finish.status == "interrupted":  # by a person, who stepped in with that (design ruling 8)
             self._reset("interrupt")
             return []
         return self._conclude(start, finish, scope)
@@ -286,6 +286,7 @@ class Monitor:
         talks = self._talking.get(start.action)
         if talks is None:
             talks = self._talks(start.action)
+        # Detectors of all agents wake at calls that hand something over; else they need to see nothing.
         if talks or self._wide.is_awake or self._wide.active:
             raised = [*raised, *self._wide.end(start, finish, scope.call)]
         return raised

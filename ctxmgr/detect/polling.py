@@ -27,7 +27,7 @@ def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
     A poll may have waited inside the call too. Any other query must have been idle for long. Failures are patient only
     where waiting can cure them: rate limits and unreachable servers, not a command that runs into its own time limit.
     """
-    if step.meaning(settings.pollers) == "paced" and (step.transient or not step.failed):
+    if step.meaning(settings.pollers) == "paced" and (step.transient or not step.failed):  # it slept before it asked
         return True
     if step.world != before.world and not step.falls_short and step.meaning(settings.pollers) in ("query", "poll"):
         return True  # another agent has changed something since: asking again is asking anew

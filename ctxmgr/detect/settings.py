@@ -226,6 +226,7 @@ class DetectSettings:
             raise InvalidInput("busy_novelty must be a share from 0 to 1, busy_window at least 2")
 
 
+# Not what counts rounds of several actions, nor what counts events.
 _PER_ACTION = frozenset({*_ROUNDS, "disabled", "left_after", "poll_gap", "idle_gap"}) - {"cycle_rounds", *_UNWINDOWED}
 
 

@@ -288,6 +288,7 @@ class Step:
         """Return what the step does to the world: of a batch, the most far-reaching of its calls."""
         if self._meaning is None:
             meanings = {call.meaning(pollers) for call in self.calls}
+            # The most far-reaching first.
             order: tuple[ActionClass, ...] = ("mutation", "other", "gesture", "query", "poll", "paced", "sleep")
             self._meaning = next(meaning for meaning in order if meaning in meanings)
         return self._meaning

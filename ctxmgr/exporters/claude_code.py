@@ -140,6 +140,7 @@ def _lines(conversation: Conversation, part: Part, place: int, losses: Losses) -
 
 
 def _uuid(*words: str) -> str:
+    # Made of what it names, so that exporting twice gives the same file.
     return str(UUID(bytes=sha256("\0".join(words).encode("utf-8", "surrogatepass")).digest()[:16], version=4))
 
 

@@ -18,6 +18,7 @@ def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
             continue
         if place:
             losses["sub-agents, each written as a conversation of its own"] += 1
+        # The format knows one conversation; a reader of it takes another name for another session.
         name = conversation.session if not place else f"{conversation.session}/{part.agent}"
         document = {"session_id": name, "model": part.model, "messages": listed}
         yield json.dumps({key: value for key, value in document.items() if value is not None})

@@ -142,6 +142,7 @@ def _value(value: object) -> dict[str, Any]:
 
 
 def _mark(words: str) -> str:
+    # Ids are hashes of what they name, so that exporting twice gives the same spans.
     return sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
 
 

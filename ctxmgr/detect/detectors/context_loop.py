@@ -54,6 +54,7 @@ class ContextLoopDetector:
         """Return a sighting when the step says once too often that the context is full."""
         state = self.state or _State()
         if not step.failed:
+            # Reading again what the compaction took away is no new work.
             new = not any(earlier.query == step.query for earlier in past)
             state = _State() if new else state._replace(errors=())
         elif is_context_error(step.first.error()):

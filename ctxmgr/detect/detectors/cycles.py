@@ -46,7 +46,7 @@ class CycleDetector(StepDetector):
         for earlier in past[len(past) - longest :]:
             if earlier.query == query:
                 break
-        else:
+        else:  # a question that is new within the longest period breaks every round
             self.state = ()
             return None
         if polling.is_patient(past[-1], step, self._settings) and not polling.is_poll_only(past[-1], step, self._settings):

@@ -193,6 +193,7 @@ class FailureStreakDetector(StepDetector):
             if self.state and self._ends(step):
                 self.state = {}
             return None
+        # Refusals have a detector of their own, and trouble that may pass proves nothing.
         if len(step.calls) > 1 or _is_refused(step) or (step.transient and not vocabulary.is_own_limit(step.first.error())):
             return None
         streaks: dict[str, _Streak] = self.state

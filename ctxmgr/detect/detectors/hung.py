@@ -111,6 +111,7 @@ class StallWatch:
         began, ended = call.start.at, finish.at
         if began is None or ended is None or ended - began <= call.limit + self._settings.call_grace:
             return
+        # It waited for a person, a child worked for it, or its agent had gone on without it.
         if self._excused(call) or call.child_seen or call.flow.over:
             return
         last = (finish.id, finish.index)
@@ -205,6 +206,7 @@ class StallWatch:
         return [stall_finding(stall, self._session, self._newest) for stall in (*self._past, *standing)]
 
     def _stalls_at(self, now: float) -> list[Stall]:
+        # Waiting for a person, paused and finished are not hung (design ruling 9).
         if self._state in ("paused", "waiting", "ended"):
             return []
         in_flight = self._in_flight()

@@ -272,7 +272,7 @@ class NearDuplicateDetector(StepDetector):
             or polling.is_patient(last, step, settings)
         ):
             return None
-        if run is not None and step.query == last.query:
+        if run is not None and step.query == last.query:  # the same question has the same keys
             near, drift = run.near, run.drift
         else:
             near, drift = near_key(step.first.start), drift_key(step.first.start)

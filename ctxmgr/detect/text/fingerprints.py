@@ -23,11 +23,13 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# Members of a result that are never news: how long it took, and which process or session it was.
 NOISE_KEYS = word_set(
     "duration durationMs duration_ms durationSeconds elapsed elapsedMs elapsed_ms wallTime wall_time took tookMs pid "
     "processId process_id startedAt started_at finishedAt finished_at sessionId chunkId chunk_id cwd ms tmp "
     "took_ms took_seconds latencyMs latency_ms elapsed_s elapsedSeconds elapsed_seconds responseTime response_time"
 )
+# Members that tell one receipt of a change from another.
 RECEIPT_KEYS = word_set(
     "id messageId message_id runId run_id requestId request_id receipt ts timestamp createdAt created_at updatedAt "
     "updated_at uuid etag time sentAt"
@@ -55,12 +57,14 @@ _ERROR_LINE = lazy_pattern(
     r"^\W*(?:(?:[A-Z]\w{1,30} )?[\w.]*(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I
 )
 _LONG_WORD = lazy_pattern(r"[a-z]{3,}", re.IGNORECASE)
+# Words that errors of any cause hold; two others are wanted for one error to be the same cause in different calls.
 _GENERIC = word_set(
     "error errors failed failure fail exit code command status exited returned non zero with the was has been not and "
     "for found file does exist such match matches result results empty none null unknown invalid traceback most recent "
     "call last line stderr stdout output process exception assertionerror directory tests test tool use string could "
     "cannot can ran run"
 )
+# Words of an error that says no more than that there is one.
 _EMPTY_ERROR = word_set("error errors failed failure fail exit code command status exited returned non zero with the")
 _INPUT_MARK = "§"
 _NAMING = lazy_pattern(r"[\w./:@-]{2,200}")

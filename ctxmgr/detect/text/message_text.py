@@ -30,6 +30,7 @@ _MAY_BE_STUB = lazy_pattern(r"[0-9] char")
 _latest: tuple[Observation | None, str | None] = (None, None)
 """The last event and its text: several detectors ask for the text of one event in a row."""
 _COMPARED_OPENING = 64
+# Words that carry no meaning of their own, and the talk with which steps are announced.
 _EMPTY_WORDS = word_set(
     "the an and or but if then so to of in on at by for from with into as is are was be been am will would shall should can "
     "could may might must do does did done have has had it its this that these those there here we you me my your our us he "

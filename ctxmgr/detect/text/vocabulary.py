@@ -58,6 +58,7 @@ _SHELL_QUERIES = word_set(
     "ls cat head tail grep rg find fd wc pwd echo which file stat tree du df ps env date whoami id uname sort uniq cut "
     "jq nl less more diff test true printenv type hostname free uptime history man"
 )
+# Programs that change something with their other verbs.
 _SHELL_QUERY_PAIRS = frozenset(
     f"{tool} {verb}"
     for tool, verbs in {
@@ -80,6 +81,7 @@ _VERB_TOOLS = word_set(
 _ASKING_VERBS = word_set("describe get list ls show status logs log info inspect top head view events history ps search stats")
 _ACTING_VERBS = word_set("exec run scale start stop restart rollout up down build pull login cp rm port-forward invoke wait")
 _MAX_COMMAND_WORDS = 6
+# Task runners, of whose commands the name of the target alone says what they do.
 _RUNNERS = word_set("make just task rake invoke npm yarn pnpm bun gradle ./gradlew mvn ansible-playbook cap fab")
 _CHANGING = word_set("deploy publish release install upload migrate upgrade rollback destroy provision seed ship push commit")
 _QUERY_STARTS = _SHELL_QUERIES | {"cd"} | _VERB_TOOLS | {pair.partition(" ")[0] for pair in _SHELL_QUERY_PAIRS}
@@ -137,6 +139,7 @@ _OWN_LIMIT = lazy_pattern(
     r"|exceeded (?:the|its) (?:time limit|timeout)|time limit exceeded",
     re.IGNORECASE,
 )
+# Rate limits, overload and broken connections, in small letters.
 _TRANSIENT = (
     "too many requests", "rate limit", "rate-limit", "ratelimit", "rate_limit", "overloaded", "service unavailable",
     "bad gateway", "gateway timeout", "gateway time-out", "temporarily unavailable", "try again later",
