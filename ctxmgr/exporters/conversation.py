@@ -103,12 +103,12 @@ class _Reader:
     def read(self, record: Record) -> None:
         kind = record["kind"]
         if kind == "session":
-            held: object = record.get("meta")
+            stated: object = record.get("meta")
             source: object = record.get("source")
-            meta = cast("dict[str, Any]", held) if isinstance(held, dict) else {}
+            meta = cast("dict[str, Any]", stated) if isinstance(stated, dict) else {}
             origin = cast("dict[str, Any]", source) if isinstance(source, dict) else {}
-            told = {**meta, "version": origin.get("version"), "workflow": record.get("workflow")}
-            self.found.about.update((name, value) for name, value in told.items() if value is not None)
+            about = {**meta, "version": origin.get("version"), "workflow": record.get("workflow")}
+            self.found.about.update((name, value) for name, value in about.items() if value is not None)
         elif kind == "entry":
             self._entry(record)
         elif kind == "result":
@@ -148,8 +148,8 @@ class _Reader:
 
     def _event(self, record: Record) -> None:
         kind, at = str(record.get("type")), record.get("ts")
-        held: object = record.get("data")
-        data = cast("dict[str, Any]", held) if isinstance(held, dict) else {"text": held}
+        payload: object = record.get("data")
+        data = cast("dict[str, Any]", payload) if isinstance(payload, dict) else {"text": payload}
         if data.get("synthetic") is True:  # a program that plays the person speaks to the agent, whatever else it does
             record = {**record, "agent": next((name for name in self._parts if name != record.get("agent")), "main")}
         part = self._part(record)

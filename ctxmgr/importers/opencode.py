@@ -121,8 +121,8 @@ def _part(log: Log, t: Transcript, own: str, part: Mapping[str, Any], created: o
     elif kind == "compaction":
         t.event("compaction", {"text": words}, begun, own)
     elif kind == "retry":
-        told = mapping(part.get("error"))
-        t.failure(mapping(told.get("data")).get("message") or told.get("name"), created, own, reason="apiError")
+        error = mapping(part.get("error"))
+        t.failure(mapping(error.get("data")).get("message") or error.get("name"), created, own, reason="apiError")
     elif kind not in _IGNORED_PARTS:
         log.unknown(f"part {kind or '?'}")
 
@@ -156,8 +156,8 @@ def _tool(t: Transcript, part: Mapping[str, Any], created: object, started: dict
         status, error = "error", text(given.get("error"))
     elif code:
         status, kind = "error", "exitCode"
-    told = {"sourceStatus": source, "exitCode": code}
-    t.result(part.get("callID"), output, spent.get("end"), status=status, error=error, kind=kind, meta=told)
+    outcome = {"sourceStatus": source, "exitCode": code}
+    t.result(part.get("callID"), output, spent.get("end"), status=status, error=error, kind=kind, meta=outcome)
 
 
 def opencode(open_tables: OpenTables) -> TableImporter:

@@ -83,8 +83,8 @@ def _span(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span
     for event in map(mapping, sequence(raw.get("events"))):
         name = text(event.get("name")) or ""
         if name == "exception":
-            told = attributes_of(event)
-            words = words or text(told.get("exception.message")) or text(told.get("exception.type"))
+            exception = attributes_of(event)
+            words = words or text(exception.get("exception.message")) or text(exception.get("exception.type"))
         elif name == "tool.output":
             attributes.setdefault("tool.output", attributes_of(event))
         elif name.startswith("gen_ai."):
@@ -127,14 +127,14 @@ def take_message(span: Span, name: str, about: Mapping[str, Any]) -> bool:
         name: ``gen_ai.user.message`` and the like, ``gen_ai.choice``, ``gen_ai.content.prompt``.
         about: the event's attributes, with the ``body`` of a log record.
     """
-    held = mapping(about.get("body")) or mapping(parsed(about.get("gen_ai.event.content"))) or dict(about)
+    body = mapping(about.get("body")) or mapping(parsed(about.get("gen_ai.event.content"))) or dict(about)
     if name == "gen_ai.choice":
-        span.answered.append(mapping(held.get("message")) or held)
+        span.answered.append(mapping(body.get("message")) or body)
     elif name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
         listed = [mapping(item) for item in sequence(parsed(about.get(name.replace(".content.", "."))))]
         (span.inputs if name.endswith("prompt") else span.answered).extend(listed)
     elif name.startswith("gen_ai.") and name.endswith(".message"):
-        span.inputs.append({"role": name.split(".")[1], **held})
+        span.inputs.append({"role": name.split(".")[1], **body})
     else:
         return False
     return True
@@ -202,7 +202,7 @@ def _unflattened(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, A
     return found
 
 
-def _listed(held: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _listed(members: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the members that are numbered, in their order."""
-    places = sorted(int(name) for name in held if name.isdecimal() and len(name) < 6)[:_MAX_ITEMS]
-    return [mapping(held.get(str(place))) for place in places]
+    places = sorted(int(name) for name in members if name.isdecimal() and len(name) < 6)[:_MAX_ITEMS]
+    return [mapping(members.get(str(place))) for place in places]

@@ -203,9 +203,9 @@ def _salvage(text: str, last: str | None, following: Following) -> Iterator[_Fou
     for _ in range(_MAX_TRIES):
         if start < 0:
             return
-        run, whole = _run(text, start)
+        run, to_line_end = _run(text, start)
         before = text[at:start]
-        if run and before.strip(_PADDING) and not (whole and _stands_alone(before, run, last, following)):
+        if run and before.strip(_PADDING) and not (to_line_end and _stands_alone(before, run, last, following)):
             run = []
         for begin, raw, record in run:
             place += _size(text[at:begin])

@@ -139,17 +139,17 @@ class ChantingDetector:
             return None
         name = "thought" if "thought" in (event.type or "") or event.type in THOUGHTS else "message"
         old = self.state.get(name, _NOTHING)
-        whole = event.type not in CHUNKS
+        is_complete = event.type not in CHUNKS
         since = event.at if old.since is None else old.since
         events = (*old.events[1 - _MAX_EVENTS :], event)
         most = old.most + len(text)
         rounds = self._settings.chant_rounds
         # Most messages end without a chant, and a look at the end is enough to know; they are read when that may matter.
-        if whole and most <= self._settings.volume_chars and _holds_no_chant(text, rounds):
+        if is_complete and most <= self._settings.volume_chars and _holds_no_chant(text, rounds):
             unread = (*old.unread, text)
             stream = old._replace(events=events, since=since, unread=unread, most=most, over=None)
         else:
-            stream = _read_all(old, text, rounds, whole=whole)._replace(events=events, since=since)
+            stream = _read_all(old, text, rounds, is_complete=is_complete)._replace(events=events, since=since)
         self.state = {**self.state, name: stream}
         return None if stream.unread else self._judge(name, stream, event, text)
 
@@ -249,11 +249,11 @@ def _is_rare(phrase: str, text: str, rounds: int) -> bool:
     return not (_SIGMAS[0] in phrase or _SIGMAS[1] in phrase) and text.count(max(phrase.split(), key=len)) < rounds
 
 
-def _read_all(stream: _Stream, text: str, rounds: int, *, whole: bool) -> _Stream:
+def _read_all(stream: _Stream, text: str, rounds: int, *, is_complete: bool) -> _Stream:
     """Return the stream with everything unread and one more text read."""
     for unread in stream.unread:
         stream = _read(_at_message_start(stream), unread + "\n", rounds)
-    stream = _read(_at_message_start(stream), text + "\n", rounds) if whole else _read(stream, text, rounds)
+    stream = _read(_at_message_start(stream), text + "\n", rounds) if is_complete else _read(stream, text, rounds)
     return stream._replace(unread=(), most=_volume(stream))
 
 

@@ -421,8 +421,8 @@ class Words:
             self._flush()
 
     def _flush(self) -> None:
-        held, self.held = self.held, []
-        for message in held:
+        messages, self.held = self.held, []
+        for message in messages:
             self._record(message)
 
     def _record(self, message: _PendingMessage) -> None:
