@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ctxmgr.detect.replay import Told, observations_from, record_fields
+from ctxmgr.detect.replay import RecordFields, observations_from, record_fields
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.history.verdict_cache import GONE_AFTER, STUCK, VerdictCache, is_running
@@ -370,12 +370,12 @@ def replay(store: Store, key: int) -> Iterator[Observation]:
     return observations_from(happenings, distinct=True)
 
 
-def _here(store: Store, key: int, after: int) -> Iterator[Told | None]:
+def _here(store: Store, key: int, after: int) -> Iterator[RecordFields | None]:
     for _, bodies in stretches(store.engine, key, KINDS, after):
         yield from map(record_fields, map(load, bodies))
 
 
-def _beside(store: Store, key: int, place: Place) -> Iterator[Told | None]:
+def _beside(store: Store, key: int, place: Place) -> Iterator[RecordFields | None]:
     last = 0
     with run_in_second_process("ctxmgr.history.detection:ahead", tuple(place), key) as there:
         while True:
@@ -393,7 +393,7 @@ def _beside(store: Store, key: int, place: Place) -> Iterator[Told | None]:
     yield from _here(store, key, last)
 
 
-def ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[Told | None]]]:
+def ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[RecordFields | None]]]:
     """Yield what happened in stretches, each with the place of its last record: in a second process.
 
     Raises:
