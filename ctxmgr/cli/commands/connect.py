@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
 import signal
 import sys
 from collections.abc import Generator, Sequence
@@ -17,17 +16,17 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import child_environment, current_agent
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, fail, say
-from ctxmgr.cli.views.layout import Span
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput
-from ctxmgr.history.shipping import Progress, Service, Shipper, as_shown, noted
-from ctxmgr.history.telemetry import TelemetryRecorder
-from ctxmgr.live.receiver import Limits, Receiver
 from ctxmgr.paths import STORE_VARIABLE, nearest_store
-from ctxmgr.workspace import Workspace
 
+# What only one of the commands needs is imported in it: an editor waits for `tap`, and an agent for `mcp`, and neither
+# needs the HTTP server of `receive` or the store of `ship`.
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
+    from ctxmgr.history.shipping import Progress, Service
+    from ctxmgr.live.receiver import Receiver
+    from ctxmgr.workspace import Workspace
 
 
 def ship(
@@ -57,6 +56,8 @@ def ship(
     def work() -> Answer:
         if not (math.isfinite(every) and every > 0):
             raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
+        from ctxmgr.history.shipping import Service, Shipper, as_shown, noted
+
         if status:
             return _progress_answer(noted())
         target = _target(store)
@@ -89,14 +90,15 @@ def _follow(service: Service, every: float) -> None:
     """Ship until somebody ends it: by Ctrl-C or SIGTERM, in order."""
 
     def end(_number: int, _frame: object) -> None:
+        # Service managers stop a process with SIGTERM, whose default kills it; as Ctrl-C does, it shall unwind and close.
         raise KeyboardInterrupt
 
-    def told(error: CtxmgrError | None, wait: float) -> None:
+    def report(error: CtxmgrError | None, wait: float) -> None:
         say("ctxmgr: shipping again" if error is None else f"ctxmgr: {error.message}; the next try is in {wait:.1f} s")
 
     before = signal.signal(signal.SIGTERM, end)
     try:
-        service.follow(every, told)
+        service.follow(every, report)
     except KeyboardInterrupt:
         return
     finally:
@@ -125,6 +127,8 @@ def _progress_answer(found: list[Progress]) -> Answer:
 
 def show_progress(printer: Printer, rows: Sequence[Progress]) -> None:
     """Show what was brought where, what is left, and why the last try failed."""
+    from ctxmgr.cli.views.layout import Span
+
     if not rows:
         printer.hint("nothing was shipped from this machine yet: 'ctxmgr ship --store URL'")
     for row in rows:
@@ -165,6 +169,9 @@ def receive(
     def work(workspace: Workspace) -> Answer:
         if not 0 < max_body <= _MAX_MEGABYTES:
             raise InvalidInput(f"--max-body {max_body} can't be held", f"1 to {_MAX_MEGABYTES} megabytes")
+        from ctxmgr.history.telemetry import TelemetryRecorder
+        from ctxmgr.live.receiver import Limits, Receiver
+
         limits = Limits(max_body * _MEGABYTE)
         receiver = Receiver(host, port, token=os.environ.get(RECEIVE_TOKEN) or None, limits=limits)
         recorder = TelemetryRecorder(workspace.store)
@@ -180,9 +187,9 @@ def receive(
             "exports": received.exports, "spans": received.spans, "added": received.records,
             "refused": {str(status): count for status, count in sorted(receiver.refused.items())},
         }  # fmt: skip
-        said = f"{received.exports:,} exports with {received.spans:,} spans, {received.records:,} records added"
+        summary = f"{received.exports:,} exports with {received.spans:,} spans, {received.records:,} records added"
         return Answer(
-            data, lambda out: out.line(said), "ok" if received.exports else "empty",
+            data, lambda out: out.line(summary), "ok" if received.exports else "empty",
             warnings=[f"{refused:,} requests were refused"] if refused else [],
             next=["ctxmgr sessions", "ctxmgr detect --all-sessions"] if received.records else [],
         )  # fmt: skip
@@ -230,6 +237,7 @@ def tap(
         target = store or find_store(Path.cwd(), os.environ, config)[0]
         from ctxmgr.live.tap import run_tap
 
+        # Called in the forked recorder alone: the process between editor and agent never loads the store and the detectors.
         def record(copied: int, orders: int) -> None:
             from ctxmgr.live.tap_recorder import record_copies
 
@@ -275,6 +283,9 @@ def mcp(
             say("ctxmgr: waiting for a client on stdin; an agent starts this command itself. Ctrl-C ends it.")
         server.run("stdio")
         return
+    # A local port is open to every user and page of this machine, so there is always a token; only a made one is printed.
+    import secrets
+
     token = os.environ.get(MCP_TOKEN) or secrets.token_urlsafe(24)
     say(f"ctxmgr: http://127.0.0.1:{http}/mcp" + ("" if os.environ.get(MCP_TOKEN) else f", bearer token {token}"))
     serve_http(server, http, token)
