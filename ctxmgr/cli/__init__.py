@@ -82,7 +82,7 @@ GROUPS = {
     ),
     "About ctxmgr itself": ("doctor", "config", "trust", "schema", "completion", "demo", "help"),
 }  # fmt: skip
-"""The order of the commands in the help, by what a person wants to do. A name without a command is left out."""
+"""The commands in the order of the help, by what a person wants to do. A name without a command is left out."""
 
 OPERATOR_ONLY = (
     "import", "ship", "store", "formats", "receive", "check", "browse", "access", "verify", "index", "doctor", "config",
@@ -113,6 +113,7 @@ def _started(given: list[str]) -> None:
     """Run a command line: prepared help first, then the fast path, and typer where neither understands every word."""
     from ctxmgr.cli.command_line import read
 
+    # A shell's words are taken as they are: half a word that is being typed must not be read as a global option.
     arguments = given if given[:2] == ["completion", "--words"] else read(given)
     if arguments[:2] == ["completion", "--words"]:  # a shell asks
         from ctxmgr.cli.completion import completions
@@ -126,7 +127,7 @@ def _started(given: list[str]) -> None:
             return
     import gc
 
-    gc.disable()  # a query is over before there is garbage worth looking for; what lasts longer has it looked for again
+    gc.disable()  # a query is over before there is garbage worth collecting; whatever runs longer enables it again
     try:
         from ctxmgr.cli.fast.dispatch import answered
 
@@ -140,7 +141,7 @@ def _started(given: list[str]) -> None:
 
 
 OK, INTERNAL, STORE, INTERRUPTED = 0, 1, 5, 130
-"""As in `ctxmgr.cli.exits`, which a command that ends well does not load."""
+"""As in `ctxmgr.cli.exits`, whose `enum` a command that ends well does not load."""
 
 
 def run(call: Callable[[], object]) -> int:
@@ -157,7 +158,7 @@ def run(call: Callable[[], object]) -> int:
     except CtxmgrError as error:
         return report(error)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None:  # an error about no file comes from writing to stdout
             return _output_failed(error)
         return report(StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}"))
     except Exception as error:

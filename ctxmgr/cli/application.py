@@ -44,7 +44,7 @@ class Command(TyperCommand):
                 place + 1,
                 TyperOption(
                     param_decls=["--as", "as_agent"], type=str, default=None, callback=_set_agent, expose_value=False,
-                    metavar="AGENT", help="Ask as this agent: its access rules hold.", rich_help_panel="Store",
+                    metavar="AGENT", help="Act as this agent; its access rules apply.", rich_help_panel="Store",
                     show_default=False,
                 ),
             )  # fmt: skip
@@ -87,7 +87,7 @@ class CommandLine(TyperGroup):
         except TyperException as error:
             code = _misused(error, words)
         except SystemExit:
-            # typer ends by itself for one reason only: whoever read the output went away.
+            # typer ends the process itself in one case only: the reader of the output went away.
             code = quiet(Exit.OK)
         sys.exit(code if isinstance(code, int) else int(Exit.OK))
 
@@ -104,7 +104,7 @@ def _misused(error: TyperException, arguments: Sequence[str]) -> int:
 
 def build(only: str | None = None) -> typer.Typer:
     """Return the command line; ``only`` loads no other command than this one (an unknown name loads all)."""
-    set_agent(None)  # who asked last in this process asks no more
+    set_agent(None)  # tests and the demo build several command lines in one process
     app = typer.Typer(
         name="ctxmgr",
         cls=CommandLine,
@@ -194,6 +194,7 @@ def typer_command(command: Any) -> Any:
     ]
     own = [parameter for name, parameter in signature.parameters.items() if name != _HOW]
     parameters = [each.replace(annotation=_typer_annotation(each.annotation)) for each in (*own, *output)]
+    # typer reads the signature and the annotations, so both have to show its own declarations.
     changed: Any = run
     changed.__signature__ = signature.replace(parameters=parameters)
     changed.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

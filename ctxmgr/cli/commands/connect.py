@@ -35,7 +35,9 @@ def ship(
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep shipping what is recorded, until interrupted.")] = False,
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Polling interval, with --follow.")] = 1.0,
-    status: Annotated[bool, typer.Option("--status", help="Only show how far each log is; contacts no store.")] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Only show the progress of each log; no store is contacted.")
+    ] = False,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything leaves this machine.")] = True,
     trust_project: o.TrustProject = False,
     store: o.Store = None,
@@ -44,8 +46,8 @@ def ship(
 ) -> None:
     """Copy the records of local logs to another store, each once; agents keep writing to the log and never wait.
 
-    It can be ended at any time, and goes on where the store is. Several at once do no harm. --store is where the records
-    go, a URL or a path; other agents' logs are for 'ctxmgr import'.
+    It can be stopped at any time, and continues where it stopped. Several at once do no harm. --store is the target, a URL or
+    a path; for other agents' logs use 'ctxmgr import'.
 
     Examples:
       ctxmgr ship --store postgresql://ctxmgr@db.example/history
@@ -147,9 +149,9 @@ _MAX_MEGABYTES = 256
 
 
 def receive(
-    host: Annotated[str, typer.Option("--host", help="Listen on this address.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Listen on this port; 0 takes any free one.")] = 4318,
-    max_body: Annotated[int, typer.Option("--max-body", metavar="MB", help="Longest body of a request.")] = 16,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes any free one.")] = 4318,
+    max_body: Annotated[int, typer.Option("--max-body", metavar="MB", help="Maximum size of a request's body.")] = 16,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
     store: o.Store = None,
     *,
@@ -220,11 +222,11 @@ def tap(
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
     store: o.Store = None,
 ) -> None:
-    """Run an agent that speaks the Agent Client Protocol for an editor, and record what passes between them.
+    """Run an agent for an editor over the Agent Client Protocol, and record the messages between them.
 
     In the editor's settings put 'ctxmgr tap --' before the agent's own command. Every byte is passed on unchanged and at once,
-    also when the store is locked or full; what could not be recorded is counted on stderr. Loops and hangs are told there too.
-    It ends with the agent's exit code.
+    also when the store is locked or full; stderr reports loops and hangs, and how much could not be recorded. The exit code is
+    the agent's.
 
     Examples:
       ctxmgr tap -- gemini --acp
@@ -255,16 +257,16 @@ MCP_TOKEN = "CTXMGR_MCP_TOKEN"
 
 def mcp(
     http: Annotated[
-        int | None, typer.Option("--http", metavar="PORT", help="Serve HTTP on 127.0.0.1 instead of stdin and stdout.")
+        int | None, typer.Option("--http", metavar="PORT", help="Port for HTTP on 127.0.0.1, instead of stdin and stdout.")
     ] = None,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Record nothing: no notes, no answers.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Record nothing, neither notes nor answers.")] = False,
     store: o.Store = None,
 ) -> None:
     """Serve the history to an agent over the Model Context Protocol: is this run stuck, what to do next, what was tried.
 
-    It speaks over stdin and stdout. With --http it listens on this machine alone, and a client must send the token of
-    CTXMGR_MCP_TOKEN as a bearer token; without that variable a new token is made and printed to stderr. With --as the
-    access rules of that agent hold. Needs the mcp extra: pip install 'ctxmgr-cli[mcp]'.
+    It uses stdin and stdout. With --http it listens on this machine alone, and a client must send the token of
+    CTXMGR_MCP_TOKEN as a bearer token; without that variable a new token is made and printed to stderr. With --as the access
+    rules of that agent apply. Needs the mcp extra: pip install 'ctxmgr-cli[mcp]'.
 
     Examples:
       ctxmgr mcp

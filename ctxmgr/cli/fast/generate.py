@@ -180,6 +180,7 @@ def _shown(root: Any, words: str) -> str:
         del os.environ["COLUMNS"]
         if width is not None:
             os.environ["COLUMNS"] = width
+    # Prepared text is written as it is, to streams of any encoding.
     if not out.getvalue().isascii():
         raise ValueError(f"not every stream can hold the help of {words!r}")
     return out.getvalue()
