@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, patched_paths, path_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
+from ctxmgr.diagnose.spoken import ALLOWS, BINDS, forbids, sentences
 from ctxmgr.diagnose.texts import capital, code, plain_name
+from ctxmgr.diagnose.wanted_values import unit_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -56,12 +58,13 @@ _MADE = lazy_pattern(
     r"|(?:source|input|template|schema)\s?: [`'\"]?([\w./-]{2,80}\.\w{1,8})",
     re.IGNORECASE,
 )
+_BY = lazy_pattern(r"\w+(?: automatically)? (?:by|with|using)\b")
 _PACKAGES = lazy_pattern(r"\b(?:dependenc\w+|packages?|librar(?:y|ies)|install\w*|modules?)\b", re.IGNORECASE)
 _INSTALLS = lazy_pattern(
     r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go"
     r"|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
 )
-_LEAST = 2
+_LEAST, _LATE = 2, 5
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -73,7 +76,44 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             breaking = _outside(evidence, sentence)
         if len(breaking) >= _LEAST and not _taken_back(evidence, message, sentence):
             return _told(evidence, message, sentence, breaking)
-    return _reminded(evidence)
+    return _over_limit(evidence) or _reminded(evidence) or _refused_again(evidence)
+
+
+_LIMIT = lazy_pattern(
+    r"\b(?:at most|no more than|not more than|max(?:imum)?(?: of| is|:)?|never more than|up to|limit(?:ed)?(?: is| of| to|:)?) "
+    r"(?P<most>\d{1,3}(?:[ ,]\d{3})+|\d{1,9})(?![\d.,:%]\d?)(?: ?(?P<noun>[A-Za-z]{3,20}))?",
+    re.IGNORECASE,
+)
+_AMOUNTS = r"limit|batch\w*|chunk\w*|size|count|amount|qty|quantity|rows|max\w*|top|first|per_page|page_size"
+
+
+def _over_limit(evidence: Evidence) -> Diagnosis | None:
+    """Say that the calls which are refused ask for more at a time than the user allowed."""
+    for message, sentence in sentences(evidence):
+        match = _LIMIT.search(sentence)
+        if match is None or unit_of(match.group("noun") or "") is not None:
+            continue
+        most, noun = int(re.sub(r"\D", "", match.group("most"))), match.group("noun") or "rows"
+        words = rf"(?:{_AMOUNTS}|{re.escape(noun.removesuffix('s'))}s?)"
+        amount = re.compile(rf"\b{words}[\"'=:\s]{{1,4}}(\d{{1,9}})\b|\b(\d{{1,9}}) {words}\b", re.IGNORECASE)
+        over: list[tuple[EntryView, int]] = []
+        for entry in evidence.tail:
+            asked = f"{given(entry)}\n{json.dumps(entry.input, default=str)[:4_000]}"
+            sizes = [int(one or other) for one, other in amount.findall(asked)] if evidence.failed(entry) else []
+            if sizes and max(sizes) > most:
+                over.append((entry, max(sizes)))
+        if len(over) < _LEAST or over[-1][0].index < evidence.recent[-1].index - _LATE:
+            continue
+        last, size = over[-1]
+        cause = (
+            f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. The {tool(last)} calls ask for"
+            f" more at a time,"
+            f" {len(over)} times, last for {size} {noun}, and are refused."
+        )
+        step = f"Make the call with {most} {noun} at most, and go on in parts of that size until all is done."
+        quotes = (evidence.quote_of(message, sentence), evidence.quote(last))
+        return diagnosis(KIND, cause, step, *quotes, check="The first part must pass.")
+    return None
 
 
 _AGAIN = lazy_pattern(
@@ -124,7 +164,48 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-_MOST_WORDS = 400
+_REFUSAL = lazy_pattern(
+    r"^\W{0,3}(?:no\b(?! (?:need|problem|worries|rush|hurry))|nope|nein|non|not (?:like|what|this|that|good|right|yet)"
+    r"|still (?:wrong|not|the same|broken)"
+    r"|wrong|again\b|stop\b|that(?:['’]s| is) (?:not|wrong)|this is (?:not|wrong)|same (?:reason|problem|mistake"
+    r"|error)|i (?:said|wrote)"
+    r"|look at what i|read (?:what|again|it)|please read)",
+    re.IGNORECASE,
+)
+_SHORT = 160
+
+
+def _refused_again(evidence: Evidence) -> Diagnosis | None:
+    """Say that a person refuses what is made again and again, and what they had said that it must be."""
+    said = evidence.user_texts
+    refusals = [each for each in said[1:] if len(each.text) <= _SHORT and _REFUSAL.search(each.text.strip())]
+    if len(refusals) < _LEAST or refusals[-1] not in said[-_LEAST:]:
+        return None
+    first = said.index(refusals[0])
+    rules = [(each, part.strip()) for each in said[:first] for part in _PARTS.findall(each.text) if BINDS.search(part)]
+    made = _content("\n".join(given(each) for each in evidence.edits[-_MOST_EDITS:]))
+    rule = max(rules, key=lambda each: len(made & _content(each[1])), default=None)
+    if rule is None:
+        return None
+    message, sentence = rule
+    cause = (
+        f"The user has refused what you made {len(refusals)} times, last{clock(refusals[-1].at)}:"
+        f" {code(refusals[-1].text, 80)}. They had"
+        f" said{clock(message.at)} how it has to be: {code(sentence, 190)}."
+    )
+    step = (
+        f"Do it as the user said, {code(sentence, 190)}: read what those words name, and change what you made so that"
+        f" it keeps to them."
+        " If they can't be kept to, say which word can't and ask once."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote_of(refusals[-1]),
+        check="Hold the next change against those words before you show it.", confidence="medium",
+    )  # fmt: skip
+
+
+_PARTS = lazy_pattern(r"[^!?\n.]{3,300}(?:\.(?=\S)[^!?\n.]{1,200}){0,6}[.!?]?")
+_MOST_WORDS, _MOST_EDITS = 400, 10
 
 
 def _content(text: str) -> frozenset[str]:
@@ -218,7 +299,7 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
         f" {len(breaking)} times."
     )
     way = _way(message, sentence)
-    made = _made_from(evidence, last) if way is None else None
+    made = _made_from(evidence, last) if way is None or _SOURCE.search(way) else None
     if made is not None:
         content, source, maker = made
         shown = evidence.source(content)
@@ -251,6 +332,8 @@ def _made_from(evidence: Evidence, last: EntryView) -> tuple[EntryView, str, str
         if content is None or match is None:
             continue
         names = [name.rstrip(".,") for name in match.groups() if name]
+        if len(names) > 1 and _BY.match(match.group(0)):
+            names.reverse()
         real = [name for name in names if plain_name(name) and ("." in name or "/" in name) and _is_there(evidence, name)]
         if real:
             return content.entry, real[0], next(iter(real[1:]), None)

@@ -566,6 +566,7 @@ NEAR: list[tuple[str, str, Evidence]] = [
             bash("npm start", "81"),
         ),
     ),
+    ("notedWay", "only code names it", evidence(bash("cat a.py", "import frob"), failed("python a.py", "no frob"))),
     (
         "undoneByOther",
         "two agents write files of their own",
