@@ -99,6 +99,7 @@ def build_app(only: str | None = None) -> typer.Typer:
 
 
 def __getattr__(name: str) -> Any:
+    # Built when asked for, e.g. by `typer.testing`: importing this package must not load typer.
     if name == "app":
         return build_app()
     raise AttributeError(f"module 'ctxmgr.cli' has no attribute {name!r}")
@@ -156,20 +157,21 @@ def run(call: Callable[[], object]) -> int:
     except BrokenPipeError:
         return quiet(OK)
     except CtxmgrError as error:
-        return report(error)
+        return report_failure(error)
     except OSError as error:
         if error.filename is None:  # an error about no file comes from writing to stdout
             return _output_failed(error)
-        return report(StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}"))
+        return report_failure(StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}"))
     except Exception as error:
         if os.environ.get("CTXMGR_DEBUG"):
             raise
-        return report(_internal_fault(error))
+        return report_failure(_internal_fault(error))
     return flushed(OK)
 
 
-def report(error: CtxmgrError, arguments: Sequence[str] | None = None, command: str | None = None) -> int:
-    """Say what went wrong with a command line, as its words ask for it; return the exit code."""
+# Not "report": importing the subpackage of that name would put the module in the place of the function.
+def report_failure(error: CtxmgrError, arguments: Sequence[str] | None = None, command: str | None = None) -> int:
+    """Report an error in the form that the words of the command line ask for; return its exit code."""
     from ctxmgr.cli.envelope import report_error, wants_json
 
     arguments = sys.argv[1:] if arguments is None else arguments

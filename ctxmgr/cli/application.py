@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
-from ctxmgr.cli import COMMANDS, GROUPS, OPERATOR_ONLY, declarations, invocation, report
+from ctxmgr.cli import COMMANDS, GROUPS, OPERATOR_ONLY, declarations, invocation, report_failure
 from ctxmgr.cli import options as o
 from ctxmgr.cli.command_line import read
 from ctxmgr.cli.exits import Exit
@@ -99,7 +99,7 @@ def _misused(error: TyperException, arguments: Sequence[str]) -> int:
         return error.exit_code
     path = str(context.command_path).split()[1:] if context is not None else []
     fault = InvalidInput(error.format_message().removesuffix("."), f"see '{' '.join(['ctxmgr', *path])} --help'")
-    return report(fault, arguments, " ".join(path))
+    return report_failure(fault, arguments, " ".join(path))
 
 
 def build(only: str | None = None) -> typer.Typer:
