@@ -166,6 +166,7 @@ def print_help(command: list[str]) -> bool:
 
 def _is_plain() -> bool:
     """Whether the prepared text is right: the program has its own name, no shell completes, and the line is wide enough."""
+    # ``python -m ctxmgr`` has another name in its usage line, which only typer knows.
     started = getattr(sys.modules.get("__main__"), "__package__", None)
     if started or os.path.basename(sys.argv[0]) != "ctxmgr" or any(name.endswith("_COMPLETE") for name in os.environ):
         return False

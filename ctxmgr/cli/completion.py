@@ -95,6 +95,7 @@ def completions(words: Sequence[str]) -> list[str]:
     Recorded text is filtered as on a terminal; a word with blanks or special characters of the shell is left out.
     """
     *before, last = words or [""]
+    # Global options before the command take no part in its completion; of them only -C has a value.
     while before[:1] and before[0].startswith("-"):
         before = before[2 if before[0] == "-C" else 1 :]
     if before[:1] == ["help"]:

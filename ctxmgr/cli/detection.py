@@ -152,6 +152,7 @@ def detected_in_folder(
     found = FolderFindings()
     from ctxmgr.history.ingest import find_logs
 
+    # Files that are no logs are told from damaged logs: only the latter make the answer partial.
     there = find_logs([Path(folder)])
     found.passed_over = [(each.path, each.skipped or "") for each in there.passed]
     found.others = there.others.told

@@ -8,6 +8,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import invocation
 
 _WHERE, _WHICH, _HOW, _MODEL = "Store", "Filters", "Output", "Model"
+# Spelled in `invocation`, which the fast path reads without loading these declarations.
 _JSON, _FORMAT, _FIELDS, _JQ, _RAW = (each.words for each in invocation.OUTPUT.values())
 
 Store = Annotated[

@@ -190,6 +190,7 @@ def _answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, wri
     except BrokenPipeError:
         quiet(done.code)  # what was found stands, though nobody reads on
     except CtxmgrError as error:
+        # A faulty --fields or --jq shows only now; whoever repeats a command that writes would write twice.
         hint = f"the command itself is done; {error.hint}" if writes else error.hint
         fail(command, how, InvalidInput(error.message, hint))
     if done.code:

@@ -237,6 +237,7 @@ def paged() -> Generator[Printer]:
     if not _is_wished():
         yield printer()
         return
+    # Held back, since only its length says whether a pager is needed.
     held = io.BytesIO()
     kept = io.TextIOWrapper(held, sys.stdout.encoding or "utf-8", newline="\n", write_through=True)
     plain = printer()

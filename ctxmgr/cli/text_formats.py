@@ -175,6 +175,7 @@ class MarkdownPrinter(Printer):
 
     def _fenced(self, lines: list[str]) -> None:
         longest = max((len(run) for line in lines for run in _TICKS.findall(line)), default=2)
+        # A fence longer than any in the text: recorded text can't close it and go on as Markdown.
         fence = "`" * (longest + 1)
         self._part([fence, *lines, fence])
 

@@ -153,6 +153,7 @@ def _judged(workspace: Workspace, session: str) -> Judged:
     if not found.verdicts:
         return Judged(None, {}, None, "")
     try:
+        # A plan, so that looking at a session uses up none of its attempts.
         answer = workspace.recover(RecoverRequest(session=session, plan=True)).continuation
     except NotStuck:
         return Judged(found.verdicts[0], found.entries, None, "")

@@ -400,6 +400,7 @@ class TimelineScreen(BrowseScreen):
         elif self._judged.continuation is None:
             self.tell(self._judged.reason or "Nothing is wrong here, so there is no prompt.")
         else:
+            # By an escape sequence (OSC 52), which also works over SSH; a terminal that does not know it ignores it.
             self.app.copy_to_clipboard(safe(self._judged.continuation.prompt, keep_lines=True))
             self.tell(f"The prompt for {self._judged.continuation.target} is copied.")
 

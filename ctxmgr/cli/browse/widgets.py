@@ -154,6 +154,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         at = self.scroll_offset.y + event.y
         if self.total is None or at >= self.total:
             return
+        # A second click on a row opens it, as Enter does.
         again = at == self.cursor
         self.go_to(at)
         if again:
@@ -266,6 +267,7 @@ class LinesPane(ScrollView, can_focus=True):
         if self._draw is not None and width > 1 and width != self._width:
             self._width = width
             self.ready = False
+            # Exclusive: a drawing for an older width must not come last.
             self.run_worker(self._drawn(self._draw, width, top=top), exclusive=True)
 
     async def _drawn(self, draw: Callable[[int], Awaitable[list[Line]]], width: int, *, top: bool) -> None:

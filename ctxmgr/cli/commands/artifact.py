@@ -399,6 +399,7 @@ def prune(
         done = workspace.artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
         return with_warnings(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), workspace)
 
+    # `frees`: a person prunes when the disk is full, so the command may use the reserve that is kept for it.
     answer("version prune", how, work, store=store, writes=not dry_run, frees=not dry_run)
 
 

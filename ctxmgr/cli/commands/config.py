@@ -125,6 +125,7 @@ def _answer(
 
 def _files(config: Config) -> list[SettingsPath]:
     user = paths.user_file(os.environ)
+    # The first is listed even where it does not exist: it says where a person would write one.
     nearest = [str(Path.cwd() / paths.OWN_FILE), *paths.settings_files(os.getcwd())]
     held = {str(each) for each in (config.path, config.user) if each is not None}
     return [

@@ -180,6 +180,7 @@ def receive(
         say(f"ctxmgr: receiving OTLP at {receiver.address} into {workspace.store.location}; Ctrl-C ends it")
         say(f"  OTEL_EXPORTER_OTLP_ENDPOINT={receiver.address} OTEL_EXPORTER_OTLP_PROTOCOL=http/json")
         with _ended_by_signals(receiver):
+            # The search index is brought up to date in the pauses, so that no export waits for it.
             receiver.run(recorder.take, workspace.store.index)
         received = recorder.received
         if received.records:

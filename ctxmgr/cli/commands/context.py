@@ -228,6 +228,7 @@ def assemble(
             "partial" if made.package.missing else "ok", warnings=[*warnings, *workspace.guard.warnings],
         )  # fmt: skip
 
+    # Lenient: an agent gets its package also from a store that it can only read; it is not recorded then.
     answer("context assemble", _package_options(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
 
 
@@ -312,6 +313,7 @@ def why(
 
 
 def _package_options(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> OutputOptions:
+    # A package as YAML is what the view writes; for the output options it is the form for people.
     return output_options(as_json, "table" if form == "yaml" else form, fields, jq)
 
 

@@ -65,6 +65,7 @@ def detect(
       ctxmgr detect --session 01a1ffcb --explain 42
       ctxmgr detect --backtest labelled-runs --set repeat_rounds=4
     """
+    # Only a target that is spelled as a folder: a session's id may be the name of one here.
     folder = target if is_folder(target) else None
     if folder is None:
         session, store = resolve_place("detect", how, target, session, store)

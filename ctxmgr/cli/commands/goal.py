@@ -106,6 +106,7 @@ def _read_goal(goal: str | None, source: str | None) -> tuple[str | None, Plan, 
             notes.append(f"{name} does not say what the goal is; give it: ctxmgr goal start TEXT --from {name}")
         text = text or plan.goal or f"Do what {os.path.basename(name)} lists"
         return text, plan, notes, data.decode("utf-8", "replace")
+    # A goal of several lines may be a plan that was pasted; if it is none, it is one sentence.
     if text is not None and "\n" in text:
         try:
             plan = parse_plan(text.encode("utf-8", "replace"), "goal")
@@ -139,6 +140,7 @@ def _accepted(proposal: GoalPlan, how: OutputOptions, yes: bool) -> bool:
     if yes:
         return True
     if how.format in ("json", "ndjson"):
+        # A script knows the plan that it gave; what a model proposes nobody has seen yet.
         return proposal.by == "rules" and proposal.model is None
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False

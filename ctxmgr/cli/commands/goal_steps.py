@@ -105,6 +105,7 @@ def _json(text: str | None) -> Any:
         return None
     given = c.text(text)
 
+    # Python reads NaN and Infinity, which are no JSON and which the log refuses.
     def refuse(name: str) -> None:
         raise ValueError(f"{name} is no JSON")
 

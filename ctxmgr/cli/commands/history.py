@@ -96,6 +96,7 @@ def list_(
     session, store = resolve_place("list", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
+        # An event type given without --kind asks for events: no entry has one.
         request = build(
             ListRequest, session=session, action=action, agent=agent, input_type=input_type, status=status,
             process=process, kind="event" if event_type and kind == "entry" else kind, event_type=event_type, since=since,
@@ -203,6 +204,7 @@ def _continuation(workspace: Workspace, place: Address, missing: NotFound) -> An
     Raises:
         NotFound: ``missing``, where there is none either.
     """
+    # Only an id that names no entry comes here, so `show` seldom loads what draws continuations.
     from ctxmgr.cli.commands.recover import continued
     from ctxmgr.types.operations import RecoverResponse
 
@@ -266,6 +268,7 @@ def browse(target: o.Target = None, session: o.Session = None, store: o.Store = 
     how = OutputOptions()
     session, store = resolve_place("browse", how, target, session, store)
     try:
+        # Textual is an extra, and no other command may load it.
         from ctxmgr.cli.browse.app import browse as run
     except ImportError:
         fail("browse", how, InvalidInput("browse needs the tui extra", "pip install 'ctxmgr-cli[tui]'"))

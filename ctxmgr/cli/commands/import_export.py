@@ -185,6 +185,7 @@ def _write(lines: Iterator[bytes], output: Path | None, *, sealed: bool) -> int:
             stream.flush()
             os.fsync(stream.fileno())
         if sealed:
+            # With the place of its end noted outside, `verify` can tell later whether the new log was cut.
             anchor.begin(str(output))
         part.rename(output)
     except OSError as error:
@@ -195,6 +196,7 @@ def _write(lines: Iterator[bytes], output: Path | None, *, sealed: bool) -> int:
 
 
 def _sealed(records: Iterator[codec.Record]) -> Iterator[bytes]:
+    # Chained anew: a sum covers the record before it, which another order, or one session alone, has changed.
     total = ""
     for record_ in records:
         body = codec.encode({key: value for key, value in record_.items() if key != "sum"})

@@ -67,6 +67,7 @@ def _record_command(
             target, session=session, workflow="record", mask=mask, on_live="join"
         )  # a live agent may own the session
         action = {"command": command}
+        # A command that can't be started is recorded too: the error leaves the action, which fails by it.
         with recorder, recorder.action(agent, Path(command[0]).name, input=action, input_type="command") as step:
             code, out, err = _run(command)
             step.output = {"exitCode": code, "stdout": out.text(), "stderr": err.text()}
@@ -123,6 +124,7 @@ def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
             running.send_signal(signal.SIGINT)  # it may not share our terminal
             running.wait()
             raise
+        # The command has ended, but its last output may still be in the pipes.
         out.join()
         err.join()
     return (code if code >= 0 else 128 - code), out, err

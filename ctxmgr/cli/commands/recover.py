@@ -68,9 +68,7 @@ def recover(
     target: o.Target = None,
     session: o.Session = None,
     to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The agent that should continue.")] = None,
-    finding: Annotated[
-        str | None, typer.Option("--finding", metavar="ID", help="Finding to answer, instead of the worst.")
-    ] = None,
+    finding: Annotated[str | None, typer.Option("--finding", metavar="ID", help="Finding to answer; else the worst.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Give a continuation though nothing is wrong.")] = False,
     plan: o.Plan = False,
     prompt: o.Prompt = False,
@@ -121,12 +119,10 @@ def recover(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
-        # The keeper is made first: what others record while the recovery runs makes its answer stale.
         answered = Keeper(workspace, request).shown(found := workspace.recover(request, say), continued, prompt=prompt)
         answered.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
         return answered
 
-    # `scratch`: beside another agent's log the answer is worked out all the same, and only not recorded.
     answer("recover", how, work, store=store, writes=not (plan or last), scratch=True)
 
 

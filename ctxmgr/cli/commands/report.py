@@ -78,6 +78,7 @@ def report(
         write_page(output, page)
         return _written([(output, found)])
 
+    # `scratch`: a report of another agent's log needs nothing recorded beside it.
     answer("report", how, work, store=store, scratch=True)
 
 

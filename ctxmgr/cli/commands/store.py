@@ -223,6 +223,7 @@ def retain(
             done = retention.RetentionResult([each.session for each in chosen], 0, [], kept)
         else:
             meter = ProgressMeter("archiving", "sessions", 1)
+            # The place is recorded for `store archived`, so it must not depend on the folder that this runs in.
             done = retention.retain(workspace.store, archive if "://" in archive else os.path.abspath(archive), chosen, meter)
             meter.end()
             done = replace(done, passed_over=[*kept, *done.passed_over])

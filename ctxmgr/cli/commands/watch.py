@@ -147,6 +147,7 @@ def _followed(
     if path is not None and path.is_file() and path.suffix.lower() not in _STORES:
         yield Follower(LogSource(path, session=session, every=every, once=once), load_config(Path.cwd()).detect)
         return
+    # A session's id has neither a suffix nor a slash, so this was meant for a file.
     if path is not None and not path.exists() and (path.suffix or os.sep in str(target)):
         raise NotFound(f"no log at {path}", "check the path")
     if path is not None and path.exists():

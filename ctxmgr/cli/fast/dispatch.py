@@ -91,6 +91,7 @@ def _call_function(command: Command, values: dict[str, Any]) -> int:
         from ctxmgr.cli.output import take_output_options
 
         values["how"] = take_output_options(values)
+    # Switched off at the start for short queries; a command's own function may run for hours.
     gc.enable()
     try:
         function(**values)
@@ -118,6 +119,7 @@ def command_of(name: str) -> Command | None:
 
 def find_command(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
     """Return the name and the command that a command line begins with, and the words behind; None where there is none."""
+    # Shortest first: a group is no command, so no name of a command begins another one.
     for count in range(1, 1 + min(_MAX_NAME_WORDS, len(arguments))):
         name = " ".join(arguments[:count])
         command = command_of(name)

@@ -58,6 +58,7 @@ def derived() -> dict[str, dict[str, Any]]:
     """
     from typer.main import get_command
 
+    # From the commands that typer itself would parse, so that the table can't disagree with it.
     return dict(_commands(get_command(build_app()), ""))
 
 

@@ -168,6 +168,8 @@ def _open(location: str | None, configured: str | None, writes: bool, *, create:
 
 def _configured(folder: str) -> tuple[str | None, list[str]]:
     """Return the store that the settings name, if any, and what is to be said of settings that were left out."""
+    # The usual case, at most a project's file: only `store` is looked for in it, since loading the whole configuration takes
+    # longer than a query.
     if not os.path.exists(paths.user_file(os.environ)):
         foreign: list[str] = []
         found = next((each for path in paths.settings_files(folder, foreign) if (each := paths.store_alone(path))), None)
@@ -289,6 +291,7 @@ def _show(store: Store, values: dict[str, Any]) -> Answer | None:
 
 def _messages(store: Store, values: dict[str, Any]) -> Answer:
     address = values["address"]
+    # Without an address the whole session is meant; "@0" only carries the session through the parser.
     asked, session = _addressed(address or "@0", values["session"])
     if not address:
         asked["index"] = None

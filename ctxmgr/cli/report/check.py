@@ -146,6 +146,7 @@ def check_logs(
         if not result.sessions:
             raise NoHistory(NOTHING_READ)
         return result
+    # A store is not searched for logs: it is judged as one log.
     stores = [path for path in paths if path.suffix == ".db"]
     there = find_logs([path for path in paths if path not in stores])
     result.passed_over = [(each.path, each.skipped or "") for each in there.passed]

@@ -375,6 +375,7 @@ def write_page(path: Path, text: str) -> None:
     """
     try:
         if os.path.lexists(path):
+            # No link is followed: what is replaced must be our own page, where the user named it.
             with open(open_regular(path, follow=False), "rb") as stream:
                 if stream.read(len(_HEAD)) != _HEAD:
                     raise Conflict(f"{path} exists already and is no report", "name another file: nothing else is replaced")

@@ -29,6 +29,7 @@ _MIN_PAUSE = 60.0
 _ROUNDS = 60
 """A loop of more rounds is drawn as one band, since narrower ones can't be told apart."""
 
+# A column that holds a failure must look failed, however many calls in it went well.
 _WORST = {"ok": 0, "interrupted": 1, "denied": 2, "open": 3, "error": 4}
 
 

@@ -162,6 +162,7 @@ def ago(ts: str | None, now: float) -> str:
     if moment is None:
         return safe(ts)
     passed = now - moment
+    # The clocks of two machines differ by seconds, so a little in the future is now.
     if passed < -_MINUTE:
         return "in the future"
     if passed < 5:
