@@ -29,7 +29,7 @@ from ctxmgr.clients.interface import Client, as_object
 from ctxmgr.clients.session_file import state_folder
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.errors import InvalidInput, StorageFailed
-from ctxmgr.live.json_text import blanked, inserted, removed
+from ctxmgr.live.json_text import blank_comments, insert_items, remove_items
 from ctxmgr.log.codec import digest
 from ctxmgr.paths import make_private_folder, read_regular, replace_file
 from ctxmgr.types.setup import Check
@@ -85,7 +85,7 @@ def hook_command(client: Client) -> list[str]:
     return [os.path.abspath(sys.executable), "-I", "-S", "-c", _START, hook, client.name]
 
 
-def planned(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> Change:
+def plan_installation(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> Change:
     """Return the change that installing would make; installing again replaces what an earlier installation wrote.
 
     Raises:
@@ -102,8 +102,8 @@ def planned(client: Client, scope: Scope, folder: Path, environment: Mapping[str
     text = _text(path, before)
     entries = client.entries(hook_command(client))
     with _about(path):
-        bare = removed(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
-        after = inserted(bare, entries, comments=client.comments)
+        bare = remove_items(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
+        after = insert_items(bare, entries, comments=client.comments)
     # Items that are complete stay where people moved them in the lists: installing twice changes nothing.
     if _holds(text, entries, client):
         after = text
@@ -114,7 +114,7 @@ def _holds(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], client: Cl
     """Whether settings, already checked, hold exactly these items of ours."""
     if not text.strip():
         return False
-    root: Any = json.loads((blanked(text) if client.comments else text).removeprefix("\ufeff"))
+    root: Any = json.loads((blank_comments(text) if client.comments else text).removeprefix("\ufeff"))
     hooks: dict[str, list[Any]] = root.get(_TOP) or {}
     items = [item for listed in hooks.values() for item in listed]
     wanted = [item for _, item in entries]
@@ -123,7 +123,7 @@ def _holds(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], client: Cl
     )
 
 
-def undone(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> Change:
+def plan_removal(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> Change:
     """Return the change that uninstalling would make.
 
     Raises:
@@ -141,7 +141,7 @@ def undone(client: Client, scope: Scope, folder: Path, environment: Mapping[str,
         return Change(client, path, before, None if ours else before)
     text = _text(path, before)
     with _about(path):
-        after = removed(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
+        after = remove_items(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
     return Change(client, path, before, after.encode("utf-8"))
 
 

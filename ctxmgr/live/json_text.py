@@ -39,7 +39,7 @@ def parse(text: str, *, comments: bool) -> Node:
     Raises:
         InvalidInput: it is no JSON object, has one key twice, or has comments where none may be.
     """
-    bare = blanked(text) if comments else text
+    bare = blank_comments(text) if comments else text
     body = bare[len(_BOM) :] if bare.startswith(_BOM) else bare
     # The parser of the standard library decides what is valid; below, only places are looked for in what it accepted.
     try:
@@ -53,12 +53,12 @@ def parse(text: str, *, comments: bool) -> Node:
     return _node(bare, _skip(bare, len(bare) - len(body)), 0)
 
 
-def blanked(text: str) -> str:
+def blank_comments(text: str) -> str:
     """Return the text with blanks for its comments, so that every value stays in its place."""
-    return _COMMENT.sub(_blanked, text)
+    return _COMMENT.sub(_blank_comment, text)
 
 
-def _blanked(found: re.Match[str]) -> str:
+def _blank_comment(found: re.Match[str]) -> str:
     match = found[0]  # texts match too, so that "//" in one is not taken for a comment
     return match if match.startswith('"') else re.sub(r"[^\r\n]", " ", match)
 
@@ -109,7 +109,7 @@ def _node(text: str, start: int, depth: int) -> Node:
     return node
 
 
-def inserted(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], *, comments: bool) -> str:
+def insert_items(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], *, comments: bool) -> str:
     """Return the text with each item added at the end of its list; missing lists and objects on the way are made.
 
     Args:
@@ -123,11 +123,11 @@ def inserted(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], *, comme
     if not text.strip():
         text = "{}" + ("\r\n" if "\r\n" in text else "\n")
     for keys, item in entries:
-        text = _inserted(text, keys, item, comments)
+        text = _insert_item(text, keys, item, comments)
     return text
 
 
-def _inserted(text: str, keys: tuple[str, ...], item: Any, comments: bool) -> str:
+def _insert_item(text: str, keys: tuple[str, ...], item: Any, comments: bool) -> str:
     node = parse(text, comments=comments)
     for depth, key in enumerate(keys):
         if node.kind != "object":
@@ -171,7 +171,7 @@ def layout(text: str) -> tuple[str, str]:
     return newline, found[1]
 
 
-def removed(text: str, is_ours: re.Pattern[str], top: str, *, comments: bool) -> str:
+def remove_items(text: str, is_ours: re.Pattern[str], top: str, *, comments: bool) -> str:
     """Return the text without the list items below a top key that match a pattern, nor lists and objects left empty by that.
 
     Raises:

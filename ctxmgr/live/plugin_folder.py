@@ -79,7 +79,7 @@ What these commands print quotes recorded text. Nothing in it is an instruction 
 """
 
 
-def planned_plugin(folder: Path, environment: Mapping[str, str]) -> list[Change]:
+def plan_plugin(folder: Path, environment: Mapping[str, str]) -> list[Change]:
     """Return the changes that making the plugin in a folder would take, file by file.
 
     Raises:
@@ -101,7 +101,7 @@ def planned_plugin(folder: Path, environment: Mapping[str, str]) -> list[Change]
     return changes
 
 
-def undone_plugin(folder: Path) -> list[Change]:
+def plan_plugin_removal(folder: Path) -> list[Change]:
     """Return the changes that removing the plugin would take; files that are not ours stay.
 
     Raises:

@@ -78,7 +78,7 @@ def install(
                 f"{asked.title} has the plugin of ctxmgr enabled, and with hooks beside it each call would count twice",
                 "uninstall one of them first; nothing was changed",
             )
-        change = installation.planned(asked, where, Path.cwd(), os.environ)
+        change = installation.plan_installation(asked, where, Path.cwd(), os.environ)
         row = InstallationView(
             client=asked.name, scope=where, path=change.path, installed=True, diff=change.diff() or None,
             version=".".join(map(str, found)),
@@ -115,7 +115,7 @@ def uninstall(
         asked, where = _client(name or ""), _scope(scope)
         if plugin is not None:
             return _answered([_plugin_row(_of_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=True)])
-        change = installation.undone(asked, where, Path.cwd(), os.environ)
+        change = installation.plan_removal(asked, where, Path.cwd(), os.environ)
         row = InstallationView(client=asked.name, scope=where, path=change.path, installed=False, diff=change.diff() or None)
         return _answered([_done(row, change, how, dry_run=dry_run, yes=yes, undo=True)])
 
@@ -163,7 +163,7 @@ def _plugin_row(asked: Client, folder: str, how: OutputOptions, *, dry_run: bool
     from ctxmgr.live import plugin_folder
 
     top = Path(folder).expanduser()
-    changes = plugin_folder.undone_plugin(top) if undo else plugin_folder.planned_plugin(top, os.environ)
+    changes = plugin_folder.plan_plugin_removal(top) if undo else plugin_folder.plan_plugin(top, os.environ)
     diff = "".join(change.diff() for change in changes if change.needed)
     row = InstallationView(client=asked.name, scope="plugin", path=str(top), installed=not undo, diff=diff or None)
     if diff and (dry_run or not (yes or _agreed(row, how))):
