@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from ctxmgr.detect.text.fingerprints import word_set
@@ -10,8 +9,7 @@ from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, patched_pa
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import ALLOWS, BINDS, forbids, sentences
-from ctxmgr.diagnose.texts import capital, code, plain_name
-from ctxmgr.diagnose.wanted_values import unit_of
+from ctxmgr.diagnose.texts import capital, code, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -70,50 +68,16 @@ _LEAST, _LATE = 2, 5
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which words of the user the loop breaks."""
     for message, sentence in sentences(evidence):
+        over = _over(evidence, sentence)
+        if over is not None:
+            return _over_limit(evidence, message, sentence, *over)
         if forbids(sentence):
             breaking = _changing(evidence, sentence) or _acting(evidence, sentence)
         else:
             breaking = _outside(evidence, sentence)
         if len(breaking) >= _LEAST and not _taken_back(evidence, message, sentence):
             return _told(evidence, message, sentence, breaking)
-    return _over_limit(evidence) or _reminded(evidence) or _refused_again(evidence)
-
-
-_LIMIT = lazy_pattern(
-    r"\b(?:at most|no more than|not more than|max(?:imum)?(?: of| is|:)?|never more than|up to|limit(?:ed)?(?: is| of| to|:)?) "
-    r"(?P<most>\d{1,3}(?:[ ,]\d{3})+|\d{1,9})(?![\d.,:%]\d?)(?: ?(?P<noun>[A-Za-z]{3,20}))?",
-    re.IGNORECASE,
-)
-_AMOUNTS = r"limit|batch\w*|chunk\w*|size|count|amount|qty|quantity|rows|max\w*|top|first|per_page|page_size"
-
-
-def _over_limit(evidence: Evidence) -> Diagnosis | None:
-    """Say that the calls which are refused ask for more at a time than the user allowed."""
-    for message, sentence in sentences(evidence):
-        match = _LIMIT.search(sentence)
-        if match is None or unit_of(match.group("noun") or "") is not None:
-            continue
-        most, noun = int(re.sub(r"\D", "", match.group("most"))), match.group("noun") or "rows"
-        words = rf"(?:{_AMOUNTS}|{re.escape(noun.removesuffix('s'))}s?)"
-        amount = re.compile(rf"\b{words}[\"'=:\s]{{1,4}}(\d{{1,9}})\b|\b(\d{{1,9}}) {words}\b", re.IGNORECASE)
-        over: list[tuple[EntryView, int]] = []
-        for entry in evidence.tail:
-            asked = f"{given(entry)}\n{json.dumps(entry.input, default=str)[:4_000]}"
-            sizes = [int(one or other) for one, other in amount.findall(asked)] if evidence.failed(entry) else []
-            if sizes and max(sizes) > most:
-                over.append((entry, max(sizes)))
-        if len(over) < _LEAST or over[-1][0].index < evidence.recent[-1].index - _LATE:
-            continue
-        last, size = over[-1]
-        cause = (
-            f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. The {tool(last)} calls ask for"
-            f" more at a time,"
-            f" {len(over)} times, last for {size} {noun}, and are refused."
-        )
-        step = f"Make the call with {most} {noun} at most, and go on in parts of that size until all is done."
-        quotes = (evidence.quote_of(message, sentence), evidence.quote(last))
-        return diagnosis(KIND, cause, step, *quotes, check="The first part must pass.")
-    return None
+    return _reminded(evidence) or _refused_again(evidence)
 
 
 _AGAIN = lazy_pattern(
@@ -222,6 +186,72 @@ _NO_CONTENT = word_set(
 )
 
 
+_AT_MOST = lazy_pattern(
+    r"\b(?:at most|no more than|not more than|max(?:imum|\.)?(?: of)?|up to|under|below|less than|fewer than"
+    r"|within|never (?:more than|over|above)"
+    r"|not (?:over|above)|limit(?:ed)? (?:of|to|is)|stay (?:below"
+    r"|under))\s+(?:\w{1,12} ){0,2}?(?P<number>\d[\d ,._]{0,12}k?)\s*(?P<unit>[A-Za-z%]{2,20})?",
+    re.IGNORECASE,
+)
+_NUMBER = lazy_pattern(r"(?<![\w.:/-])\d(?:[\d_,.]| (?=\d{3}\b)){0,12}(?![\w:/-])")
+
+
+def _over(evidence: Evidence, sentence: str) -> tuple[list[EntryView], list[str], str] | None:
+    """Return the refused calls that go over a limit of the user's, their numbers, and the limit.
+
+    A number counts that the refusal names with the unit of the limit, or that all refused calls give and no accepted one.
+    """
+    match = _AT_MOST.search(sentence)
+    limit = _value(match.group("number")) if match else None
+    if match is None or limit is None or limit < _LEAST:
+        return None
+    unit = (match.group("unit") or "").casefold().rstrip("s")
+    over: list[tuple[EntryView, str]] = []
+    for entry in evidence.failing:
+        said = evidence.text(entry)[:2_000]
+        named = [
+            number.group(0) for number in _NUMBER.finditer(said)
+            if unit and said[number.end() :].strip().casefold().startswith(unit) and (_value(number.group(0)) or 0) > limit
+        ]  # fmt: skip
+        asked = [
+            number for number in _NUMBER.findall(given(entry)[:4_000])
+            if entry.status in ("error", "denied") and limit < (_value(number) or 0) <= limit * _MOST_TIMES
+        ]  # fmt: skip
+        if named or asked:
+            over.append((entry, named[0] if named else asked[-1]))
+    if sum(max(1, evidence.times(entry)) for entry, _ in over) < _LEAST or len(over) < len(evidence.failing) / 2:
+        return None
+    return [entry for entry, _ in over], list(dict.fromkeys(number for _, number in over)), match.group("number").strip()
+
+
+_MOST_TIMES = 100
+
+
+def _value(number: str) -> float | None:
+    """Return a written number: blanks, commas and underscores between its digits are left out."""
+    bare = re.sub(r"[ ,_](?=\d{3}\b)", "", number.strip().rstrip(".,").rstrip("k"))
+    try:
+        return float(bare) * (1_000 if number.strip().endswith("k") else 1)
+    except ValueError:
+        return None
+
+
+def _over_limit(
+    evidence: Evidence, message: Message, sentence: str, breaking: list[EntryView], numbers: list[str], limit: str
+) -> Diagnosis:
+    last = breaking[0]
+    cause = (
+        f"The user set a limit{clock(message.at)}: {code(sentence, 150)}. Your refused calls are over it, with"
+        f" {listed(numbers[:4])}."
+    )
+    step = (
+        f"Make it once with at most {limit}, as the user set it; shorten or split what does not fit, and change nothing else."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote(last), check=f"Nothing may be over {limit}."
+    )
+
+
 def _taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
     """Whether the user spoke of the same thing later without forbidding it."""
     later = evidence.user_texts[evidence.user_texts.index(message) + 1 :]
@@ -253,10 +283,30 @@ def _lies_in(path: str, place: str) -> bool:
     return path == bare or path.endswith(f"/{bare}") or f"/{bare}/" in f"/{path}"
 
 
+_MANIFESTS = (
+    (
+        "package.json",
+        lazy_pattern(
+            r"\bnpm (?:pkg (?:set|delete|fix)|version|(?:i|install|add|uninstall|remove) (?!-g)[@\w])|\b(?:yarn"
+            r"|pnpm|bun) (?:add|remove)\b"
+        ),
+    ),
+    ("Cargo.toml", lazy_pattern(r"\bcargo (?:add|remove|upgrade)\b")),
+    ("pyproject.toml", lazy_pattern(r"\b(?:poetry|uv|pdm) (?:add|remove|version)\b")),
+    ("go.mod", lazy_pattern(r"\bgo (?:get|mod (?:tidy|edit))\b")),
+    ("composer.json", lazy_pattern(r"\bcomposer (?:require|remove)\b")),
+    ("Gemfile", lazy_pattern(r"\bbundle (?:add|remove)\b")),
+)
+"""Commands that change a file which they do not name."""
+
+
 def _changes(entry: EntryView, protected: str) -> bool:
     if any(_lies_in(path, protected) for path in edited_paths(entry)):
         return True
     command = command_of(entry)
+    name = protected.rpartition("/")[2]
+    if any(name == file and words.search(command) for file, words in _MANIFESTS):
+        return True
     if not command or re.search(rf"(?<![\w/-]){re.escape(protected.rstrip('/*.'))}(?![\w-])", command) is None:
         return False
     return may_change(entry) and _WRITES.search(command) is not None
@@ -299,7 +349,7 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
         f" {len(breaking)} times."
     )
     way = _way(message, sentence)
-    made = _made_from(evidence, last) if way is None or _SOURCE.search(way) else None
+    made = _made_from(evidence, breaking) if way is None or _SOURCE.search(way) else None
     if made is not None:
         content, source, maker = made
         shown = evidence.source(content)
@@ -324,10 +374,10 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
     )  # fmt: skip
 
 
-def _made_from(evidence: Evidence, last: EntryView) -> tuple[EntryView, str, str | None] | None:
+def _made_from(evidence: Evidence, breaking: list[EntryView]) -> tuple[EntryView, str, str | None] | None:
     """Return what a file that is edited is made from and by, where the text that was read of it says so and it is there."""
-    for path in edited_paths(last):
-        content = evidence.seen(path)
+    for path in dict.fromkeys(path for entry in breaking for path in edited_paths(entry)):
+        content = evidence.seen(path, breaking[0].index) or evidence.seen(path)
         match = next((match for line in (content.lines[:12] if content else ()) if (match := _MADE.search(line))), None)
         if content is None or match is None:
             continue
