@@ -271,7 +271,7 @@ class Config:
         confined = self.path is not None and self.origins.get("recover.routes") == "project" and not self.trusted
         return self.path.parent if confined and self.path is not None else None
 
-    def told(self, *names: str) -> list[str]:
+    def warnings(self, *names: str) -> list[str]:
         """Return a line for every setting and file that was left out, or for the settings named: what, and what to do."""
         left_out = [self._left_out(name) for name in self.refused if not names or name in names]
         return left_out if names else left_out + [foreign_told(path) for path in self.foreign]
