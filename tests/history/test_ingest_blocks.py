@@ -85,7 +85,7 @@ def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compared:
     def run(*pieces: bytes, together: int = 700, before: Sequence[Any] = (), masked: bool = True, trust: bool = False) -> Any:
         found: list[Found] = []
         for least in (0, _NEVER):
-            monkeypatch.setattr(own_log, "_MUCH", least)
+            monkeypatch.setattr(own_log, "_MIN_BLOCK_BYTES", least)
             monkeypatch.setattr(log_parser, "_READ", together)
             path, place = tmp_path / "h.jsonl", tmp_path / f"{least}.db"
             for suffix in ("", "-wal", "-shm"):
