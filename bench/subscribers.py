@@ -1,10 +1,11 @@
 """Follow a store on a server with many subscribers; tell what they cost those who append, and how late they hear.
 
-Each subscriber follows all sessions, as ``ctxmgr watch --store URL`` does: it listens, and looks every two seconds. First few
-subscribe, then many; the rate of a writer is measured before, meanwhile and after. Server, writer and all subscribers share
-this machine, so of what they cost the most is their own reading:
+Each subscriber follows all sessions. Some do so apart, as ``ctxmgr watch --store URL`` does, with connections of their own:
+each listens, and looks every two seconds. Many share the feed of their process, of which there are four. The rate of a
+writer is measured before and meanwhile. Server, writer and all subscribers share this machine, so of what they cost the
+most is their own reading:
 
-    python -m bench.subscribers [--many 40] [--seconds 10]
+    python -m bench.subscribers [--many 1000] [--apart 40] [--seconds 10]
 """
 
 from __future__ import annotations
@@ -19,33 +20,63 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench.servers import DURABLE, record, say
-from ctxmgr.history.live.shared_sessions import SharedSessions
+from ctxmgr.history.live.shared_sessions import Feed, SharedSessions
+from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from tests import postgresql_server
 
 _PROCESSES = 4
+_TURNS = 5
 _EVERY = 2.0
 _BATCH, _SHIPPED = 20, 0.1
 """Records of a batch of a shipper that follows a log, and seconds between two."""
 
 
-def subscribe(url: str, count: int, *, listening: bool) -> None:
+def subscribe(url: str, count: int, way: str) -> None:
     """Follow with so many subscribers until standard input ends; then print what each saw, and how late."""
-    ended, lags, seen = threading.Event(), list[float](), list[list[str]]()
+    lags, seen = list[float](), [list[str]() for _ in range(count)]
 
-    def follow(own: list[str]) -> None:
+    def take(own: list[str], record: Record) -> None:
+        own.append(str(record["id"]))
+        lags.append(time.monotonic() - float(record["input"]["at"]))
+
+    (share if way == "shared" else follow_apart)(url, [partial(take, own) for own in seen], listening=way != "deaf")
+    complete = sum(own == seen[0] and len(own) == len(set(own)) for own in seen)
+    print(json.dumps({"first": len(seen[0]), "complete": complete, "lags": sorted(lags)[:: max(1, len(lags) // 2_000)]}))
+
+
+def _begun() -> None:
+    print("ready", flush=True)
+    sys.stdin.read()
+
+
+def share(url: str, receivers: list[Callable[[Record], None]], *, listening: bool) -> None:
+    """Give all of them what one feed reads."""
+    with closing(Feed(url, every=_EVERY)) as feed:
+        for each in receivers:
+            feed.subscribe(each)
+        _begun()
+        time.sleep(2 * _EVERY + 1)  # it looks once more
+
+
+def follow_apart(url: str, receivers: list[Callable[[Record], None]], *, listening: bool) -> None:
+    """Read for each of them over connections of its own."""
+    ended, ready = threading.Event(), threading.Semaphore(0)
+
+    def follow(take: Callable[[Record], None]) -> None:
         with closing(open_store(url, readonly=True)) as store, closing(SharedSessions(store, share=False)) as sessions:
             ready.release()
             last = False
             while True:
                 for each in sessions.poll().records:
-                    own.append(str(each["id"]))
-                    lags.append(time.monotonic() - float(each["input"]["at"]))
+                    take(each)
                 if last:
                     return
                 last = ended.is_set()
@@ -54,32 +85,26 @@ def subscribe(url: str, count: int, *, listening: bool) -> None:
                 elif not last:
                     ended.wait(1.0)
 
-    ready = threading.Semaphore(0)
     threading.stack_size(512 * 1024)
-    for _ in range(count):
-        seen.append([])
-        threading.Thread(target=follow, args=(seen[-1],), daemon=True).start()
+    threads = [threading.Thread(target=follow, args=(each,), daemon=True) for each in receivers]
+    for thread in threads:
+        thread.start()
         ready.acquire()  # one by one: so many connections at once would time out
-    print("ready", flush=True)
-    sys.stdin.read()
+    _begun()
     ended.set()
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread():
-            thread.join(60)
-    complete = sum(own == seen[0] and len(own) == len(set(own)) for own in seen)
-    print(json.dumps({"first": len(seen[0]), "complete": complete, "lags": sorted(lags)[:: max(1, len(lags) // 2_000)]}))
+    for thread in threads:
+        thread.join(60)
 
 
 class Subscribers:
     """Processes with so many subscribers together."""
 
-    def __init__(self, url: str, count: int, *, listening: bool = True) -> None:
+    def __init__(self, url: str, count: int, way: str) -> None:
         self.count = count
         shares = [count // _PROCESSES + (number < count % _PROCESSES) for number in range(_PROCESSES)]
         self._all = [
             subprocess.Popen(
-                [sys.executable, "-m", "bench.subscribers", "--subscribe", url, "--many", str(share),
-                 *(() if listening else ("--deaf",))],
+                [sys.executable, "-m", "bench.subscribers", "--subscribe", url, "--many", str(share), "--way", way],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             )
             for share in shares if share
@@ -113,29 +138,34 @@ def write(store: Store, session: str, seconds: float) -> tuple[int, float]:
     return made, made / spent
 
 
-def measure(url: str, many: int, seconds: float) -> None:
+def measure(url: str, many: int, apart: int, seconds: float) -> None:
     """Tell the rate of a writer with none, few and many subscribers, and how late these hear."""
     with closing(open_store(url, create=True)) as store:
-        for count, listening in ((1, True), (1, False), (10, True), (many, True)):
-            alone = write(store, f"alone-{count}-{listening}", seconds)[1]
-            store.engine.execute("UPDATE session SET last = 0")  # none of these goes on
-            subscribers = Subscribers(url, count, listening=listening)
-            written, rate = write(store, f"told-{count}-{listening}", seconds)
-            told = subscribers.end(written)
-            way = "" if listening else ", that do not listen"
-            say(f"subscribers {count}{way}: {told}; batches are stored at {rate / alone:.2f} of the rate without them")
+        for count, way in ((1, "apart"), (1, "deaf"), (10, "apart"), (apart, "apart"), (many, "shared")):
+            rates: list[float] = []
+            for turn in range(_TURNS):
+                alone = write(store, f"alone-{count}-{way}-{turn}", seconds)[1]
+                store.engine.execute("UPDATE session SET last = 0")  # none of these goes on
+                subscribers = Subscribers(url, count, way)
+                written, rate = write(store, f"told-{count}-{way}-{turn}", seconds)
+                told = subscribers.end(written)
+                rates.append(rate / alone)
+                shown = {"apart": "", "deaf": ", that do not listen", "shared": f", on {_PROCESSES} feeds"}[way]
+                say(f"subscribers {count}{shown}: {told}; batches are stored at {rate / alone:.2f} of the rate without them")
+            say(f"  of {_TURNS} turns: {statistics.median(rates):.2f} ({min(rates):.2f} to {max(rates):.2f})")
 
 
 def main() -> int:
     """Start a server, measure, stop it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--many", type=int, default=40)
+    parser.add_argument("--many", type=int, default=1000, help="subscribers that share the feed of their process")
+    parser.add_argument("--apart", type=int, default=40, help="subscribers with connections of their own")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--subscribe", metavar="URL", help=argparse.SUPPRESS)
-    parser.add_argument("--deaf", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--way", default="apart", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.subscribe:
-        subscribe(chosen.subscribe, chosen.many, listening=not chosen.deaf)
+        subscribe(chosen.subscribe, chosen.many, chosen.way)
         return 0
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -143,8 +173,8 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["XDG_STATE_HOME"] = folder
-            place: Path = postgresql_server.server({**DURABLE, "max_connections": str(3 * chosen.many + 50)})
-            measure(postgresql_server.url(place, "postgres"), chosen.many, chosen.seconds)
+            place: Path = postgresql_server.server({**DURABLE, "max_connections": str(3 * chosen.apart + 50)})
+            measure(postgresql_server.url(place, "postgres"), chosen.many, chosen.apart, chosen.seconds)
     finally:
         postgresql_server.end_run()
     return 0

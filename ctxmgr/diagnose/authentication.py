@@ -9,8 +9,9 @@ from ctxmgr.diagnose.error_table import best_step
 from ctxmgr.diagnose.error_words import offered
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.noted_ways import noted_way
 from ctxmgr.diagnose.spoken import forbids
-from ctxmgr.diagnose.texts import capital, code, plain_name, spaced, words_of
+from ctxmgr.diagnose.texts import code, plain_name, spaced, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -72,7 +73,6 @@ _NO_SCOPE = frozenset(
 )
 _LOGS_IN = lazy_pattern(r"\b(?:login|log-in|signin|auth|authenticate|refresh|renew)\b")
 _CERTIFICATE = lazy_pattern(r"certificate (?:has expired|problem|verify failed|is not)|CERT_HAS_EXPIRED", re.IGNORECASE)
-_LOOKED_AT = 300
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -109,15 +109,14 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         if place is None:
             step = f"Log in the way the user said, {code(sentence, 140)}, and then make the call once."
         return diagnosis(KIND, cause, step, *quotes, check="The answer must no longer be a refusal; if it is, ask the user.")
-    shown = _shown_where(evidence, entry)
-    if shown is not None:
-        other, text = shown
-        source = evidence.source(other)
-        cause += f" {capital(source)} speaks of other ones."
-        quotes.append(evidence.quote(other, text))
+    way = noted_way(evidence, entry, _CREDENTIAL)
+    if way is not None:
+        cause += f" {way.source}{way.why} speaks of another way in, with {way.told}."
+        quotes.append(way.quote)
         step = (
-            "Ask the user whether you may use the credentials that this output speaks of; if you trust it and they agree, use"
-            " those."
+            f"Look at what that note says of {way.told}. If it is the way for you, go that way once; credentials"
+            " that it names are"
+            " for you only if the user agrees."
         )
         return diagnosis(KIND, cause, step, *quotes, confidence="medium")
     if scope:
@@ -166,19 +165,4 @@ def _said_where(evidence: Evidence) -> tuple[Message, str] | None:
             named = _WHERE.search(sentence) and _LIES.search(sentence) and _CREDENTIAL.search(message.text[:8_000])
             if (named or _LOGIN.search(sentence)) and forbids(sentence) is None:
                 return message, sentence.strip()
-    return None
-
-
-def _shown_where(evidence: Evidence, entry: EntryView) -> tuple[EntryView, str] | None:
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
-        if other.status != "ok":
-            continue
-        for line in evidence.text(other).split("\n")[:400]:
-            if (
-                len(line) < 300
-                and _CREDENTIAL.search(line)
-                and _WHERE.search(line)
-                and re.search(r"\b(?:new|rotated|renewed|moved|now)\b", line, re.IGNORECASE)
-            ):
-                return other, line.strip()
     return None

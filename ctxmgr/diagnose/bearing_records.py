@@ -72,6 +72,12 @@ PRESCRIBES = lazy_pattern(
 )
 _LOOKED_AT, _READ, _LINES, _LINE, _SHORT = 300, 6_000, 160, 200, 170
 _LEAST_LINE, _USER = 16, 0.7
+_DOCUMENT = lazy_pattern(
+    r"(?i)readme|contributing|agents\.md|claude\.md|polic(?:y|ies)|guide|runbook|handbook|manual|rules|notes|docs?/|adr|faq|how_?to|wiki"
+    r"|onboarding|conventions|deploy\.|access\.|\.md\b|\.rst\b|help\b"
+)
+"""What is written to explain: it says how a thing is to be done more often than other records do."""
+_DOCUMENTED, _NOTHING_NEW = 0.5, 0.5
 _QUOTED_LINES = 2
 _TOLD_LINES, _BESIDE = 4, 0.5
 _REST, _TOUCHES, _ADDS, _PRESCRIBED = 0.4, 0.1, 0.3, 0.3
@@ -88,6 +94,7 @@ class Bearing(NamedTuple):
         line: what it says of it, or "".
         names: names in that line which no failing call has.
         quote: the lines of it that say most; None of a person's words, which are told.
+        news: words of the quote that neither the calls nor their outcomes hold.
         shared: names in all that it says which the failing calls, or what bears on them, have too.
         entry: id of the entry, or None for a message.
     """
@@ -100,6 +107,7 @@ class Bearing(NamedTuple):
     shared: Sequence[str] = ()
     by_user: bool = False
     quote: Quote | None = None
+    news: int = 0
 
     @property
     def binds(self) -> bool:
@@ -122,7 +130,8 @@ class Bearing(NamedTuple):
 class _Record(NamedTuple):
     """A record that is compared, what it counts beside its words, and its words that the calls have too.
 
-    ``number`` counts records from the newest one on, messages for themselves.
+    ``number`` counts records from the newest one on, messages for themselves; ``asked`` are the words of the call itself,
+    ``explains`` tells whether it is of a document.
     """
 
     number: int
@@ -132,6 +141,7 @@ class _Record(NamedTuple):
     words: set[str]
     units: list[_Unit]
     asked: set[str]
+    explains: bool
 
 
 class _Unit(NamedTuple):
@@ -177,13 +187,23 @@ class _Search:
         weights = dict.fromkeys(_words(said), _FAR_WORD) | dict.fromkeys(_words(f"{asked}\n{steps[0].action}"), 1.0)
         weights |= dict.fromkeys((word for word in _words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED)
         self.known = f"{asked}\n{said}"
+        self.known_words = _words(self.known)
         self.agent = steps[0].agent
         places = list(_places(evidence, steps))
         programs = Counter(program_of(place) for place, _, _ in places if isinstance(place, EntryView))
         self.program = program_of(steps[0]) if programs[program_of(steps[0])] <= _FEW else None
         self.topic = topic_of(said)
         self.records = [
-            _Record(number, place, said, self._extra(place, asked, said), set(), [], _words(f"{_action(place)}\n{asked}"))
+            _Record(
+                number,
+                place,
+                said,
+                self._extra(place, asked, said),
+                set(),
+                [],
+                _words(f"{_action(place)}\n{asked}"),
+                _DOCUMENT.search(f"{_action(place)} {asked[:_LINE]}") is not None,
+            )
             for number, (place, asked, said) in enumerate(places)
         ]
         for record, (place, asked, said) in zip(self.records, places, strict=True):
@@ -224,12 +244,13 @@ class _Search:
         best = max(record.units, key=self.worth, default=_Unit("", set(), 0.0))
         near = record.asked | best.words
         shared = sum(self.weight(word) * (1.0 if word in near else _REST) for word in record.words)
-        return record.extra + shared + (best.extra if self.worth(best) > best.extra else 0.0)
+        written = _DOCUMENTED if record.words and record.explains else 0.0
+        return record.extra + written + shared + (best.extra if self.worth(best) > best.extra else 0.0)
 
     def worth(self, unit: _Unit) -> float:
         """Return how much a line says: by the words that it shares, and where it shares one by what it adds."""
         shared = sum(map(self.weight, unit.words))
-        return shared + unit.extra if shared > _TOUCHES else shared
+        return shared * (1.0 if unit.extra else _NOTHING_NEW) + unit.extra if shared > _TOUCHES else shared
 
     def split(self, place: EntryView | Message, said: str) -> Iterator[_Unit]:
         """Yield the lines of a record, of what a person said those sentences that may bear on a failure."""
@@ -327,8 +348,9 @@ def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) 
         return None
     shared = [] if names else [name for name in names_in(whole[:_READ]) if name in search.known and _CODED.search(name)]
     best = sorted(ordered[:_QUOTED_LINES], key=units.index)
-    quote = evidence.quote(place, whole if len(whole) <= _SHORT else "\n".join(unit.text for unit in best))
-    return Bearing(rank, evidence.source(place), line, names, place.id, shared, quote=quote)
+    quote = evidence.quote(place, "\n".join(unit.text for unit in (units if len(whole) <= _SHORT else best)))
+    news = len(_words(quote.text) - search.known_words)
+    return Bearing(rank, evidence.source(place), line, names, place.id, shared, quote=quote, news=news)
 
 
 def _action(place: EntryView | Message) -> str:

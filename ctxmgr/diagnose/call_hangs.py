@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from ctxmgr.diagnose.calls import command_of, parts_of, tool
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of, started
@@ -53,7 +54,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what an open call waits for, or one that was stopped because it did not return."""
     hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
     for entry in evidence.failing:
-        if command_of(entry) and _STOPPED.search(evidence.text(entry)[-_MOST_END:]):
+        if command_of(entry) and _was_stopped(evidence, entry):
             found = _asks(evidence, entry)
             if found is not None:
                 return found
@@ -72,19 +73,26 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 _STOPPED = lazy_pattern(
     r"timed? ?out|time limit|\bexit(?:ed)?(?: with)?(?: code| status)?:? ?(?:124|130|137|143)\b|\bkilled\b|terminated"
-    r"|interrupted"
+    r"|interrupted|no (?:new )?output (?:for|after|in)\b"
     r"|(?:stdin|input|standard input) (?:is )?not (?:a |from a )?(?:tty|terminal)|not a tty|waiting for your editor"
     r"|terminal is dumb|EOF when reading|cannot prompt|prompt(?:ed)? for input|no tty present",
     re.IGNORECASE,
 )
 """How a call ends that waited for somebody."""
-_MOST_END, _MOST_BEFORE = 600, 3
+_MOST_END, _MOST_START, _MOST_BEFORE = 600, 120, 3
+
+
+def _was_stopped(evidence: Evidence, entry: EntryView) -> bool:
+    """Whether a call ended because it waited too long, as its client says below or above what it printed."""
+    said = evidence.text(entry)
+    return _STOPPED.search(said[-_MOST_END:]) is not None or _STOPPED.search(said[:_MOST_START]) is not None
 
 
 def _asks(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say what a call that was stopped has asked for, where its output ends in a prompt or its program is one that asks."""
     command = command_of(entry)
-    found = _prompted(evidence, entry, command)
+    dumped = _stands_at(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
+    found = dumped or _prompted(evidence, entry, command) or _asked_before(evidence, entry, command)
     wait = _wait_of(command) if found is None else None
     return found if wait is None else _told(evidence, entry, command, wait)
 
@@ -109,6 +117,11 @@ _ANSWERS = (
     (r"(?<![\w-])git\b", "set `GIT_TERMINAL_PROMPT=0`, which makes it fail in place of asking"),
     (r"\b(?:apt|apt-get|dnf|yum|zypper)\b", "give it `-y`, if the user wants that"),
     (r"\b(?:npm|npx|pnpm|yarn|bun)\b", "give it `--yes`"),
+    (
+        r"\bterraform\b.{0,80}\binit\b",
+        "`-force-copy` answers yes to the copy of the state, where the user wants that state kept; `-input=false`"
+        " fails in place of asking",
+    ),
     (r"\bterraform\b", "give it `-input=false`, and `-auto-approve` only if the user allowed it"),
     (
         r"\b(?:rm|mv|cp)\b",
@@ -163,12 +176,129 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
             " make the call with `-o BatchMode=yes`, which fails in place of asking."
         )
         return diagnosis(KIND, cause, step, *quotes, check=_limit())
+    option = _option_for(evidence, entry, asked)
+    if option is not None:
+        name, shown = option
+        step = (
+            f"Stop it and run it with {code(name, 50)}, which {evidence.source(shown)} names, so that it does not"
+            " ask (if what it"
+            " asks is what the user wants)."
+        )
+        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_limit())
+    return diagnosis(KIND, cause, _unasked(command), *quotes, check=_limit())
+
+
+def _unasked(command: str) -> str:
+    """Return how a program is run so that it asks nothing."""
     way = next((way for pattern, way in _ANSWERS if re.search(pattern, command)), "give it its answers by options")
-    step = (
+    return (
         f"Stop it and run it so that it does not ask: {way}; where there is no option for it, answer on its input "
         "(stdin), or close that with `</dev/null`."
     )
-    return diagnosis(KIND, cause, step, *quotes, check=_limit())
+
+
+_QUESTION = lazy_pattern(
+    r"[^\n]{0,120}(?:\[[yY](?:es)?/[nN]o?\]|\(y(?:es)?/n(?:o)?\)|Enter a value:|\b(?:Do you want to|Are you sure"
+    r"|Proceed|Continue|Overwrite)\b"
+    r"[^\n?]{0,90}\?)"
+)
+_YES = lazy_pattern(
+    r"--?(?:y|yes|assume-yes|no-?input|non-?interactive|batch|force-copy|auto-approve|confirm|no-?prompt|no-?confirm|defaults?)"
+)
+_OPTION = lazy_pattern(r"(?<![\w-])--[a-z][\w-]{1,30}")
+_DUMP = lazy_pattern(r"most recent call first\)|^goroutine \d+ \[|Full thread dump|^Thread \d+ \(idle", re.MULTILINE)
+_OWN_FRAME = lazy_pattern(
+    r"^\s*File \"(?P<file>[^\"\n]{2,200})\", line (?P<line>\d{1,6})(?:,)? in (?P<name>[\w.<>]{1,80})"
+    r"|^\s+at (?:(?P<jname>[\w.$<>]{2,120})\()(?P<jfile>[\w.-]{2,60}):(?P<jline>\d{1,6})\)?",
+    re.MULTILINE,
+)
+_LIBRARY = lazy_pattern(r"/(?:lib|lib64|site-packages|dist-packages|node_modules|jre|jdk)\S*/|^<|^node:|^(?:java|jdk|sun)\.")
+
+
+def _option_for(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str, EntryView] | None:
+    """Return the option that spares a question, as the help or the text of the program names it, and where that stands."""
+    command = command_of(entry)
+    programs = {
+        name for words in parts_of(command) for word in words[:_FIRST]
+        if len(name := word.rpartition("/")[2]) > 2 and name[0].isalpha() and "=" not in word and name not in _WRAPPERS
+    }  # fmt: skip
+    stems = {word[:5].casefold() for word in re.findall(r"[A-Za-z]{4,30}", asked)}
+    near: tuple[str, EntryView] | None = None
+    for other in list(evidence.before(entry.index))[:_MOST_LOOKS]:
+        said = evidence.text(other)
+        if other.status == "open" or not any(word in f"{given(other)}" for word in programs) or evidence.failed(other):
+            continue
+        for name in dict.fromkeys(_OPTION.findall(said[:12_000])):
+            if name in command:
+                continue
+            if _YES.fullmatch(name):
+                return name, other
+            if name[2:7].casefold() in stems:
+                near = near or (name, other)
+    return near
+
+
+_MOST_LOOKS, _FIRST = 60, 6
+_WRAPPERS = frozenset(
+    ("nice", "timeout", "bash", "python", "python3", "node", "nohup", "env", "sudo", "stdbuf", "workspace", "work", "home")
+)
+
+
+def _asked_before(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say that a call waits for an answer, where its own output or that of another form of it holds the question."""
+    for other in [entry, *evidence.failing, *reversed(evidence.tail)]:
+        if program_of(other) != program_of(entry) or not _was_stopped(evidence, other):
+            continue
+        matches = list(_QUESTION.finditer(evidence.text(other)[-4_000:]))
+        if not matches:
+            continue
+        asked = matches[-1].group(0).strip()
+        shown = code(asked, 90) if _ASKED.fullmatch(asked) else "a question"
+        whose = "" if other.index == entry.index else f", as {evidence.source(other)} shows"
+        cause = (
+            f"{code(command, 100)}{started(entry)} {_ended(entry)}: it asks a question, {shown}{whose}, and"
+            " waits for an answer that nobody gives."
+        )
+        option = _option_for(evidence, entry, asked)
+        step = (
+            _unasked(command)
+            if option is None
+            else f"Stop it and run it with {code(option[0], 50)}, which {evidence.source(option[1])} names."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=_limit())
+    return None
+
+
+def _stands_at(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say in which line of the project's own code a call stands, where its output holds a dump of its stack."""
+    frames = [
+        (
+            match.group("file") or match.group("jfile"),
+            match.group("line") or match.group("jline"),
+            match.group("name") or match.group("jname"),
+        )
+        for match in _OWN_FRAME.finditer(evidence.text(entry)[-8_000:])
+    ]
+    inside = {
+        frame: " in " + code(before[0].rpartition("/")[2].partition(".")[0] + "." + before[2], 50)
+        for before, frame in pairwise(frames) if _LIBRARY.search(before[0]) and plain_name(before[2])
+    }  # fmt: skip
+    own = list(dict.fromkeys(frame for frame in frames if not _LIBRARY.search(frame[0]) and not _LIBRARY.search(frame[2])))
+    if not own or not all(plain_name(part.strip("<>")) for frame in own[:4] for part in frame):
+        return None
+    places = [
+        code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "") for file, line, name in own[:4]
+    ]
+    cause = (
+        f"{code(command, 90)}{started(entry)} {_ended(entry)}. The dump of its stack shows where it stands:"
+        f" {', '.join(places)}."
+    )
+    step = (
+        f"More time can't help. Read these lines, {' and '.join(places[:2])}: find what each waits for (a queue, a"
+        " lock, a thread, an answer),"
+        " and which case never puts, releases or counts it; mend that and run it once with a time limit."
+    )
+    return diagnosis(KIND, cause, step, evidence.quote(entry), check=_limit(), confidence="medium")
 
 
 def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:

@@ -134,11 +134,16 @@ def tool(entry: EntryView) -> str:
     return entry.action if _TOOL.fullmatch(entry.action) else "tool"
 
 
+_CHANGES_FOLDER, _LONG = lazy_pattern(r"^cd \S+ (?:&&|;) (?=\S)"), 60
+
+
 def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
     """Return a call as words for a reader: "`npm test`", "Read of app.py", "Grep of `name`"."""
     command = command_of(entry)
     if command:
-        return code(" ".join(command.split()), 80)
+        plain = " ".join(command.split())
+        # Of a long command the folder says least: many clients begin each one with it.
+        return code(_CHANGES_FOLDER.sub("", plain) if len(plain) > _LONG else plain, 80)
     action = tool(entry)
     patched = patched_paths(entry)
     path = path_of(entry) or (patched[0] if patched else None)

@@ -8,6 +8,7 @@ from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, path_of, same_file
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.paths import is_file_name
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -61,9 +62,12 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if not command or entry.status == "open":
             continue
         runs = evidence.equal(entry)[-8:]
-        if len(runs) < _LEAST or len({_outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
+        outcome = _outcome
+        if len(runs) < _LEAST:
+            runs, outcome = _alike(evidence, entry), _end
+        if len(runs) < _LEAST or len({outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
             continue
-        start = next((each.index for each in runs if _outcome(evidence, each) == _outcome(evidence, entry)), entry.index)
+        start = next((each.index for each in runs if outcome(evidence, each) == outcome(evidence, entry)), entry.index)
         edits = [each for each in evidence.edits if start < each.index < entry.index]
         if len(edits) < _LEAST:
             continue
@@ -82,6 +86,26 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 def _outcome(evidence: Evidence, entry: EntryView) -> str:
     """Return what a check says but for times."""
     return blur(_TIMES.sub("", evidence.text(entry)), ids=True)
+
+
+def _end(evidence: Evidence, entry: EntryView) -> str:
+    """Return the last lines of what a check says: a filter before them leaves them as they are."""
+    return "\n".join(_outcome(evidence, entry).strip().split("\n")[-_LAST_LINES:]) if evidence.failed(entry) else ""
+
+
+def _alike(evidence: Evidence, entry: EntryView) -> list[EntryView]:
+    """Return the calls that run the same file in another form and end alike."""
+    end, files = _end(evidence, entry), _files(entry)
+    if not end.strip():
+        return []
+    return [each for each in evidence.tail if files & _files(each) and _end(evidence, each) == end]
+
+
+def _files(entry: EntryView) -> set[str]:
+    return {word.removeprefix("./") for words in parts_of(command_of(entry)) for word in words if is_file_name(word)}
+
+
+_LAST_LINES = 2
 
 
 def _other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:

@@ -8,8 +8,8 @@ from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, patched_paths, path_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
-from ctxmgr.diagnose.texts import capital, code, plain_name
+from ctxmgr.diagnose.spoken import ALLOWS, BINDS, forbids, sentences
+from ctxmgr.diagnose.texts import capital, code, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -56,24 +56,28 @@ _MADE = lazy_pattern(
     r"|(?:source|input|template|schema)\s?: [`'\"]?([\w./-]{2,80}\.\w{1,8})",
     re.IGNORECASE,
 )
+_BY = lazy_pattern(r"\w+(?: automatically)? (?:by|with|using)\b")
 _PACKAGES = lazy_pattern(r"\b(?:dependenc\w+|packages?|librar(?:y|ies)|install\w*|modules?)\b", re.IGNORECASE)
 _INSTALLS = lazy_pattern(
     r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go"
     r"|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
 )
-_LEAST = 2
+_LEAST, _LATE = 2, 5
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which words of the user the loop breaks."""
     for message, sentence in sentences(evidence):
+        over = _over(evidence, sentence)
+        if over is not None:
+            return _over_limit(evidence, message, sentence, *over)
         if forbids(sentence):
             breaking = _changing(evidence, sentence) or _acting(evidence, sentence)
         else:
             breaking = _outside(evidence, sentence)
         if len(breaking) >= _LEAST and not _taken_back(evidence, message, sentence):
             return _told(evidence, message, sentence, breaking)
-    return _reminded(evidence)
+    return _reminded(evidence) or _refused_again(evidence)
 
 
 _AGAIN = lazy_pattern(
@@ -124,7 +128,48 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-_MOST_WORDS = 400
+_REFUSAL = lazy_pattern(
+    r"^\W{0,3}(?:no\b(?! (?:need|problem|worries|rush|hurry))|nope|nein|non|not (?:like|what|this|that|good|right|yet)"
+    r"|still (?:wrong|not|the same|broken)"
+    r"|wrong|again\b|stop\b|that(?:['’]s| is) (?:not|wrong)|this is (?:not|wrong)|same (?:reason|problem|mistake"
+    r"|error)|i (?:said|wrote)"
+    r"|look at what i|read (?:what|again|it)|please read)",
+    re.IGNORECASE,
+)
+_SHORT = 160
+
+
+def _refused_again(evidence: Evidence) -> Diagnosis | None:
+    """Say that a person refuses what is made again and again, and what they had said that it must be."""
+    said = evidence.user_texts
+    refusals = [each for each in said[1:] if len(each.text) <= _SHORT and _REFUSAL.search(each.text.strip())]
+    if len(refusals) < _LEAST or refusals[-1] not in said[-_LEAST:]:
+        return None
+    first = said.index(refusals[0])
+    rules = [(each, part.strip()) for each in said[:first] for part in _PARTS.findall(each.text) if BINDS.search(part)]
+    made = _content("\n".join(given(each) for each in evidence.edits[-_MOST_EDITS:]))
+    rule = max(rules, key=lambda each: len(made & _content(each[1])), default=None)
+    if rule is None:
+        return None
+    message, sentence = rule
+    cause = (
+        f"The user has refused what you made {len(refusals)} times, last{clock(refusals[-1].at)}:"
+        f" {code(refusals[-1].text, 80)}. They had"
+        f" said{clock(message.at)} how it has to be: {code(sentence, 190)}."
+    )
+    step = (
+        f"Do it as the user said, {code(sentence, 190)}: read what those words name, and change what you made so that"
+        f" it keeps to them."
+        " If they can't be kept to, say which word can't and ask once."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote_of(refusals[-1]),
+        check="Hold the next change against those words before you show it.", confidence="medium",
+    )  # fmt: skip
+
+
+_PARTS = lazy_pattern(r"[^!?\n.]{3,300}(?:\.(?=\S)[^!?\n.]{1,200}){0,6}[.!?]?")
+_MOST_WORDS, _MOST_EDITS = 400, 10
 
 
 def _content(text: str) -> frozenset[str]:
@@ -139,6 +184,72 @@ _NO_CONTENT = word_set(
     "said told asked have please with that this your again from they them when what were will would should could only once "
     "more last time"
 )
+
+
+_AT_MOST = lazy_pattern(
+    r"\b(?:at most|no more than|not more than|max(?:imum|\.)?(?: of)?|up to|under|below|less than|fewer than"
+    r"|within|never (?:more than|over|above)"
+    r"|not (?:over|above)|limit(?:ed)? (?:of|to|is)|stay (?:below"
+    r"|under))\s+(?:\w{1,12} ){0,2}?(?P<number>\d[\d ,._]{0,12}k?)\s*(?P<unit>[A-Za-z%]{2,20})?",
+    re.IGNORECASE,
+)
+_NUMBER = lazy_pattern(r"(?<![\w.:/-])\d(?:[\d_,.]| (?=\d{3}\b)){0,12}(?![\w:/-])")
+
+
+def _over(evidence: Evidence, sentence: str) -> tuple[list[EntryView], list[str], str] | None:
+    """Return the refused calls that go over a limit of the user's, their numbers, and the limit.
+
+    A number counts that the refusal names with the unit of the limit, or that all refused calls give and no accepted one.
+    """
+    match = _AT_MOST.search(sentence)
+    limit = _value(match.group("number")) if match else None
+    if match is None or limit is None or limit < _LEAST:
+        return None
+    unit = (match.group("unit") or "").casefold().rstrip("s")
+    over: list[tuple[EntryView, str]] = []
+    for entry in evidence.failing:
+        said = evidence.text(entry)[:2_000]
+        named = [
+            number.group(0) for number in _NUMBER.finditer(said)
+            if unit and said[number.end() :].strip().casefold().startswith(unit) and (_value(number.group(0)) or 0) > limit
+        ]  # fmt: skip
+        asked = [
+            number for number in _NUMBER.findall(given(entry)[:4_000])
+            if entry.status in ("error", "denied") and limit < (_value(number) or 0) <= limit * _MOST_TIMES
+        ]  # fmt: skip
+        if named or asked:
+            over.append((entry, named[0] if named else asked[-1]))
+    if sum(max(1, evidence.times(entry)) for entry, _ in over) < _LEAST or len(over) < len(evidence.failing) / 2:
+        return None
+    return [entry for entry, _ in over], list(dict.fromkeys(number for _, number in over)), match.group("number").strip()
+
+
+_MOST_TIMES = 100
+
+
+def _value(number: str) -> float | None:
+    """Return a written number: blanks, commas and underscores between its digits are left out."""
+    bare = re.sub(r"[ ,_](?=\d{3}\b)", "", number.strip().rstrip(".,").rstrip("k"))
+    try:
+        return float(bare) * (1_000 if number.strip().endswith("k") else 1)
+    except ValueError:
+        return None
+
+
+def _over_limit(
+    evidence: Evidence, message: Message, sentence: str, breaking: list[EntryView], numbers: list[str], limit: str
+) -> Diagnosis:
+    last = breaking[0]
+    cause = (
+        f"The user set a limit{clock(message.at)}: {code(sentence, 150)}. Your refused calls are over it, with"
+        f" {listed(numbers[:4])}."
+    )
+    step = (
+        f"Make it once with at most {limit}, as the user set it; shorten or split what does not fit, and change nothing else."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote(last), check=f"Nothing may be over {limit}."
+    )
 
 
 def _taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
@@ -172,10 +283,30 @@ def _lies_in(path: str, place: str) -> bool:
     return path == bare or path.endswith(f"/{bare}") or f"/{bare}/" in f"/{path}"
 
 
+_MANIFESTS = (
+    (
+        "package.json",
+        lazy_pattern(
+            r"\bnpm (?:pkg (?:set|delete|fix)|version|(?:i|install|add|uninstall|remove) (?!-g)[@\w])|\b(?:yarn"
+            r"|pnpm|bun) (?:add|remove)\b"
+        ),
+    ),
+    ("Cargo.toml", lazy_pattern(r"\bcargo (?:add|remove|upgrade)\b")),
+    ("pyproject.toml", lazy_pattern(r"\b(?:poetry|uv|pdm) (?:add|remove|version)\b")),
+    ("go.mod", lazy_pattern(r"\bgo (?:get|mod (?:tidy|edit))\b")),
+    ("composer.json", lazy_pattern(r"\bcomposer (?:require|remove)\b")),
+    ("Gemfile", lazy_pattern(r"\bbundle (?:add|remove)\b")),
+)
+"""Commands that change a file which they do not name."""
+
+
 def _changes(entry: EntryView, protected: str) -> bool:
     if any(_lies_in(path, protected) for path in edited_paths(entry)):
         return True
     command = command_of(entry)
+    name = protected.rpartition("/")[2]
+    if any(name == file and words.search(command) for file, words in _MANIFESTS):
+        return True
     if not command or re.search(rf"(?<![\w/-]){re.escape(protected.rstrip('/*.'))}(?![\w-])", command) is None:
         return False
     return may_change(entry) and _WRITES.search(command) is not None
@@ -218,7 +349,7 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
         f" {len(breaking)} times."
     )
     way = _way(message, sentence)
-    made = _made_from(evidence, last) if way is None else None
+    made = _made_from(evidence, breaking) if way is None or _SOURCE.search(way) else None
     if made is not None:
         content, source, maker = made
         shown = evidence.source(content)
@@ -243,14 +374,16 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
     )  # fmt: skip
 
 
-def _made_from(evidence: Evidence, last: EntryView) -> tuple[EntryView, str, str | None] | None:
+def _made_from(evidence: Evidence, breaking: list[EntryView]) -> tuple[EntryView, str, str | None] | None:
     """Return what a file that is edited is made from and by, where the text that was read of it says so and it is there."""
-    for path in edited_paths(last):
-        content = evidence.seen(path)
+    for path in dict.fromkeys(path for entry in breaking for path in edited_paths(entry)):
+        content = evidence.seen(path, breaking[0].index) or evidence.seen(path)
         match = next((match for line in (content.lines[:12] if content else ()) if (match := _MADE.search(line))), None)
         if content is None or match is None:
             continue
         names = [name.rstrip(".,") for name in match.groups() if name]
+        if len(names) > 1 and _BY.match(match.group(0)):
+            names.reverse()
         real = [name for name in names if plain_name(name) and ("." in name or "/" in name) and _is_there(evidence, name)]
         if real:
             return content.entry, real[0], next(iter(real[1:]), None)

@@ -100,7 +100,7 @@ def _way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
     """Return the command of a note that is like a failing one and has words that no call of the session had."""
     tried = "\n".join(command_of(each) for each in evidence.recent)
     for text, source, quote, by_user in _notes(evidence, entry):
-        for each in _commands(text):
+        for each in commands_in(text):
             if forbids(next((line for line in text.split("\n") if each in line), "")) is not None:
                 continue
             added = _added(each, command, tried)
@@ -109,8 +109,9 @@ def _way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
     return None
 
 
-def _commands(text: str) -> Iterator[str]:
-    for pattern in (_BLOCK, _INLINE):
+def commands_in(text: str, *, inline: bool = False) -> Iterator[str]:
+    """Yield the commands that a note shows, in blocks or only within its lines: one program each, none that is dangerous."""
+    for pattern in (_INLINE,) if inline else (_BLOCK, _INLINE):
         for match in pattern.finditer(text[:20_000]):
             each = match.group(1).strip()
             words = parts_of(each)

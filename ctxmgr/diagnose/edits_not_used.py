@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.calls import command_of, edited_paths
+from ctxmgr.diagnose.documented_way import commands_in
 from ctxmgr.diagnose.error_table import table
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import capital, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -51,7 +52,8 @@ def _holders() -> tuple[_Holder, ...]:
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what keeps the old state, where a call is answered the same before and after several edits."""
-    found = (_held(evidence, entry, same, edits) for entry, same, edits in unaffected(evidence))
+    calls = list(unaffected(evidence))
+    found = (form(evidence, *each) for form in (_held, _step_left_out) for each in calls)
     return next((each for each in found if each is not None), None)
 
 
@@ -68,6 +70,48 @@ def unaffected(evidence: Evidence) -> Iterator[tuple[EntryView, list[EntryView],
         edits = [each for each in evidence.edits if same[0].index < each.index < same[-1].index] if len(same) >= _LEAST else []
         if len(edits) >= _LEAST and outcome.strip():
             yield entry, same, edits
+
+
+def _step_left_out(
+    evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView]
+) -> Diagnosis | None:
+    """Say which documented command for what is edited or run no call has made since the edits."""
+    since = [each for each in evidence.recent if each.index > edits[0].index and not edited_paths(each)]
+    ran = "\n".join(command_of(each) for each in since)
+    paths = {evidence.inside(path) for each in edits for path in edited_paths(each)}
+    stems = paths | {path.rpartition("/")[2].partition(".")[0] for path in paths}
+    about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT}
+    for other in evidence.before(entry.index):
+        if other.status != "ok" or edited_paths(other):
+            continue
+        for command in commands_in(evidence.text(other), inline=True):
+            words = command.split()
+            head = " ".join(words[:2])
+            if (
+                len(words) < _LEAST
+                or "=" in words
+                or not words[0].islower()
+                or head in ran
+                or not (set(_WORD.findall(" ".join(words[1:]))) & about)
+            ):
+                continue
+            call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+            cause = (
+                f"{call} ends the same after {len(edits)} edits, {len(same)} times. "
+                f"{capital(evidence.source(other))} names a step, "
+                f"{code(command, 90)}, that no call has taken since the edits."
+            )
+            step = f"Take that step first, if you trust the note: {code(command, 90)}; then run this once."
+            return diagnosis(
+                KIND, cause, step, evidence.quote(other, command), evidence.quote(entry), check="The outcome must change.",
+                confidence="medium",
+            )  # fmt: skip
+    return None
+
+
+_WORD = lazy_pattern(r"[\w@][\w./:@+-]{2,60}\w")
+_CODED = lazy_pattern(r"[\d_./:@-]")
+_SHORT = 3
 
 
 def _outcome(evidence: Evidence, entry: EntryView) -> str:

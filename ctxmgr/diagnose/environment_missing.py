@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.diagnose.calls import command_of, path_of
+from ctxmgr.diagnose.error_texts import last_match
 from ctxmgr.diagnose.evidence import Evidence, clock, program_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import forbids
@@ -22,7 +23,7 @@ _MISSING = lazy_pattern(
     r"|black): (?:command )?not found|env: ['‘]?(python[\d.]*|node)['’]?: No such file"
 )
 _BIN = (
-    r"(?:[\w.~-]{1,40}/){0,8}\.?(?:virtual)?v?env[\w.-]{0,30}/bin/(?:python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?"
+    r"(?:[\w.~-]{1,40}/){0,8}\.?(?:virtual)?v?env[\w.-]{0,30}/(?:[\w.-]{1,40}/){0,2}bin/(?:python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?"
     r"|activate|[a-z]\w{1,20})"
 )
 _ENVIRONMENT = lazy_pattern(
@@ -48,7 +49,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which environment the record names for what is missing."""
     for entry in evidence.failing:
         command = command_of(entry)
-        match = _MISSING.search(evidence.text(entry)[-8_000:]) if command else None
+        match = last_match(_MISSING, evidence.text(entry)[-8_000:]) if command else None
         if match is None:
             continue
         missing = next(group for group in match.groups() if group)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text.fingerprints import blur
-from ctxmgr.diagnose.calls import edited_paths, same_file
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock
+from ctxmgr.diagnose.calls import changes_of, edited_paths, fields_of, path_of, same_file, written
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.paths import FOREIGN
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import ORDERS, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -62,16 +62,17 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.failing:
         if edited_paths(entry) or _INCLUDE.search(evidence.text(entry)[:_MOST]):
             continue
-        changed = _changed(evidence, entry)
-        if sum(len(entries) for entries in changed.values()) < _LEAST:
-            continue
-        found = _sure(evidence, entry, changed) or _judged(evidence, entry, changed)
+        found = (
+            _sure(evidence, entry)
+            or _judged(evidence, entry, _changed(evidence, entry, blur(evidence.text(entry))))
+            or _included(evidence, entry)
+        )
         if found is not None:
             return found
     return None
 
 
-def _sure(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryView]]) -> Diagnosis | None:
+def _sure(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say where a compiler or parser stops, when that is no file that was changed."""
     said = evidence.text(entry)[:_MOST]
     for pattern in _SURE:
@@ -80,23 +81,80 @@ def _sure(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryVie
         places = [(path, line) for path, line in places if plain_name(path) and not any(part in path for part in FOREIGN)]
         if not places:
             continue
-        if any(same_file(path, each) for path, _ in places for each in changed):
-            return None
         path, line = places[0]
         quoted = said[matches[0].start() : matches[0].end() + 160].strip()
+        changed = _changed(evidence, entry, blur(matches[0].group(0)))
+        if _few(changed) or any(same_file(path, each) for path, _ in places for each in changed):
+            return None
         return _told(evidence, entry, changed, path, line, "", quoted)
     return None
 
 
-def _changed(evidence: Evidence, entry: EntryView) -> dict[str, list[EntryView]]:
-    """Return the files that were changed with success since a failure like this first appeared, with the calls that did it."""
-    said = blur(evidence.text(entry))
+def _included(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say which text that the written one includes an error names, where the source it quotes is not in what was written."""
+    said = evidence.text(entry)[:_MOST].replace("\\n", "\n").replace('\\"', '"')
+    quoted = [line.strip(" .…|") for line in _QUOTED.findall(said)]
+    wrote = [each for each in evidence.tail if each.agent == entry.agent and each.index < entry.index and _text(each)]
+    if not quoted or len(wrote) < _LEAST or not _PARSES.search(said):
+        return None
+    path = path_of(wrote[-1]) or ""
+    known = evidence.seen(path, entry.index) if changes_of(wrote[-1]) else None
+    text = known.text if known is not None else _text(wrote[-1])
+    if changes_of(wrote[-1]) and (known is None or not known.whole):
+        return None
+    if any("".join(line.split()) in "".join(text.split()) for line in quoted):
+        return None
+    rest = said.replace(quoted[0], "")
+    names = [next(group for group in match.groups() if group) for match in _REFERS.finditer(text)]
+    name = next(
+        (each for each in names if re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", rest) and plain_name(each)), None
+    )
+    if name is None:
+        return None
+    own = next((str(value) for value in fields_of(wrote[-1]).values() if isinstance(value, str) and plain_name(value)), "it")
+    shown = f", which it quotes with {code(quoted[0], 60)}," if not ORDERS.search(quoted[0]) else ""
+    cause = (
+        f"The error is in {code(name, 60)}{shown} and not in {code(own, 60)}: that only includes it. None of your"
+        f" {len(wrote)} versions of {code(own, 60)} has that text."
+    )
+    return diagnosis(
+        KIND, cause, f"Read {code(name, 60)} itself, and correct the place that the error quotes there.",
+        evidence.quote(entry), evidence.quote(wrote[-1], text), check="The error must move or change.",
+    )  # fmt: skip
+
+
+_QUOTED = lazy_pattern(r"^([^\n]{10,200})\n[-~ .|]{0,120}\^", re.MULTILINE)
+_REFERS = lazy_pattern(
+    r"\{\{>\s*([\w./-]{2,60})|\{%-?\s*(?:include|extends|import|from)\s+['\"]([\w./-]{2,60})|#include\s+[\"<]([\w./-]{2,60})"
+    r"|@(?:import|use|include|extends)\s*\(?\s*['\"]([\w./-]{2,60})|\b(?:require|import|source|include)\s*\(?\s*['\"]([\w./@-]{2,60})"
+    r"|!include\s+([\w./-]{2,60})|\$ref['\"]?:\s*['\"]?([\w./#-]{2,80})|<xi:include[^>]{0,80}href=\"([\w./-]{2,60})"
+)
+"""How one text takes in another."""
+_PARSES = lazy_pattern(r"(?i)pars(?:e|ing)|syntax|unexpected|expect(?:ing|ed)|unterminated|unclosed|invalid token|malformed")
+_LONG = 30
+
+
+def _text(entry: EntryView) -> str:
+    """Return the text that a call writes, or ""."""
+    if entry.status != "ok" or (not may_change(entry) and written(entry) is None):
+        return ""
+    return max(
+        (value for value in fields_of(entry).values() if isinstance(value, str) and len(value) >= _LONG), key=len, default=""
+    )
+
+
+def _few(changed: dict[str, list[EntryView]]) -> bool:
+    return sum(map(len, changed.values())) < _LEAST
+
+
+def _changed(evidence: Evidence, entry: EntryView, said: str) -> dict[str, list[EntryView]]:
+    """Return the files that were changed with success since a failure that says this first appeared, and by which calls."""
     start = entry.index
     for other in evidence.before(entry.index):
         if (
             other.action == entry.action
             and evidence.failed(other)
-            and (call_key(other) == call_key(entry) or blur(evidence.text(other)) == said)
+            and (call_key(other) == call_key(entry) or said in blur(evidence.text(other)))
         ):
             start = other.index
         if entry.index - other.index > _BACK:
@@ -111,6 +169,8 @@ def _changed(evidence: Evidence, entry: EntryView) -> dict[str, list[EntryView]]
 
 
 def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryView]]) -> Diagnosis | None:
+    if _few(changed):
+        return None
     said = evidence.text(entry)
     frames = [(one or two or three, a or b or c) for one, a, two, b, three, c in _FRAME.findall(said)]
     frames = [(path, line) for path, line in frames if not any(part in path for part in FOREIGN)]

@@ -123,3 +123,16 @@ def offered_names(text: str) -> list[str]:
         for match in pattern.finditer(_bare(text)):
             found += [word for word in _WORD.findall(match.group("list")) if word.casefold() not in _SMALL and plain_name(word)]
     return list(dict.fromkeys(found))[:40]
+
+
+_RAISED = lazy_pattern(r"^(?:\w+\.)*\w*(?:Error|Exception)\b(?=:|$)", re.MULTILINE)
+
+
+def last_match(pattern: re.Pattern[str], said: str) -> re.Match[str] | None:
+    """Return the last match of a pattern, or None where another exception is raised behind it: that one ends the call."""
+    matches = list(pattern.finditer(said))
+    if not matches:
+        return None
+    found = matches[-1]
+    line = said.find("\n", found.end())
+    return None if line >= 0 and _RAISED.search(said, line) else found

@@ -42,6 +42,8 @@ CHECKS = lazy_pattern(
 )
 _VALUES = lazy_pattern(r"'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"")
 _FEW_LETTERS = 12
+_PAUSE = lazy_pattern(r"\bsleep \d+\w?\s*(?:;|&&|$)\s*|\d?>\s?/dev/null")
+_AGE = lazy_pattern(r"\b(?:\d{1,4}[dhms]){1,4}\b")
 _BARE = lazy_pattern(r"^(?:curl: \(22\)|HTTP/\d|Exit code \d)")
 
 _FILTERS = frozenset(("cd", "head", "tail", "grep", "cut", "tr", "wc", "sort", "uniq", "tee", "sleep", "echo", "true"))
@@ -224,7 +226,7 @@ class Evidence:
             looks = [entry for entry in looks if entry.id in members]
         alike: dict[tuple[str, str], list[EntryView]] = {}
         for entry in looks:
-            same = alike.setdefault((program_of(entry), blur(self.text(entry))), [])
+            same = alike.setdefault((program_of(entry), blur(_AGE.sub("0s", self.text(entry)))), [])
             if self.text(entry).strip() and (not same or _near(same[0], entry)):
                 same.append(entry)
         last = self.recent[-1].index if self.recent else 0
@@ -233,7 +235,7 @@ class Evidence:
             for each in alike.values()
             if len(each) >= _ALIKE
             and last - each[0].index < _NEAR
-            and 2 * len({call_key(one) for one in each}) <= len(each) + 1
+            and 2 * len({_unhurried(one) for one in each}) <= len(each) + 1
         ]
         calls: list[EntryView] = max(often, key=len) if often else []
         return list({call_key(entry): entry for entry in calls}.values())
@@ -390,6 +392,12 @@ class Evidence:
 def call_key(entry: EntryView) -> str:
     """Return what is equal for entries that ask the same."""
     return f"{entry.action}\n{canonical(entry.input)}"
+
+
+def _unhurried(entry: EntryView) -> str:
+    """Return what is equal for calls that ask the same after pauses of any length."""
+    command = command_of(entry)
+    return _PAUSE.sub("", command) if command else call_key(entry)
 
 
 def _words(entry: EntryView) -> tuple[str, ...]:

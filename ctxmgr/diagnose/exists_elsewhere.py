@@ -165,6 +165,8 @@ def _told(
     option = f"{place.word} {place.value}" if place.word.startswith("-") else place.value
     instead = f" in place of {code(mine.value, 60)}" if mine and plain_name(mine.value) else ""
     step = f"Make the same call with {code(option, 90)}{instead}."
+    if place.word == "--schema" and re.search(r"(?i)\b(?:select|from|insert|update|delete|alter)\b", given(entry)):
+        step = f"Write the name with its schema: {code(f'{place.value}.{name}', 90)}."
     if place.word == "in":
         step = f"Run it in {code(place.value, 90)}: a call that worked there saw it."
     return diagnosis(

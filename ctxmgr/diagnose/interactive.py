@@ -77,7 +77,7 @@ _RULES = (
     _Rule(
         "npm yarn pnpm",
         "it asks questions about the new project, and nobody answers",
-        "Stop it and give it all answers as options.",
+        "Stop it and give it all answers as options: `npm create TOOL@latest NAME -- --template T`, with `--yes`.",
         "create",
         _YES,
     ),

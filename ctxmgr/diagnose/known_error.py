@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.diagnose import error_table
+from ctxmgr.diagnose import error_table, not_found
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.types.finding import Diagnosis
 
@@ -11,4 +11,8 @@ KIND: str = "knownError"
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what the words mean."""
-    return error_table.known_error(KIND, evidence, late=False)
+    found = error_table.known_error(KIND, evidence, late=False)
+    if found is None:
+        return None
+    name = not_found.applies(evidence)  # a name that is nearly right says more than what the words mean
+    return None if name is not None and name.confidence == "high" else found

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.diagnose.calls import called, command_of
+from ctxmgr.diagnose.calls import called, command_of, fields_of, tool
 from ctxmgr.diagnose.counterparts import Counterpart, likeness, nearest_of, nearest_recorded
 from ctxmgr.diagnose.error_texts import Unknown, meant_names, offered_names, unknown_names
 from ctxmgr.diagnose.evidence import Evidence, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.listings import asked_of, listing_of
 from ctxmgr.diagnose.texts import capital, code, listed, plain_name, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -52,7 +53,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         asked = f"{given(entry)}\n{_written(evidence, entry)}"
         for unknown in unknown_names(said):
             if _is_asked(unknown, asked, said):
-                found = _told(evidence, entry, unknown, said)
+                found = _listed(evidence, entry, unknown) or _told(evidence, entry, unknown, said)
                 if found is not None:
                     return found
         found = _meant(evidence, entry, said)
@@ -162,6 +163,34 @@ def _is_asked(unknown: Unknown, asked: str, said: str) -> bool:
         and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", asked) is not None
         and unknown.name.casefold() not in _NO_NOUN
     )
+
+
+def _listed(evidence: Evidence, entry: EntryView, unknown: Unknown) -> Diagnosis | None:
+    """Say which names a list of the record has, with what stands beside each, where no call used one of the likely ones."""
+    name = unknown.name
+    field = next((key for key, value in fields_of(entry).items() if value == name), "")
+    listing = listing_of(evidence, entry, field, name, unknown.noun) if field and not command_of(entry) else None
+    if listing is None:
+        return None
+    tried = [
+        str(fields_of(each).get(field)) for each in evidence.recent if each.action == entry.action and evidence.failed(each)
+    ]
+    others = [each for each in listing.siblings(asked_of(evidence, entry), *tried) if each.rank >= _LIKELY]
+    if not others or name in {row[listing.column] for row in listing.rows}:
+        return None
+    best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_FEW]
+    refused = listed(dict.fromkeys(reversed(tried)), 4)
+    cause = f"The {tool(entry)} call can't work: {evidence.source(listing.entry)} has no {refused}. It has "
+    cause += f"{', '.join(each.told for each in others[:_FEW])}."
+    step = f"Make the same call with {code(field, 40)} {' or '.join(each.told for each in best)}"
+    step += "." if len(best) == 1 else ", whichever the task is about."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(listing.entry), evidence.quote(entry),
+        check="The answer must no longer name the missing one.", confidence="high" if len(best) == 1 else "medium",
+    )  # fmt: skip
+
+
+_LIKELY, _MARGIN, _FEW = 0.6, 0.12, 3
 
 
 def _told(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> Diagnosis | None:

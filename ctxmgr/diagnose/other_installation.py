@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.calls import command_of, path_of
+from ctxmgr.diagnose.error_texts import last_match
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
@@ -22,13 +23,14 @@ _INTO = lazy_pattern(r"/python(\d\.\d{1,2})/|\(python (\d\.\d{1,2})\)|\bcp(\d)(\
 _RUNS = lazy_pattern(
     r"\b(python(\d\.\d{1,2}))\b|File \"[^\"\n]{0,120}?/python(\d\.\d{1,2})/|(?:^|[\s;&])((?:[\w./~-]{1,80}/)python[\d.]*)\s"
 )
+_PYTHON = lazy_pattern(r"(?<![\w./-])python(?=[\d.]*\s)")
 _LOOKED_AT = 200
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return for which interpreter it was installed, and which one runs."""
     for entry in evidence.failing:
-        missing = _MISSING.search(evidence.text(entry)[-6_000:])
+        missing = last_match(_MISSING, evidence.text(entry)[-6_000:])
         runs = _version(_RUNS.search(f"{command_of(entry)}\n{evidence.text(entry)[:6_000]}")) if missing else None
         if missing is None or runs is None:
             own = _own(evidence, entry, missing.group(1)) if missing is not None else None
@@ -62,7 +64,9 @@ def _own(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
             f"{code(command_of(entry), 80)} fails: {code(top, 50)} is a package of the project itself, in {code(root, 60)}"
             f" ({code(path, 80)}), and Python looks beside the script and among what is installed alone."
         )
-        step = f"Name that folder for the call: {code(f'PYTHONPATH={root} {command_of(entry)}', 120)}"
+        step = (
+            f"Name that folder for the call: {code(_PYTHON.sub(f'PYTHONPATH={root} python', command_of(entry), count=1), 120)}"
+        )
         if script is not None and root == ".":
             module = f"{script.group(1).replace('/', '.')}{script.group(2)}".strip(".")
             step += f", or run it as a module from there, {code(f'python -m {module}', 60)}"

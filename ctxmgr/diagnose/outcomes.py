@@ -43,6 +43,8 @@ _SHOWS = word_set(
     "stat file history sleep date pwd env which type"
 )
 """Programs that show what is recorded elsewhere: an error in what they print is none of theirs."""
+_COUNTED = lazy_pattern(r"(?: {2,6}\d{1,6} [1-5]\d\d\n?){0,8} {2,6}\d{1,6} [45]\d\d\n?(?: {2,6}\d{1,6} [45]\d\d\n?){0,8}")
+"""Status codes of HTTP as `uniq -c` counts them, refusals at the end."""
 _HEAD = 20_000
 
 
@@ -70,6 +72,8 @@ def reports_failure(entry: EntryView, text: str) -> bool:
     if "http_code" in command and re.search(r"[45]\d\d\s{0,4}\Z", text):
         return True
     said = unwrapped(text[:_HEAD])
+    if _COUNTED.fullmatch(said.strip("\n")):
+        return True
     if all(words[0].rpartition("/")[2] in _SHOWS for words in parts_of(command)[:1]):
         return False
     return any(pattern.search(said) is not None for pattern in (_REPORT, _HTTP, _REFUSAL))

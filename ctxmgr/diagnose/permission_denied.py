@@ -6,11 +6,13 @@ import re
 
 from ctxmgr.diagnose.calls import called, command_of
 from ctxmgr.diagnose.error_table import best_step
-from ctxmgr.diagnose.evidence import Evidence, Message, clock, given
+from ctxmgr.diagnose.error_words import told_lines
+from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.noted_ways import noted_way
 from ctxmgr.diagnose.paths import asked_paths
 from ctxmgr.diagnose.spoken import ALLOWS, is_forbidden, sentences
-from ctxmgr.diagnose.texts import capital, code, plain_name, spaced, words_of
+from ctxmgr.diagnose.texts import code, plain_name, spaced, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -27,7 +29,11 @@ _DENIED = lazy_pattern(
 _EXECUTED = lazy_pattern(r"(?:^|[\s:])(\.{0,2}/?[\w./-]{1,120}): Permission denied$", re.MULTILINE)
 _WAY = lazy_pattern(
     r"(?:[~.]?/?(?:[\w.-]{1,60}/){1,8}[\w.-]{0,60}|`[^`\n]{2,120}`|\b[\w-]{2,40}\.(?:sh|py|md|txt|json|ya?ml)\b|\bMakefile\b"
-    r"|\bmake [\w-]{2,40}\b|\bbranch\b)"
+    r"|\bmake [\w-]{2,40}\b|\bbranch\b|(?<!\w)'[\w.-]{3,40}'(?!\w)|\"[\w.-]{3,40}\")"
+)
+_OF_KIND = lazy_pattern(
+    r"\b(?:role|account|profile|user|group|host|queue|project|workspace|remote|proxy)"
+    r" ([a-z][\w.@]*[-_.@\d][\w.@-]{1,40})(?<![.,])"
 )
 _RUNNERS = {".sh": "sh", ".bash": "bash", ".py": "python3", ".js": "node", ".rb": "ruby", ".pl": "perl"}
 
@@ -36,21 +42,22 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return the permitted way that a person named."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
-        if entry.status != "denied" and not _DENIED.search(spaced(said)):
+        closed = _CLOSED.search(said) is not None
+        if entry.status != "denied" and not closed and not _DENIED.search(spaced(said)):
             continue
         if re.search(r"permission denied \(publickey|pull access denied|access denied for user", said, re.IGNORECASE):
             continue
-        line = evidence.line(entry, _DENIED) or said.split("\n")[0]
+        line = evidence.line(entry, _DENIED) or evidence.line(entry, _CLOSED) or said.split("\n")[0]
         script = _script(evidence, entry, said)
         if script is not None:
-            return script
+            return _noted(evidence, entry, line) or script if len(evidence.failing) > 1 else script
         way = _way(evidence, entry)
         if way is not None:
             return _told(evidence, entry, line, way)
         noted = _noted(evidence, entry, line)
         if noted is not None:
             return noted
-        if entry.status == "denied" or evidence.times(entry) > 1:
+        if entry.status == "denied" or (evidence.times(entry) > 1 and _DENIED.search(spaced(said))):
             return _nobody(evidence, entry, line)
     return None
 
@@ -58,7 +65,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
     call = called(entry, 80)
     times = evidence.times(entry)
-    said = words_of(_DENIED, line)
+    said = told_lines([line]) or words_of(_DENIED, line) or words_of(_CLOSED, line)
     where = next((path for path in asked_paths(entry)[::-1] if "/" in path and plain_name(path)), None)
     place = f" for {code(evidence.name(where), 80)}" if where and where not in call else ""
     return f"{call} is denied{place}{f', {times} times' if times > 1 else ''}{f': {said}' if said else ''}."
@@ -86,65 +93,38 @@ def _nobody(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     return diagnosis(KIND, cause, step, evidence.quote(entry, line), confidence="medium")
 
 
-_PERMITS = lazy_pattern(
-    r"\b(?:may|can|put|drop|write|use|instead|everybody|everyone|anyone|allowed|permitted|should|go(?:es)?|only"
-    r"|writable|belongs?|submit|place|store|save)\b",
+def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
+    """Say which other place, account or setting a note names beside what is refused."""
+    way = noted_way(evidence, entry, _RIGHTS)
+    if way is None:
+        return None
+    cause = f"{_start(evidence, entry, line)} {way.source}{way.why} names another way beside it: {way.told}."
+    step = (
+        f"Look at what that note says of {way.told}; if it is the way for this, take it in place of what is refused, without "
+        "changing any rights. If you are not sure, ask the user."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, line), way.quote,
+        check="It must work without a denial, and with nobody's rights changed.",
+    )  # fmt: skip
+
+
+_RIGHTS = lazy_pattern(
+    r"\b(?:root|rights?|owne[dr]|belongs?|read-only|noexec|permissions?|protected|writable|closed)\b", re.IGNORECASE
+)
+_CLOSED = lazy_pattern(
+    r"hook declined|remote rejected|protected branch|\bis (?:closed|protected|read-only|locked down)\b|\bmay not (?:be )?\w+"
+    r"|not writable|only the owner|not (?:a member|the owner) of|policy (?:prohibits|forbids|violation)",
     re.IGNORECASE,
 )
-_PLACE = lazy_pattern(r"(?<![\w/.-])((?:[~.]{0,2}/)?(?:[\w.@-]{1,60}/){1,8}[\w.@-]{0,60})(?![\w/])")
-_LOOKED_AT = 200
-
-
-def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
-    """Say which other place a note of the project names beside the one that is refused."""
-    refused = [path.rstrip("/") for path in asked_paths(entry) if "/" in path]
-    folders = {
-        folder
-        for path in refused
-        for folder in (evidence.inside(path), evidence.inside(path).rpartition("/")[0])
-        if "/" in folder or len(folder) > 4
-    }
-    if not folders:
-        return None
-    failed = "\n".join(given(each) for each in evidence.failing)
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
-        if other.status != "ok" or evidence.failed(other):
-            continue
-        for text in re.findall(r"[^\n]{8,600}", evidence.text(other)[:20_000]):
-            if not any(folder in text for folder in folders) or not _PERMITS.search(text):
-                continue
-            places = [place.rstrip("/.") for place in _PLACE.findall(text)]
-            place = next(
-                (
-                    each
-                    for each in places
-                    if plain_name(each)
-                    and each not in failed
-                    and not any(evidence.same_place(each, folder) or folder.startswith(f"{each}/") for folder in folders)
-                ),
-                None,
-            )
-            if place is None:
-                continue
-            source = evidence.source(other)
-            refused_one = next(each for each in sorted(folders, key=len, reverse=True) if each in text)
-            cause = f"{_start(evidence, entry, line)} {capital(source)} names another place beside it, {code(place, 80)}."
-            step = (
-                f"Look at what that note says of {code(place, 80)}; if it is the place for this, use it in place of "
-                f"{code(refused_one, 80)}, without changing any rights. If you are not sure, ask the user."
-            )
-            return diagnosis(
-                KIND, cause, step, evidence.quote(entry, line), evidence.quote(other, text),
-                check="It must work without a denial, and with nobody's rights changed.",
-            )  # fmt: skip
-    return None
+"""How a place is closed to a call: that says nothing of what to do, but a note may."""
 
 
 def _way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
     """Return the newest sentence of a person that names a permitted place or command which this call does not use."""
     command = command_of(entry)
     for message, sentence in sentences(evidence):
-        ways = [way.strip("`") for way in _WAY.findall(sentence)]
+        ways = [way.strip("`'\"") for way in [*_WAY.findall(sentence), *_OF_KIND.findall(sentence)]]
         if not ways or not ALLOWS.search(sentence) or is_forbidden(sentence, ways):
             continue
         if not any(way in command or way in str(entry.input)[:4_000] for way in ways):

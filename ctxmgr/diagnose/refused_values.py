@@ -223,7 +223,7 @@ def _of_call(evidence: Evidence, entry: EntryView, said: str, options: list[str]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
-def _dated(value: str, form: str) -> str | None:
+def dated(value: str, form: str) -> str | None:
     """Return a date in the form YYYY-MM-DD, where that is wanted and the date can be read in one way only."""
     if re.sub(r"[^ymd]", "", form.lower()) != "yyyymmdd" or "-" not in form:
         return None
@@ -267,7 +267,7 @@ def _form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
         kind = form.split()[-1].lower()
         typed = kind in _TYPES
         of = f"of type {kind}" if typed else f"in the form {code(form, 40)}"
-        written = converted(value, kind) if typed else _dated(value or "", form)
+        written = converted(value, kind) if typed else dated(value or "", form)
         has = f", and you gave {code(value, 60)}" if value and key else ""
         like = f", {code(written, 40)}" if written else ""
         cause = f"{shown} is refused: {what} must be {of}{has}."

@@ -54,7 +54,7 @@ _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
 """Kinds that rest on the words of an error alone: what else the record says comes first there."""
 _OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHangs", "limitExceeded", "pollingFrozen"))
 """Kinds whose cause lies outside: what the user named for it may be a way around."""
-_MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED = 200, 2, 2, 90, 3, 5, 130
+_MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED, _MOST_NEWS = 200, 2, 2, 90, 3, 5, 130, 12
 
 
 class _Related(NamedTuple):
@@ -106,14 +106,15 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
         *_offers(evidence, about, texts, found),
     ]
     quotes = [quote for each in spoken for quote in each.quotes]
-    seen = [each.quote for each in _telling_first(bearings) if each.quote is not None]
+    newest = sorted(bearings, key=lambda each: -min(each.news, _MOST_NEWS))
+    seen = [each.quote for each in newest if each.quote is not None]
     found = found.model_copy(update={"evidence": (*found.evidence, *seen)})
     return _with(found, causes, looks, quotes, last=later)
 
 
 def _around(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> _Related:
     """Return what the user or another record names that may be a way around a cause which lies outside."""
-    way = _of_person(evidence, steps[0], None, found) or _named_by_user(evidence, steps, found, _OTHER_WAY)
+    way = _named_by_user(evidence, steps, found, _OTHER_WAY)
     if way is not None:
         return way
     shown = [each for each in bearing_on(evidence, steps)[:1] if each.names]

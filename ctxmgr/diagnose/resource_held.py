@@ -61,6 +61,12 @@ def _port(line: str, command: str) -> str | None:
     )
 
 
+_FIXED = lazy_pattern(
+    r"\bport\b.{0,60}\b(?:must (?:be|stay)|has to be|only|always|fixed|hard-?(?:wired|coded)|expected|do(?:n['’]t"
+    r"| not) change)\b"
+    r"|\b(?:must|has to|only) (?:listen|run|be) (?:on|at)\b",
+    re.IGNORECASE,
+)
 _BOUND = lazy_pattern(
     r"(?:[\"'](?:[\d.]{7,15}|localhost|::1?)?[\"'], ?|(?:127\.0\.0\.1|0\.0\.0\.0|localhost|\[::1?\]):"
     r"|\bport[\"']?\s?[:=]\s?|\bPORT\b\W{1,6}|--port[ =]|listen\()[\"']?(\d{2,5})\b",
@@ -98,10 +104,14 @@ def _told(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnos
         cause += f" {who} started what holds it{clock(started.ts)} with {code(command_of(started), 90)}."
         quotes.append(evidence.quote(started, command_of(started)))
         free = str(int(port) + 1) if int(port) < 65_000 else str(int(port) - 1)
+        again = (
+            f"If it must be a new one, stop the one you started{clock(started.ts)} first, then start it once."
+            if started.agent == entry.agent
+            else f"It is {who}'s: start no second one, and do not stop that one without asking {who}."
+        )
         step = (
-            f"Use the one that runs already: send your request to port {port}. If it must be a new one, stop the one you"
-            f" started{clock(started.ts)} first, then start it once."
-            if started.agent == entry.agent and (not worked or _is_same_program(started, entry))
+            f"Use the one that runs already: send your request to port {port}. {again}"
+            if _is_same_program(started, entry) or (started.agent == entry.agent and not worked)
             else f"That is another program: leave it, and start yours on another port, such as {free} (`PORT={free}`,"
             f" `--port {free}`)."
         )
@@ -122,8 +132,11 @@ def _told(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnos
             f"{evidence.source(shown)} shows."
         )
         quotes.append(evidence.quote(shown))
-        step = (
-            f"You did not start that process, so leave it alone: start yours on another port, such as {other}, or ask the user."
+        held = f"the container {code(program, 40)}" if not pid else f"{code(program, 40)} (process {pid})"
+        step = f"You did not start {held}, so leave it alone: " + (
+            f"tell the user that it holds port {port}, which is to stay as it is, and ask whether it may be stopped."
+            if told is not None and _FIXED.search(told[1])
+            else f"start yours on another port, such as {other}, or ask the user."
         )
         return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
     if told is not None:
@@ -233,8 +246,10 @@ def _listing(evidence: Evidence, port: str) -> tuple[EntryView, str, str] | None
     for other in reversed(evidence.recent[-_LOOKED_AT:]):
         if re.search(r"\b(?:docker|podman)\b.{0,40}\bps\b", command_of(other)):
             line = next((line for line in evidence.text(other).split("\n") if re.search(rf":{port}->", line)), "")
-            if line.split() and plain_name(line.split()[-1]):
-                return other, line.split()[-1], ""
+            first = evidence.text(other).lstrip().upper().startswith("NAMES")
+            name = line.split()[0 if first else -1] if line.split() else ""
+            if plain_name(name) and "->" not in name:
+                return other, name, ""
         if not re.search(r"\b(?:lsof|ss|netstat|fuser)\b", command_of(other)):
             continue
         for line in evidence.text(other).split("\n")[:200]:

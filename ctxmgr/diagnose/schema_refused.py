@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ctxmgr.diagnose.calls import called, command_of, fields_of
 from ctxmgr.diagnose.counterparts import nearest_of
@@ -14,6 +14,16 @@ from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.refused_values import argument_names, converted, refused_value
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.diagnose.violations import Violation, objects_in, violations_of
+from ctxmgr.diagnose.wanted_values import (
+    arguments_of,
+    given_at,
+    recorded_fields,
+    shown_form,
+    shown_sibling,
+    unit_of,
+    worked_out,
+)
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -76,6 +86,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what the schema wants in place of what was given."""
     for entry in evidence.refusals():
         said = evidence.text(entry)[:12_000].replace('\\"', '"')
+        found = _validated(evidence, entry)
+        if found is not None:
+            return found
         asked = _asked(entry, said)
         if asked.wanted or asked.unwanted:
             found = _told(evidence, entry, asked)
@@ -85,6 +98,141 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if found is not None:
             return found
     return None
+
+
+def _validated(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say each place that a validator names, and what stands there when it is right."""
+    given = arguments_of(evidence, entry)
+    names = list(dict.fromkeys([*argument_names(entry), *(name for fields in objects_in(given) for name in fields)]))
+    result: list[Any] = [each for each in (entry.error, entry.output) if isinstance(each, dict | list)]
+    told = [_placed(each, given) for each in violations_of(result, evidence.text(entry))]
+    refused = [each for each in told if _concerns(each, given, names, command_of(entry))][:_MOST_PLACES]
+    free = [each.name for each in refused if each.kind == "unexpected"] or names
+    steps = [_mended(evidence, entry, each, given, free) for each in refused]
+    parts = [(each, *step) for each, step in zip(refused, steps, strict=True) if step is not None]
+    if not parts:
+        return None
+    cause = f"{called(entry, 70)} is refused: {'; '.join(_demand(each, given) for each, _, _ in parts)}."
+    if all(each.kind == "unexpected" and (each.options or sure or " names, " in step) for each, step, sure in parts):
+        cause += f" Give {_joined([step for _, step, _ in parts])}."
+    replaced = " ".join(step for _, step, _ in parts)
+    texts = [
+        step
+        for each, step, _ in parts
+        if each.kind != "unexpected" or f"in place of {code(each.name, 40)}" not in replaced.replace(step, "")
+    ]
+    step = f"Make the same call with {_joined(texts)}; keep the other arguments as they are."
+    if any(each.kind == "required" and not sure for each, _, sure in parts):
+        step += " Take a value that nothing names from the task, or ask the user."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), check="The answer must no longer name these places.",
+        confidence="high" if all(sure for _, _, sure in parts) else "medium",
+    )  # fmt: skip
+
+
+_MOST_PLACES = 5
+_GIVES_FILE = lazy_pattern(
+    r"(?:\s-f|--file(?:name)?|--values|--config|--from-file|file://|[=@])\s?=?[\w./-]{1,120}\.(?:ya?ml|json|toml)\b"
+)
+
+
+def _joined(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _placed(violation: Violation, given: object) -> Violation:
+    """Return a violation with the name of its argument, where the answer names the value alone."""
+    if violation.kind != "choice" or given_at(given, violation.path) is not None:
+        return violation
+    keys = [name for fields in objects_in(given) for name, value in fields.items() if value == violation.name]
+    return violation._replace(path=(keys[0],)) if len(keys) == 1 else violation
+
+
+def _concerns(violation: Violation, given: object, names: list[str], command: str) -> bool:
+    """Whether a violation is one of the call, and not of something that its answer shows."""
+    if len(violation.path) > 1 and _GIVES_FILE.search(command):
+        return True
+    if violation.kind == "required":
+        parents = [part for part in violation.path[:-1] if isinstance(part, str)]
+        return given_at(given, violation.path) is None and (not parents or parents[-1] in names)
+    return violation.name in names
+
+
+def _demand(violation: Violation, given: object) -> str:
+    place = code(violation.shown, 60)
+    own = given_at(given, violation.path)
+    has = f" and is {code(json.dumps(own, ensure_ascii=False)[:100], 50)}" if own is not None else ""
+    if isinstance(own, str) and violation.kind == "type":
+        has += ", a string"
+    if violation.kind == "required":
+        return f"it wants {place}{f' ({violation.wants})' if violation.wants else ''}, which is not there"
+    if violation.kind == "unexpected":
+        return f"it does not take {place}"
+    if violation.kind == "choice":
+        return f"{place} must be one of {listed(violation.options)}{has}"
+    form = f"in the form {code(violation.wants, 50)}" if violation.kind == "form" else f"of type {violation.wants}"
+    return f"{place} must be {form}{has}"
+
+
+def _mended(
+    evidence: Evidence, entry: EntryView, violation: Violation, given: object, free: list[str]
+) -> tuple[str, bool] | None:
+    """Return what to give at a place, in words, and whether the record tells it; None where nothing can be said."""
+    place = code(violation.shown, 60)
+    if violation.kind == "unexpected":
+        return _replaced(evidence, entry, violation, given)
+    near = _like(violation.name, free) if violation.kind == "required" else None
+    if near is not None and unit_of(near) == unit_of(violation.name):
+        return f"{place} in place of {code(near, 40)}", True
+    value = worked_out(evidence, entry, violation, given)
+    typed = f" ({violation.wants})" if violation.wants and violation.kind != "form" else ""
+    if value:
+        return f"{place} as {code(value, 60)}{typed}", True
+    form = (
+        shown_form(evidence, entry, violation)
+        if violation.wants in ("array", "object", "") and violation.kind != "choice"
+        else None
+    )
+    if form is not None:
+        return f"{code(violation.name, 40)} as {evidence.source(form.entry)} has it, {code(form.text, 110)}", True
+    if violation.kind == "required":
+        return f"{place} added{typed}", False
+    if violation.kind == "choice":
+        return f"{place} set to the one of {listed(violation.options)} that fits the task", False
+    return (
+        f"{place} {f'in the form {code(violation.wants, 50)}' if violation.kind == 'form' else f'of type {violation.wants}'}",
+        False,
+    )
+
+
+def _replaced(evidence: Evidence, entry: EntryView, violation: Violation, given: object) -> tuple[str, bool] | None:
+    """Return what to give in place of a name that is not taken."""
+    own = code(violation.name, 40)
+    sibling = shown_sibling(evidence, entry, violation, given)
+    if sibling:
+        form = shown_form(evidence, entry, violation._replace(path=(*violation.path[:-1], sibling), kind="required"))
+        has = f", as {evidence.source(form.entry)} has it, {code(form.text, 110)}," if form is not None else ""
+        return f"{code(sibling, 40)}{has} in place of {own}", True
+    near = nearest_of(violation.name, violation.options, 0.65)
+    if near is not None:
+        return f"{code(near, 40)} in place of {own}", True
+    recorded = recorded_fields(evidence, entry)
+    if recorded is None:
+        takes = f"the one of {listed(violation.options, 12)} that is meant" if violation.options else ""
+        return f"{takes or 'the name that its schema or help has'} in place of {own}", False
+    fields, source = recorded
+    fair = {name: values for name, values in fields.items() if plain_name(name) and all(map(plain_name, values))}
+    near = nearest_of(violation.name, fair, 0.65)
+    if near is not None:
+        return f"{code(near, 40)}, as {evidence.source(source)} has it, in place of {own}", True
+    choices = {name: values for name, values in fair.items() if values} or fair
+    if not choices:
+        return None
+    offered = [f"{code(name, 40)}{f' (one of {listed(values)})' if values else ''}" for name, values in choices.items()][:5]
+    return (
+        f"the field that is meant of those which {evidence.source(source)} names, {' or '.join(offered)}, in place of {own}",
+        False,
+    )
 
 
 def _asked(entry: EntryView, said: str) -> _Asked:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, fields_of, parts_of, tool
+from ctxmgr.diagnose.calls import called, command_of, fields_of, parts_of, same_file, tool
 from ctxmgr.diagnose.evidence import Evidence, call_key
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.paths import PATH
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.listings import asked_of, listing_of
+from ctxmgr.diagnose.paths import PATH, asked_paths
+from ctxmgr.diagnose.texts import capital, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -19,8 +20,8 @@ _NOTHING = lazy_pattern(
     r"\A(?:Exit code:? \d+\s*|Wall time[^\n]*\s*|Output:\s*)*(?:no (?:matches|files|results|hits|entries|records"
     r"|rows|documents|items)?\s?(?:were )?(?:found|match\w*)?[^\n]{0,80}|0 (?:matches|results|hits"
     r"|files)[^\n]{0,40}|\[\s*\]|\(?empty\)?|nothing found[^\n]{0,40}"
-    r"|\{[^\n{}]{0,80}\"(?:hits|results|items|matches|files|documents|data|rows|total|count)\"\s?:\s?(?:\[\s*\]"
-    r"|0)[^\n{}]{0,80}\})?\s*\Z",
+    r"|\{[^\n{}]{0,80}\"(?:\w{1,40}\"\s?:\s?\[\s*\]"
+    r"|(?:hits|results|items|matches|files|documents|data|rows|total|count)\"\s?:\s?0)[^\n{}]{0,80}\})?\s*\Z",
     re.IGNORECASE,
 )
 _SEARCH = lazy_pattern(r"grep|glob|search|find|lookup|query|locate", re.IGNORECASE)
@@ -40,6 +41,38 @@ _PLACE_FIELDS = (
     "space",
     "repo",
     "project",
+    "database",
+    "db",
+    "schema",
+    "namespace",
+    "region",
+    "calendar",
+    "account",
+    "workspace",
+    "channel",
+    "table",
+    "catalog",
+    "store",
+    "site",
+    "tenant",
+    "list",
+    "board",
+    "drive",
+    "source",
+    "archive",
+    "env",
+    "environment",
+    "cluster",
+    "queue",
+    "topic",
+    "dataset",
+    "library",
+    "owner",
+    "org",
+    "team",
+    "group",
+    "location",
+    "warehouse",
 )
 _LEAST = 2
 _LOOKED_AT = 300
@@ -47,6 +80,8 @@ _LOOKED_AT = 300
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where an earlier output has what is searched in vain."""
+    if (watched := _watched(evidence)) is not None:
+        return watched
     empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
     if len(empty) < _LEAST or evidence.recent[-1].index - empty[-1].index > _LATE:
         return None
@@ -56,7 +91,66 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             found = _found(evidence, term, entry) if len(same) >= _LEAST else None
             if found is not None:
                 return _told(evidence, entry, term, same, *found)
+    return _one_place(evidence, empty)
+
+
+def _watched(evidence: Evidence) -> Diagnosis | None:
+    """Say which other file of that name the record has, where one is looked at again and again and does not change."""
+    for entry in evidence.repeated[:_LEAST]:
+        own = next((word for word in asked_paths(entry) if _WRITTEN.search(word)), "")
+        stems = set(_STEM.findall(own.rpartition("/")[2].rpartition(".")[0].casefold()))
+        seen = [path for each in evidence.recent for path in asked_paths(each)]
+        for other in list(evidence.before(entry.index))[:_LOOKED_AT] if own and stems else ():
+            if other.status != "ok" or call_key(other) == call_key(entry) or evidence.failed(other):
+                continue
+            for match in PATH.finditer(evidence.text(other)[:20_000]):
+                path = match.group(1).rstrip(".")
+                name = path.rpartition("/")[2]
+                if not _WRITTEN.search(path) or name.rpartition(".")[2] != own.rpartition(".")[2] or not plain_name(path):
+                    continue
+                if not stems & set(_STEM.findall(name.casefold())) or any(same_file(path, each) for each in seen):
+                    continue
+                source, shown = capital(evidence.source(other)), code(path, 90)
+                cause = f"{called(entry, 80)} is answered the same each time. {source} names another file, {shown}, "
+                cause += "which no call has looked at."
+                return diagnosis(
+                    KIND, cause, f"Look at {shown}: see whether that one is written now.", evidence.quote(other),
+                    evidence.quote(entry), check="It must hold newer lines than the other.", confidence="medium",
+                )  # fmt: skip
     return None
+
+
+_WRITTEN = lazy_pattern(r"\.(?:log|out|err|jsonl|csv|db|sqlite3?|pid|html|xml)$")
+_STEM = lazy_pattern(r"[a-z]{3,}")
+
+
+def _one_place(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
+    """Say that every search asked one place of several that a list of the record has."""
+    last = empty[-1]
+    own = [each for each in empty if each.action == last.action and not command_of(each)]
+    for field, value in fields_of(last).items():
+        if field not in _PLACE_FIELDS or not isinstance(value, str) or len(own) < _SEVERAL:
+            continue
+        if any(fields_of(each).get(field) != value for each in evidence.tail if each.action == last.action):
+            continue
+        listing = listing_of(evidence, last, field, value)
+        others = listing.siblings(asked_of(evidence, last), value) if listing is not None else []
+        if listing is None or not others or value not in {row[listing.column] for row in listing.rows}:
+            continue
+        told = ", ".join(each.told for each in others[:_SEVERAL])
+        cause = (
+            f"All {len(own)} {tool(last)} calls that find nothing ask {code(field, 30)} {listing.told(value)}. "
+            f"{capital(evidence.source(listing.entry))} has others: {told}."
+        )
+        step = f"Make the same call with {code(field, 30)} {' or '.join(each.told for each in others[:2])}."
+        return diagnosis(
+            KIND, cause, step, evidence.quote(listing.entry), evidence.quote(last),
+            check="The answer must hold what you look for; if no place has it, say so.", confidence="medium",
+        )  # fmt: skip
+    return None
+
+
+_SEVERAL = 3
 
 
 _LATE = 6

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.calls import command_of, parts_of, path_of
 from ctxmgr.diagnose.counterparts import nearest_recorded
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.diagnose.violations import violations_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -42,7 +43,7 @@ _WAYS = (
     _way("error command", rf"^error command {_NAME} not found", "script", "package.json"),
     _way("no rule to make", rf"no rule to make target {_NAME}\.?  ?stop"
          rf"|no rule to make target {_NAME}\.  stop", "target", "Makefile", "GNUmakefile"),
-    _way("justfile does not", rf"justfile does not contain recipe {_NAME}[.\s]", "recipe", "justfile", "Justfile"),
+    _way("justfile does not", rf"justfile does not contain recipe {_NAME}(?=[.\s]|$)", "recipe", "justfile", "Justfile"),
     _way("command: ", rf"no such (?:sub)?command: {_NAME}(?=\s|$)", "command"),
     _way("target named", rf"no (?:test|bin|example|bench) target named {_NAME}(?=[\s.]|$)", "target", "Cargo.toml"),
     _way("not found in", rf"task {_NAME} not found in (?:root )?project", "task", "build.gradle", "build.gradle.kts"),
@@ -51,13 +52,23 @@ _WAYS = (
     _way("task not found", rf"task not found: {_NAME}(?=\s|$)", "task", "deno.json"),
     _way("is not a", rf"(?:git|docker|npm): {_NAME} is not an? \w+ command", "command"),
     _way("unknown command", rf"unknown command:? {_NAME}(?=[\s.]|$)", "command"),
-    _way("no such command", rf"no such command {_NAME}[.\s]", "command"),
+    _way("no such command", rf"no such command {_NAME}(?=[.\s]|$)", "command"),
     _way("has no command", rf"has no command named {_NAME}(?=[\s.]|$)", "command"),
     _way("invalid choice", rf"invalid choice: {_NAME} \(", "choice"),
     _way("is not defined", rf"command {_NAME} is not defined", "command", "composer.json"),
     _way("no such service", rf"no such service: {_NAME}(?=\s|$)", "service",
          "docker-compose.yml", "compose.yaml", "docker-compose.yaml"),
-    _way("unknown lifecycle", rf"unknown lifecycle phase {_NAME}[.\s]", "phase", "pom.xml"),
+    _way("unknown lifecycle", rf"unknown lifecycle phase {_NAME}(?=[.\s]|$)", "phase", "pom.xml"),
+    _way("could not find task", rf"could not find tasks? {_NAME}(?=[\s.]|$)", "task", "turbo.json", "package.json"),
+    _way("sessions not found", rf"sessions not found: {_NAME}(?=[\s.,]|$)", "session", "noxfile.py"),
+    _way("no idea what", rf"no idea what {_NAME} is", "task", "tasks.py"),
+    _way("could not be found", rf"the task {_NAME} could not be found", "task", "mix.exs"),
+    _way("unknown target", rf"unknown target {_NAME}(?=[\s,.]|$)", "target"),
+    _way("failed to spawn", rf"failed to spawn: {_NAME}(?=[\s.]|$)", "command", "pyproject.toml"),
+    _way("in the reactor", rf"could not find the selected project in the reactor: {_NAME}(?=[\s.]|$)", "module", "pom.xml"),
+    _way("no hook with id", rf"no hook with id {_NAME}(?=[\s.]|$)", "hook", ".pre-commit-config.yaml"),
+    _way("no such preset", rf"no such preset in [^:\n]{{1,200}}: {_NAME}(?=[\s.]|$)", "preset", "CMakePresets.json"),
+    _way("profile", rf"no such profile:? {_NAME}(?=[\s.]|$)", "profile", "docker-compose.yml", "compose.yaml"),
     _way("environment", rf"(?:unknown|undefined) (?:tox )?environments? {_NAME}(?=\s|$)", "environment", "tox.ini"),
 )  # fmt: skip
 _CHOICES = lazy_pattern(r"\(choose from ([^)]{1,2000})\)")
@@ -68,6 +79,11 @@ _SUGGESTED = lazy_pattern(
 )
 _WORD = lazy_pattern(r"[\w:.@/-]{1,60}")
 _TARGET = lazy_pattern(r"^([A-Za-z][\w./-]{0,59})\s*:(?![=:])", re.MULTILINE)
+_RECIPE = lazy_pattern(r"^@?([A-Za-z][\w-]{0,59})(?: [^:=\n]{1,80})?:(?!=)", re.MULTILINE)
+_FUNCTION = lazy_pattern(r"^def (\w{1,60})\(", re.MULTILINE)
+_HOOK = lazy_pattern(r"^\s*- id: ([\w-]{1,60})", re.MULTILINE)
+_PRESET = lazy_pattern(r"\"name\"\s*:\s*\"([\w.-]{1,60})\"")
+_MODULE = lazy_pattern(r"<module>([\w./-]{1,60})</module>")
 _GRADLE = lazy_pattern(r"^[ \t]*(?:task |tasks\.(?:register|create)\(\s*[\"'])([\w-]{1,60})", re.MULTILINE)
 _TASK = lazy_pattern(r"^ {2}([A-Za-z][\w:.-]{0,59}):\s*(?:$|\{|&)", re.MULTILINE)
 _SECTIONED = lazy_pattern(r"^(?:\[testenv:([\w.-]{1,60})\]|name\s*=\s*\"([\w.-]{1,60})\")", re.MULTILINE)
@@ -91,10 +107,37 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _is_asked(name: str, command: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", command) is not None
+    """Whether a command asks for a name in its last part: what fails before a semicolon does not decide how it ends."""
+    last = [part for part in re.split(r";\s|\n", command) if part.strip()][-1:]
+    return bool(last) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", last[0]) is not None
+
+
+def _in_other(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
+    """Say which other manifest has the name, in a folder where the call does not run."""
+    for each in evidence.before(entry.index):
+        named = [path_of(each) or "", *(word for words in parts_of(command_of(each)) for word in words[1:])]
+        path = next((evidence.inside(word) for word in named if word.rpartition("/")[2] in way.manifests), "")
+        folder, _, manifest = path.rpartition("/")
+        if each.status != "ok" or not folder or not plain_name(folder) or folder in command:
+            continue
+        content = evidence.seen(path, each.index + 1)
+        if content is None or name not in _names_in(manifest, content.text):
+            continue
+        last = re.split(r"&&|;", command)[-1].strip()
+        cause = f"{code(command, 90)} can't work where it runs: its {manifest} has no {way.noun} {code(name, 60)}. "
+        cause += f"{code(evidence.name(path), 90)} has it."
+        line = next((line for line in content.lines if name in line), content.text)
+        return diagnosis(
+            KIND, cause, f"Run it there: {code(f'cd {folder} && {last}', 160)}.", evidence.quote(entry),
+            evidence.quote(content.entry, line), check="The command must start its work instead of naming the missing one.",
+        )  # fmt: skip
+    return None
 
 
 def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
+    other = _in_other(evidence, entry, command, name, way)
+    if other is not None:
+        return other
     suggested = [other for other in _suggested(evidence.text(entry), name) if plain_name(other)]
     manifest, names, shown = _known(evidence, way, name, entry)
     near = nearest(name, names, 0.5) or nearest(name, suggested, 0.4) or _related(name, names)
@@ -118,8 +161,8 @@ def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _W
         cause += f" It has {listed(names, 8)}."
         step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
         return diagnosis(KIND, cause, step, *quotes)
-    if nearest_recorded(evidence, name, entry) is not None:
-        return None  # the wider search has it
+    if nearest_recorded(evidence, name, entry) is not None or violations_of(None, evidence.text(entry)):
+        return None  # the wider search has it, or it is the value of an option, which the schema judges
     wanted = way.manifests[0] if way.manifests else None
     program = command.split()[0]
     step = (
@@ -170,7 +213,7 @@ def _known(evidence: Evidence, way: _Way, name: str, entry: EntryView) -> tuple[
 
 def _names_in(manifest: str, text: str) -> list[str]:
     reader: Callable[[str], list[str]] | None = {
-        "package.json": _scripts, "deno.json": _scripts, "composer.json": _scripts,
+        "package.json": _scripts, "turbo.json": _scripts, "deno.json": _scripts, "composer.json": _scripts,
     }.get(manifest)  # fmt: skip
     if reader is not None:
         return reader(text)
@@ -180,6 +223,16 @@ def _names_in(manifest: str, text: str) -> list[str]:
         return _TASK.findall(text[:100_000])
     if manifest in ("Cargo.toml", "tox.ini"):
         return [one or other for one, other in _SECTIONED.findall(text[:100_000])]
+    if manifest.casefold() == "justfile":
+        return _RECIPE.findall(text[:100_000])
+    if manifest == "noxfile.py" or manifest == "tasks.py":
+        return _FUNCTION.findall(text[:100_000])
+    if manifest.startswith(".pre-commit"):
+        return _HOOK.findall(text[:100_000])
+    if manifest == "CMakePresets.json":
+        return _PRESET.findall(text[:100_000])
+    if manifest == "pom.xml":
+        return _MODULE.findall(text[:100_000])
     return [name for name in _TARGET.findall(text[:100_000]) if not name.startswith(".")]
 
 

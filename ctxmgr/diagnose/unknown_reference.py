@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.calls import command_of, edited_paths
+from ctxmgr.diagnose.counterparts import likeness
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.paths import is_file_name
@@ -104,7 +105,7 @@ _LOOKED_AT = 400
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which name is unknown, and the recorded one nearest to it."""
     for entry in evidence.failing:
-        said, asked = evidence.text(entry)[:12_000], given(entry)
+        said, asked = evidence.text(entry)[:12_000], _asked(evidence, entry)
         folded = said.casefold()
         for noun, signs, pattern in _UNKNOWN:
             match = pattern.search(said) if any(sign in folded for sign in signs) else None
@@ -114,6 +115,16 @@ def applies(evidence: Evidence) -> Diagnosis | None:
                 if found is not None:
                     return found
     return None
+
+
+def _asked(evidence: Evidence, entry: EntryView) -> str:
+    """Return what a call was given, and what its agent wrote of late into files that the call names."""
+    wrote = [each for each in evidence.edits[-_WROTE:] if each.agent == entry.agent and each.index < entry.index]
+    names = {path.rpartition("/")[2]: each for each in wrote for path in edited_paths(each)}
+    return "\n".join([given(entry), *(given(each) for name, each in names.items() if name in given(entry))])
+
+
+_WROTE = 12
 
 
 def _is_meant(noun: str, name: str, command: str) -> bool:
@@ -130,16 +141,19 @@ def _told(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str)
         if evidence.failed(other):
             continue
         for text in (evidence.text(other), given(other)):
-            for each in _names(noun, text, command_of(other), given(entry)):
+            for each in _names(noun, text, command_of(other), _asked(evidence, entry)):
                 if plain_name(each):
                     places.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
     hint = _HINT.search(said)
     known = [*by_user, *places]
     unfit = {each for each in known if each == name or each in {name.rpartition("/")[2]}}
-    near = nearest(name, [each for each in known if each not in unfit and not _tried(evidence, each, name, entry)], 0.55)
+    fair = [each for each in known if each not in unfit and not _tried(evidence, each, name, entry)]
+    near = _column(evidence, entry, name, fair) if noun == "column" else nearest(name, fair, 0.55)
     near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
     if near is None:
-        return _only(evidence, entry, noun, name, sorted(set(places) - unfit)) if noun in ("remote", "table") else None
+        one = len(set(_FROM.findall(_asked(evidence, entry)))) == 1 and len(fair) > _MARGINAL
+        listed_ones = sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and one else []
+        return _only(evidence, entry, noun, name, listed_ones)
     line = next((line for line in said.split("\n") if name in line), said)
     quotes = [evidence.quote(entry, line)]
     cause = f"There is no {noun} {code(name, 80)}."
@@ -167,6 +181,25 @@ def _told(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str)
         else f"Use the {noun} {code(near, 80)} in place of {code(name, 80)}."
     )
     return diagnosis(KIND, cause, step, *quotes, check=f"The message that there is no such {noun} must be gone.")
+
+
+def _column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -> str | None:
+    """Return the column most like all the names that were tried in vain; one that the call has beside it is none."""
+    noun = next(each for each in _UNKNOWN if each.noun == "column")
+    tried = {name.rpartition(".")[2]}
+    for each in evidence.tail:
+        match = noun.pattern.search(evidence.text(each)[:12_000]) if evidence.failed(each) else None
+        tried |= {group.rpartition(".")[2] for group in match.groups() if group} if match else set()
+    own = set(re.findall(r"\w+", _asked(evidence, entry)))
+    rated = sorted(
+        ((max(likeness(one, each) for one in tried), each) for each in known if each not in tried | own), reverse=True
+    )
+    fair = [rate for rate in rated if rate[0] >= _LIKE and rate[0] > rated[0][0] - _MARGIN]
+    return fair[0][1] if len(fair) == 1 or (fair and fair[0][0] > fair[1][0]) else None
+
+
+_LIKE, _MARGIN, _MARGINAL = 0.6, 0.05, 2
+_FROM = lazy_pattern(r"\b(?:from|join|into|update)\s+[\"'`]?([\w.]{1,80})", re.IGNORECASE)
 
 
 def _only(evidence: Evidence, entry: EntryView, noun: str, name: str, known: list[str]) -> Diagnosis | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of, fields_of, tool
-from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, may_change
+from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import sentences
-from ctxmgr.diagnose.texts import code, plain_name, spaced, text_of
+from ctxmgr.diagnose.structured import Item, answers, ids_in
+from ctxmgr.diagnose.texts import capital, code, plain_name, spaced, text_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "waitsForPerson"
@@ -28,7 +30,11 @@ _PENDING = lazy_pattern(
     rf"(?:approvals?|reviews?|sign[- ]?off|confirmation|authori[sz]ation|decision|consent|signature|{_ROLES})\b"
     r"|\b(?:approvals?|reviews?|sign[- ]?off|confirmation|decision) (?:is |are )?(?:still )?(?:pending|required"
     r"|needed|missing|outstanding|requested)"
-    r"|(?:lacks?|missing|without|no) (?:the |an? )?(?:\w+ )?(?:signature|approval|sign[- ]?off|consent)\b|not[ _]signed\b"
+    r"|(?:lacks?|missing|without|no) (?:the |an? )?(?:\w+ )?(?:signature|approval|sign[- ]?off|consent|confirmation|release)\b"
+    r"|not[ _]signed(?:[ _]off)?\b|\b(?:release|confirmation|consent|signature"
+    r"|decision) (?:is )?(?:still )?(?:required|needed|missing)\b"
+    r"|\b(?:question|decision|approval|request) (?:is )?(?:still )?(?:open|pending|undecided)\b"
+    r"|\bnot (?:yet )?released\b|\bunconfirmed\b"
     r"|not (?:yet )?(?:been )?(?:approved|signed off|reviewed|confirmed)|changes requested|(?:un|to be )approved"
     r"|0 (?:of|/) ?\d approvals",
     re.IGNORECASE,
@@ -62,7 +68,7 @@ _LEAST, _NEAR = 2, 3
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return whose answer is missing."""
-    return _open_question(evidence) or _asked(evidence) or _pending(evidence)
+    return _open_question(evidence) or _asked(evidence) or _pending(evidence) or _undecided(evidence)
 
 
 def _question(evidence: Evidence) -> Message | None:
@@ -129,6 +135,9 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     quotes = [evidence.quote(last)]
     role = _ROLE.search(spaced(words))
     who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
+    person = _person(evidence, last)
+    if person is not None:
+        return _waits_for(evidence, person, cause, quotes, code(words, 60))
     named = next(
         (
             (name.strip(), each)
@@ -162,6 +171,193 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
         " and end your turn. What stands in outputs is no approval."
     )
     return diagnosis(KIND, cause, step, *quotes, check="Look at the state once when the user says that it was decided.")
+
+
+class _Person(NamedTuple):
+    """Who is to decide: a name or a role as words, where that stands, and what is undecided there."""
+
+    name: str
+    role: str
+    shown: EntryView
+    state: str
+
+
+def _undecided(evidence: Evidence) -> Diagnosis | None:
+    """Say that calls are refused, or a state is polled, of what another answer shows as undecided by a person."""
+    steps = evidence.failing[:2] or evidence.repeated[:1]
+    for step in steps:
+        person = _person(evidence, step, decided=True) if step.status != "open" else None
+        if person is None or (evidence.failed(step) and not _REFUSES.search(evidence.text(step))):
+            continue
+        cause = f"{_call(step)}{_of(step)} gets no further, because a person's decision is missing."
+        return _waits_for(evidence, person, cause, [evidence.quote(step)], "")
+    return None
+
+
+def _person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _Person | None:
+    """Return who is to decide what a call is about, by the members of answers with its ids, else by what notes say.
+
+    Args:
+        evidence: the session.
+        step: the call that waits.
+        decided: whether an answer must show by its members that it is undecided.
+    """
+    about = ids_in(f"{given(step)}\n{evidence.text(step)}") | set(_FILES.findall(evidence.text(step)))
+    open_one: tuple[EntryView, str] | None = None
+    made: EntryView | None = None
+    for entry, item in answers(evidence):
+        if entry.index > step.index or not about & ids_in(item.text):
+            continue
+        if made is not None and entry.index != made.index:
+            return None  # what the newest answer about it shows is decided
+        state = _state(item)
+        made = entry if state == "" and open_one is None else None if state else made
+        if not state:
+            continue
+        name = next((value for key, value in item.fields.items() if _WHO.search(key) and _is_name(value)), "")
+        role = next((value for key, value in item.fields.items() if key == "role" and _ROLE_WORDS.fullmatch(value)), "")
+        if name or role:
+            found = _Person(name.split(" (")[0], role or name.partition(" (")[2].rstrip(")"), entry, state)
+            return _deputy(evidence, found) or found
+        open_one = open_one or (entry, state)
+    if decided and open_one is None:
+        return None
+    noted = _noted(evidence, step, about)
+    return noted if open_one is None or noted is None else noted._replace(state=open_one[1])
+
+
+_WHO = lazy_pattern(
+    r"^(?:by|who|to|with|from|owner|approver|signer|assignee|reviewer|decider|person|decision_by|requested_from"
+    r"|pending_with|waiting_for|assigned_to|required_approver)s?$"
+)
+_FILES = lazy_pattern(r"(?<![\w./-])[\w.-]{1,40}/[\w./-]{2,60}")
+_NAME = lazy_pattern(r"@?[A-Za-z][\w.@'-]{1,40}(?: [A-Z][\w.'-]{1,30}){0,2}(?: \([\w -]{3,40}\))?")
+_ROLE_WORDS = lazy_pattern(r"[A-Za-z][\w -]{2,40}")
+_DECIDES = lazy_pattern(r"approv|sign|review|confirm|releas|consent|decid|decision|authori|permit|clearance", re.IGNORECASE)
+_OPEN_STATE = lazy_pattern(
+    r"(?:pending|requested|await\w*|waiting\w*|unconfirmed|unsigned|unapproved|undecided|open|sent|submitted"
+    r"|required|\w*_required"
+    r"|not_\w+|in_review|needs_\w+|proposed|draft)",
+    re.IGNORECASE,
+)
+_CLOSED_STATE = lazy_pattern(
+    r"(?:approved|confirmed|signed(?:_off)?|granted|released|decided|accepted|rejected|declined|done)", re.IGNORECASE
+)
+_REFUSES = lazy_pattern(
+    r"\b(?:not|lacks?|requir\w+|refus\w+|prohibit\w*|pending|open|blocked|denied|missing|can['’]?t|cannot"
+    r"|unconfirmed|forbidden|held|first)\b"
+    r"|_REQUIRED",
+    re.IGNORECASE,
+)
+
+
+def _state(item: Item) -> str | None:
+    """Return the state of a decision that an item shows as open, "" of one that was made, None of no decision."""
+    for key, value in item.fields.items():
+        if _DECIDES.search(key) and (value in ("null", "none", "false", "") or _OPEN_STATE.fullmatch(value)):
+            return f"{key}: {value}"
+    of_decision = _DECIDES.search(item.key) is not None or any(_DECIDES.search(key) for key in item.fields)
+    given_to = next((value for key, value in item.fields.items() if key in ("given", "granted")), None)
+    if of_decision and given_to in ("null", "false", "none"):
+        return f"{item.key}: {given_to}"
+    state = next((value for key, value in item.fields.items() if key in ("state", "status", "decision")), "")
+    if state and (of_decision or "request" in item.fields):
+        return f"state: {state}" if _OPEN_STATE.fullmatch(state) else "" if _CLOSED_STATE.fullmatch(state) else None
+    return f"state: {state}" if re.match(r"(?:await|pending|waiting)\w*_(?:sign|approv|review|confirm)", state) else None
+
+
+def _is_name(value: str) -> bool:
+    return _NAME.fullmatch(value) is not None and value.casefold() not in _NOBODY and value not in ("null", "true", "false")
+
+
+_PROSE = (
+    lazy_pattern(
+        r"\b(?:decided|approved|signed(?: off)?|released|confirmed|reviewed|granted|given|made"
+        r"|answered)(?: only)? by(?: the| an?)? "
+        r"(?P<role>[a-z][a-z -]{2,30}?)(?: only)? \((?:this week |currently |today |now "
+        r"|at present )?(?P<name>[A-Z][\w.'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)"
+    ),
+    lazy_pattern(
+        r"^(?:To|Owner|Approver|Contact|Decision|Decides|Asked"
+        r"|Assignee): {0,2}(?P<name>[A-Z@][\w.@'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)(?: \((?P<role>[\w -]{3,30})\))?\s*$",
+        re.MULTILINE,
+    ),
+    lazy_pattern(
+        r"(?P<name>[A-Z][\w.'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)(?: \((?P<role>[\w ,-]{3,40})\))? (?:alone |only )?"
+        r"(?:decides|approves|signs(?: off)?|has to (?:approve|sign|decide|confirm|release)|must (?:approve|sign"
+        r"|decide|confirm|release))\b"
+    ),
+    lazy_pattern(r"^\S*/\S* +(?P<name>@[\w./-]{2,40})(?P<role>)$", re.MULTILINE),
+)
+"""How notes name who decides; the last is a line of a file of code owners."""
+_AWAY = lazy_pattern(
+    r"\b(?:on leave|away|out of (?:the )?office|absent|on holiday|on vacation|sick|unavailable|parental)\b", re.IGNORECASE
+)
+_STANDS_IN = lazy_pattern(
+    r"\b(?:deputy|stand-?in|substitute|delegate[sd]?(?: to)?|cover(?:ed)? by|replaced by|represented by|acting"
+    r"|backup|in \w+ absence)\W{1,4}"
+    r"(?:is |for \w+ )?(?P<name>[A-Z@][\w.@'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)"
+)
+
+
+def _noted(evidence: Evidence, step: EntryView, about: set[str]) -> _Person | None:
+    """Return whom notes that were read name for a decision; of lines for paths the one for a path that was shown."""
+    paths = "\n".join(evidence.text(each)[:4_000] for each in list(evidence.before(step.index + 1))[:_LOOKED_AT])
+    for entry in list(evidence.before(step.index + 1))[:_LOOKED_AT]:
+        said = evidence.text(entry)[:8_000]
+        if entry.status == "open":
+            continue
+        for pattern in _PROSE:
+            for match in pattern.finditer(said):
+                start = match.group(0).partition(" ")[0].strip("/*")
+                of_path = match.group("name").startswith("@") and "/" in match.group(0)
+                if of_path and not re.search(rf"(?<![\w/@]){re.escape(start)}/\w", paths):
+                    continue
+                if match.group("name").casefold() not in _NOBODY:
+                    found = _Person(match.group("name"), match.group("role") or "", entry, "")
+                    return _deputy(evidence, found) or found
+    return None
+
+
+def _deputy(evidence: Evidence, person: _Person) -> _Person | None:
+    """Return who stands in for a person that an answer shows as away."""
+    parts = [part for part in re.split(r"[\W_]+", person.name) if len(part) > 2]
+    if not parts:
+        return None
+    for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
+        for line in evidence.text(entry)[:8_000].split("\n"):
+            match = _STANDS_IN.search(line)
+            if match is not None and _AWAY.search(line) and parts[-1].casefold() in line.casefold():
+                return _Person(match.group("name"), f"the deputy of {person.name}, who is away", entry, person.state)
+    return None
+
+
+def _waits_for(evidence: Evidence, person: _Person, cause: str, quotes: list[Quote], what: str) -> Diagnosis:
+    """Say who is to decide, and that asking the state again brings nothing."""
+    name = code(person.name, 40) if person.name else f"the {person.role}"
+    role = f" ({person.role})" if person.role and person.name else ""
+    source = evidence.source(person.shown)
+    state = f", where it stands as {code(person.state, 50)}" if person.state else ""
+    cause += f" {capital(source)} names {name}{role} for it{state}."
+    step = (
+        f"Stop asking for the state and repeating the call: neither brings the decision. Tell {name}{role}, by a"
+        " way that reaches"
+        f" them, or the user, what is to be decided{f' ({what})' if what else ''}, and end your turn. What stands"
+        " in outputs is no approval."
+    )
+    for message, sentence in sentences(evidence):
+        if _ABOUT.search(sentence):
+            cause += f" The user said{clock(message.at)}: {code(sentence, 120)}."
+            quotes.append(evidence.quote_of(message, sentence))
+            break
+    return diagnosis(
+        KIND,
+        cause,
+        step,
+        *quotes,
+        evidence.quote(person.shown),
+        check="Look at the state once when the user says that it was decided.",
+    )
 
 
 def _of(entry: EntryView) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterator
 
 from ctxmgr.diagnose.calls import (
     Change,
@@ -11,6 +12,7 @@ from ctxmgr.diagnose.calls import (
     command_of,
     diff_changes,
     edited_paths,
+    parts_of,
     patch_changes,
     patched_paths,
     path_of,
@@ -106,6 +108,9 @@ def _judged(evidence: Evidence, entry: EntryView, path: str, change: Change) -> 
         return _unread(evidence, entry, path)
     if not _REFUSED.search(said) or not change.old.strip():
         return None
+    found = _found_at(evidence, entry, path, change)
+    if found is not None:
+        return found
     known = evidence.seen(path, entry.index)
     if known is None:
         return _glimpsed(evidence, entry, path, change) or _never_read(evidence, entry, path, change)
@@ -255,12 +260,67 @@ def _in_other_file(evidence: Evidence, entry: EntryView, other: Content, change:
     return _diagnosis(evidence, entry, other, cause, step, f"Read {name} around line {number} after the edit.")
 
 
+_PARTLY = lazy_pattern(
+    r"(?i:lines? (\d{1,7}) ?(?:-|–|to) ?(\d{1,7}) of (\d{1,7})|truncated|\[\.\.\.|… ?\d+ lines"
+    r"|\d+ (?:more )?lines (?:omitted|not shown)|content was cut)"
+)
+_AT_LINE = lazy_pattern(r"^(?:([^\s:]{1,200}):)?(\d{1,7})[:-](.*)$", re.MULTILINE)
+
+
+def _found_at(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+    """Say that the text lies in a part of the file which no reading showed: a search has its line, the readings are cut."""
+    first = next((line.strip() for line in change.old.split("\n") if len(line.strip()) >= _SHORT), "")
+    name = path.rpartition("/")[2]
+    looks = [each for each in evidence.before(entry.index) if each.status == "ok" and not edited_paths(each)]
+    views = [each for each in looks if same_file(path_of(each) or "", path) or name in command_of(each).split(" ")[-1]]
+    cuts = [match for each in views for match in _PARTLY.finditer(evidence.text(each)[:600])]
+    cut = max(cuts, key=lambda match: match.group(1) is not None, default=None)
+    if not first or cut is None or any(first in evidence.text(each) for each in views if not _is_search(each)):
+        return None
+    for other in looks:
+        if name not in given(other) and name not in evidence.text(other):
+            continue
+        for match in _AT_LINE.finditer(evidence.text(other)):
+            if match.group(3).strip() == first and (not match.group(1) or same_file(match.group(1), path)):
+                return _beyond(evidence, entry, other, path, first, match.group(2), cut)
+    return None
+
+
+def _is_search(entry: EntryView) -> bool:
+    return (
+        any(words[0] in ("grep", "rg", "ag", "ack") for words in parts_of(command_of(entry))) or "grep" in entry.action.lower()
+    )
+
+
+def _beyond(
+    evidence: Evidence, entry: EntryView, other: EntryView, path: str, first: str, number: str, cut: re.Match[str]
+) -> Diagnosis:
+    shown = f"lines {cut.group(1)} to {cut.group(2)} of {cut.group(3)}" if cut.group(1) else "a part (truncated)"
+    name = evidence.name(path)
+    cause = (
+        f"{_call(evidence, entry, path)}: you do not know the text that you replace. {capital(evidence.source(other))} has "
+        f"{code(first)} on line {number} of {name}; your readings show {shown} only."
+    )
+    step = (
+        f"Read {name} from line {number} on (`offset` or `start_line` {number} with a limit, or `sed -n '{number},+40p'`),"
+        " and take the text of the edit from there."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(other), evidence.quote(entry), check=f"Line {number} must stand in what you read."
+    )
+
+
+_SHORT = 8
+
+
 def _glimpsed(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
     """Say which line is nearest in an output that shows the file among other things."""
     name = path.rpartition("/")[2]
     for other in evidence.before(entry.index):
         if other.status != "ok" or evidence.failed(other) or (name not in given(other) and name not in evidence.text(other)):
             continue
+        if "\n@@" in evidence.text(other):
+            continue  # a diff shows what it would replace, not what is there
         lines = tuple(line for line in evidence.text(other).split("\n") if line.strip())
         shown = Content(path, lines, 1, False, other)
         missing = _first_missing(change.old, shown)
@@ -290,10 +350,33 @@ def _never_read(evidence: Evidence, entry: EntryView, path: str, change: Change)
     first = next((line for line in change.old.split("\n") if line.strip()), change.old)
     name = evidence.name(path)
     cause = f"{_call(evidence, entry, path)}: {_target(first, change)}, and you have not read {name} in this session."
+    quotes = [evidence.quote(entry)]
+    for commit, other in _commits(evidence, entry, path):
+        cause += f" {capital(evidence.source(other))} has a commit of it that may have changed that: {code(commit, 110)}."
+        quotes.append(evidence.quote(other, commit))
+        break
     step = f"Read {name}, and copy the text to replace from what it shows."
-    return diagnosis(
-        KIND, cause, step, evidence.quote(entry), check="The edit must report that the file was changed.", confidence="medium"
-    )
+    if command_of(entry):
+        step = f"Read {name} as it is now and make the change of the patch by hand there; no option of the tool makes it fit."
+    return diagnosis(KIND, cause, step, *quotes, check="The edit must report that the file was changed.", confidence="medium")
+
+
+_COMMIT = lazy_pattern(r"^[\s*|\\/]*[0-9a-f]{7,40} (?:\([^)\n]{1,80}\) )?(\S[^\n]{4,200})$", re.MULTILINE)
+
+
+def _commits(evidence: Evidence, entry: EntryView, path: str) -> Iterator[tuple[str, EntryView]]:
+    """Yield the commits of the log whose subjects name a file and something besides, the newest first."""
+    stem = path.rpartition("/")[2].partition(".")[0]
+    for other in evidence.before(entry.index):
+        if "git" in command_of(other) and " log" in command_of(other):
+            for subject in _COMMIT.findall(evidence.text(other)):
+                if re.search(rf"\b{re.escape(stem)}\b", subject) and _CHANGES.search(subject) and not ORDERS.search(subject):
+                    yield subject, other
+
+
+_CHANGES = lazy_pattern(
+    r"(?i:renam|clearer|move|refactor|rewrit|replac|split|reformat|tidy|clean|restructur|convert|migrat|names?\b)"
+)
 
 
 def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None:

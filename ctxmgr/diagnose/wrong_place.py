@@ -8,7 +8,7 @@ from ctxmgr.diagnose.calls import command_of, same_file, tool
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.paths import Mention, asked_paths, is_file_name, listed_paths, mentions
-from ctxmgr.diagnose.texts import capital, code, nearest, plain_name
+from ctxmgr.diagnose.texts import capital, code, listed, nearest, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -48,8 +48,8 @@ def _missing_paths(entry: EntryView, line: str) -> list[str]:
     """Return the paths which a message says are missing and which the call itself named, or its program."""
     groups: list[tuple[str, str]] = _QUOTED.findall(line[:1_000])
     named = [one or other for one, other in groups]
-    named = [path.rstrip(":.,") for path in named if "/" in path or is_file_name(path.rstrip(":.,"))]
     asked = asked_paths(entry)
+    named = [path.rstrip(":.,") for path in named if "/" in path or path in asked or is_file_name(path.rstrip(":.,"))]
     own = [path for path in named if any(same_file(path, each) for each in asked)]
     generic = not named and len(asked) == 1 and _OF_FILE.search(line) is not None
     every: list[str] = [*own, *named, *(asked if generic else [])]
@@ -70,7 +70,37 @@ def _judged(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagn
             break
     if elsewhere:
         return _elsewhere(evidence, entry, path, line, list(elsewhere.values()))
-    return _alike(evidence, entry, path, name, line)
+    return _alike(evidence, entry, path, name, line) or _folders(evidence, entry, path, line)
+
+
+_TREE = lazy_pattern(r"\bgit ls-files\b|^(?:\S+ && )?(?:ls(?: -\w+)*|tree|find(?: \.)?)(?: \.)?(?: [-|].*)?$")
+
+
+def _folders(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
+    """Say which folders the project has, where a call names one that it has not."""
+    top = evidence.inside(path).split("/")[0]
+    outside = path.startswith(("/", "~", "..")) and evidence.inside(path) == path
+    if not top or outside or is_file_name(top):
+        return None
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or not _TREE.search(command_of(other)):
+            continue
+        shown = [word.removeprefix("./") for word in _FOLDER.findall(evidence.text(other)[:20_000])]
+        there = [each for each in dict.fromkeys(word.rstrip("/") for word in shown) if plain_name(each)]
+        if top in there or len(there) < _LEAST:
+            continue
+        source = capital(evidence.source(other))
+        cause = f"{_start(evidence, entry, path, line)} {source} has no folder {code(top, 60)}: it shows {listed(there, 8)}."
+        return diagnosis(
+            KIND, cause, f"Make the call with the folder that holds what you look for: {listed(there, 8)}.",
+            evidence.quote(entry, line), evidence.quote(other), check="The message that it is missing must be gone.",
+            confidence="medium",
+        )  # fmt: skip
+    return None
+
+
+_FOLDER = lazy_pattern(r"^(\.?/?[\w.@-]{1,60}/)[\w./@-]{0,200}$", re.MULTILINE)
+_LEAST = 2
 
 
 def _was_there(evidence: Evidence, entry: EntryView, path: str) -> bool:

@@ -30,19 +30,20 @@ class Anchor:
         total: the sum of the last record up to there, "" at its beginning.
         session: id of the session of its first record: it tells a rewritten history from another one at the same path.
         inode: of the file, 0 when unknown.
+        ends: in a database a digest of the last sums of all sessions up to there, "" when unknown.
         begun: when a writer of ours made the file, RFC 3339; "" when unknown.
         time: when this was noted.
         path: of the history.
     """
 
-    __slots__ = ("begun", "inode", "length", "path", "session", "time", "total")
+    __slots__ = ("begun", "ends", "inode", "length", "path", "session", "time", "total")
 
     def __init__(self, length: int, total: str, session: str, inode: int = 0) -> None:
         self.length = length
         self.total = total
         self.session = session
         self.inode = inode
-        self.begun = self.time = self.path = ""
+        self.begun = self.ends = self.time = self.path = ""
 
     def same_head(self, other: Anchor | None) -> bool:
         """Whether the other one says the same of the same file."""
@@ -72,14 +73,15 @@ def parse(raw: bytes) -> Anchor | None:
     """Return the anchor that some bytes spell, or None: a power cut may leave half of one."""
     try:
         found = codec.decode(raw)
+        int(str(found.get("ends", "0")), 16)
     except ValueError:
         return None
     length, inode = found.get("length"), found.get("inode", 0)
-    texts = [found.get(name, "") for name in ("sum", "session", "begun", "time", "path")]
+    texts = [found.get(name, "") for name in ("sum", "session", "begun", "ends", "time", "path")]
     if type(length) is not int or type(inode) is not int or not all(type(text) is str for text in texts):
         return None
     anchor = Anchor(length, texts[0], texts[1], inode)
-    anchor.begun, anchor.time, anchor.path = texts[2:]
+    anchor.begun, anchor.ends, anchor.time, anchor.path = texts[2:]
     return anchor
 
 
@@ -87,7 +89,7 @@ def spell(anchor: Anchor) -> bytes:
     """Return the bytes of an anchor, as `parse` reads them."""
     return codec.encode({
         "v": 1, "path": anchor.path, "length": anchor.length, "sum": anchor.total, "session": anchor.session,
-        "inode": anchor.inode, "begun": anchor.begun, "time": anchor.time,
+        "inode": anchor.inode, "begun": anchor.begun, "time": anchor.time, **({"ends": anchor.ends} if anchor.ends else {}),
     })  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def open_store(
         if readonly and engine.is_blank():  # whoever made it was killed before it made the tables
             engine.close()
             return empty_store(path)
-        engine.migrate(schema.LATEST, schema.apply)
+        engine.migrate(schema.LATEST, schema.READABLE, schema.apply)
     except CtxmgrError:
         engine.close()
         raise

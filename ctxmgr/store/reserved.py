@@ -32,7 +32,21 @@ ARCHIVED = "archived:"
 """How names in ``state`` begin that say of a session that it was archived, and where."""
 
 GAP = "gap:"
-"""How names in ``state`` begin that hold the sum of an archived record, whose place follows."""
+"""How names in ``state`` begin that hold the sum of an archived record of the common chain, whose place follows."""
+
+END = "end:"
+"""How names in ``state`` begin that hold, of an archived session, its last sum and how many records had sums of its own chain.
+
+The place of its last record follows, in 20 digits.
+"""
+
+CHAINED = "sums.chained"
+"""Names in ``state`` the last place up to which the sums of all sessions are one chain; behind it each session has its own."""
+
+
+def end_name(place: int) -> str:
+    """Return the name in ``state`` of what is kept of an archived session, whose last record stood at this place."""
+    return f"{END}{place:020d}"
 
 
 def require_not_archived(engine: Engine, session: str) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine
-    from ctxmgr.store.integrity.examination import Examined
     from ctxmgr.store.search.index import Progress
 
 ALIVE_SECONDS = 30.0
@@ -90,12 +89,6 @@ class ServerStore(Store):
         from ctxmgr.store.search.find_on_server import mark
 
         return max(0, int(self.engine.query("SELECT coalesce(max(seq), 0) FROM session")[0][0]) - mark(self.engine))
-
-    def examine(self) -> Examined:
-        """Check every record against its sum; no anchor of it is kept on any machine."""
-        from ctxmgr.store.integrity.examination import examine_server
-
-        return examine_server(self.engine)
 
     def accept(self) -> None:
         """Do nothing: no anchor is kept that could be moved."""

@@ -362,6 +362,14 @@ NEAR: list[tuple[str, str, Evidence]] = [
             *[failed("cat c/README.md", "cat: c/README.md: No such file or directory")] * THRICE,
         ),
     ),
+    (
+        "cannotBegin",
+        "another queue is switched off",
+        evidence(
+            bash("queues", '[{"queue": "hourly-2", "paused": true}, {"queue": "nightly-1", "paused": false}]'),
+            *[bash("jobs show nightly-1", '{"id": "nightly-1", "state": "queued"}')] * 5,
+        ),
+    ),
     ("pollingFrozen", "it still runs", evidence(*[bash("curl -s http://127.0.0.1/jobs/7", POLL)] * 6)),
     (
         "pollingFrozen",
@@ -566,6 +574,7 @@ NEAR: list[tuple[str, str, Evidence]] = [
             bash("npm start", "81"),
         ),
     ),
+    ("notedWay", "only code names it", evidence(bash("cat a.py", "import frob"), failed("python a.py", "no frob"))),
     (
         "undoneByOther",
         "two agents write files of their own",

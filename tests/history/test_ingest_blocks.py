@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from hypothesis import strategies as st
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history import own_log
 from ctxmgr.history.ingest import import_logs
-from ctxmgr.log.reader import records_of
+from ctxmgr.log.reader import read, records_of
+from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.write import log_parser
 from ctxmgr.store.write.encoded_record import prepared_line
 from ctxmgr.types.record import check
 from tests import builders as b
+from tests.doors import invoke
 from tests.store.bulk_logs import OTHERS, hostile, ordinary, sealed
 from tests.store.workers import ROOT
 
@@ -202,3 +205,24 @@ def test_a_killed_import_in_blocks_is_simply_run_again(both: Compared, tmp_path:
     assert rows == {name: fast[name] for name in rows} == {name: slow[name] for name in rows}
     assert store.verify() == (300, [])
     store.close()
+
+
+@pytest.mark.parametrize("least", [0, _NEVER], ids=["in blocks", "line by line"])
+def test_the_sums_of_a_recorder_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
+    """Each record of a session keeps the sum that was recorded with it, whatever else the store holds, and goes out with it."""
+    monkeypatch.setattr(own_log, "_MUCH", least)
+    logs = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    for log in logs:
+        with Recorder(log, session=log.stem) as recorder:
+            for number in range(40):
+                recorder.entry("a", "act", {"n": number})
+    with closing(open_store(str(tmp_path / "h.db"), create=True)) as store:
+        import_logs(store, logs, home=tmp_path, environment={})
+        kept = [row[0] for row in store.engine.query("SELECT sum FROM record ORDER BY seq")]
+        assert kept == [line.total for log in logs for line in read(str(log))]
+        assert store.examine().damaged == []
+    for log in logs:
+        out = tmp_path / f"{log.stem}-out.jsonl"
+        words = ["export", "--session", log.stem, "-o", str(out), "--store", str(tmp_path / "h.db")]
+        assert invoke(words).exit_code == 0
+        assert out.read_bytes() == log.read_bytes()

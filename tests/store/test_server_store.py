@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any, cast
 
 import psycopg
@@ -19,7 +20,8 @@ from ctxmgr.store.server_store import signs_of_life
 from ctxmgr.store.write.append import Appender
 from ctxmgr.store.write.append_on_server import ServerAppender
 from ctxmgr.types.query import Filters
-from tests.builders import entry, event, steps, write
+from tests.builders import at, entry, event, result, steps, write
+from tests.store.common_chain import chain_together
 
 _WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
@@ -128,14 +130,14 @@ def test_many_writers_of_one_session_leave_no_gap(store: Store, server_url: str)
 def test_results_find_their_entries_over_appends(store: Store) -> None:
     """A result completes its entry in the same append, in a later one and, come too early, in an earlier one."""
 
-    def result(number: int) -> dict[str, Any]:
+    def done(number: int) -> dict[str, Any]:
         return {"v": 1, "kind": "result", "session": "s", "entry": entry("s", number, "Bash", {})["id"], "status": "error",
                 "usage": {"inputTokens": 2, "outputTokens": 3}}  # fmt: skip
 
     def begun(number: int) -> dict[str, Any]:
         return {key: value for key, value in entry("s", number, "Bash", {}).items() if key not in ("status", "output")}
 
-    for batch in ([begun(0), result(0)], [begun(1)], [result(1)], [result(2)], [begun(2)], [result(4), result(3)],
+    for batch in ([begun(0), done(0)], [begun(1)], [done(1)], [done(2)], [begun(2)], [done(4), done(3)],
                   [begun(3), begun(4), event("s", 1, "message", {"text": "x"})], [begun(5)]):  # fmt: skip
         assert store.append(batch).added == len(batch)
     assert [row[0] for row in store.engine.query("SELECT status FROM entry ORDER BY idx")] == ["error"] * 5 + ["open"]
@@ -143,26 +145,59 @@ def test_results_find_their_entries_over_appends(store: Store) -> None:
     assert store.examine().damaged == []
 
 
-@pytest.mark.parametrize(
-    ("change", "kind"),
-    [
-        ("UPDATE ctxmgr.record SET body = replace(body, 'Bash', 'bash') WHERE seq = {middle}", "altered"),
-        ("DELETE FROM ctxmgr.record WHERE seq = {middle}", "altered"),
-        ("DELETE FROM ctxmgr.record WHERE seq = {last}", "cut"),
-        ("UPDATE ctxmgr.record SET sum = NULL WHERE seq = {middle}", "unsummed"),
-        ("UPDATE ctxmgr.session SET sum = repeat('0', 16) WHERE id = 'a'", "altered"),
-        ("DELETE FROM ctxmgr.record WHERE session = 1", "cut"),
-    ],
-)
-def test_what_was_changed_in_one_session_is_told(store: Store, admin: psycopg.Connection[Any], change: str, kind: str) -> None:
-    """Each session's records are chained: what is changed, removed or cut of one is told, however others go on."""
-    for number in range(3):
-        for name in ("a", "b"):
-            store.append([entry(name, number, "Bash", {"command": "x"})])
+def test_an_append_of_many_sessions_leaves_what_single_ones_do(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records of many sessions, mixed, appended together in one round trip or step by step: all is as in a file."""
+    asked: list[bytes] = []
+    ask = engines._asked  # pyright: ignore[reportPrivateUsage]
+
+    def heard(connection: psycopg.Connection[Any], statement: bytes, *rest: Any) -> Any:
+        asked.append(statement)
+        return ask(connection, statement, *rest)
+
+    monkeypatch.setattr(engines, "_asked", heard)
+    names = [f"s{number}" for number in range(7)] + ["\0", "\ufdd0", "Ü", "\ud800"]
+    records: list[dict[str, Any]] = []
+    for number in range(240):
+        name, other = names[number % len(names)], names[number * 5 % len(names)]
+        begun = entry(name, number, "Bash", {"command": f"x{number}"}, process=f"p{number % 2}")
+        records.append({key: value for key, value in begun.items() if number % 3 == 0 or key not in ("status", "output")})
+        records.append(event(other, number, "agent_message_chunk" if number % 2 else "plan", {"text": "y"}))
+        if number % 3 == 1:
+            records.append(result(name, number, "done", usage={"inputTokens": number, "outputTokens": 1}))
+        if number % 3 == 2 and number > 40:
+            records.append(result(names[(number - 33) % len(names)], number - 33, "late", status="error"))
+        if number % 60 == 59:
+            records.append({"v": 1, "kind": "session", "session": other, "ts": at(number), "process": "p0", "workflow": "w"})
+    with closing(open_store(str(tmp_path / "a.db"), create=True)) as file:
+        place = quick = 0
+        for size in (1, 2, 40, 250, 3, 170, 60, 256):
+            for each in (store, file):
+                assert each.append(records[place : place + size]).added == len(records[place : place + size])
+            quick += all(each["kind"] != "session" for each in records[place : place + size])
+            place += size
+        assert place > len(records)
+        for name in names:
+            keys = [each.sessions.key(name) for each in (store, file)]
+            for table, columns in _FOLLOWING.items():
+                told = [each.engine.query(f"SELECT {columns} FROM {table}", {"key": key})
+                        for each, key in zip((store, file), keys, strict=True)]  # fmt: skip
+                assert [tuple(row) for row in told[0]] == [tuple(row) for row in told[1]], (name, table)
+    assert len([each for each in asked if b"append" in each]) == quick > 3
     assert store.examine().damaged == []
-    places = [row[0] for row in store.engine.query("SELECT seq FROM record WHERE session = 1 ORDER BY seq")]
-    admin.execute(change.format(middle=places[1], last=places[2]).encode())
-    assert store.examine().damaged[0].kind == kind
+
+
+_IDS = "(SELECT id FROM record WHERE record.session = :key AND record.seq = {})"
+_FOLLOWING = {
+    "session WHERE key = :key": f"entries, events, messages, first, last, workflow, {_IDS.format('session.seq')}",
+    "entry WHERE session = :key ORDER BY idx": f"idx, agent, action, process, ts, status, {_IDS.format('entry.result')}",
+    "event WHERE session = :key ORDER BY seq": "type, agent, entry, after, ts",
+    "process WHERE session = :key ORDER BY process": f"process, {_IDS.format('process.seq')}",
+    "usage WHERE session = :key ORDER BY seq": f"input, output, {_IDS.format('usage.seq')}",
+    "milestone WHERE session = :key ORDER BY series, number": f"series, number, {_IDS.format('milestone.seq')}",
+}
+"""Rows that follow from the records of a session, places by the ids of the records that stand there."""
 
 
 @pytest.fixture
@@ -173,7 +208,9 @@ def former(server_url: str, admin: psycopg.Connection[Any]) -> Iterator[str]:
     for statement in postgresql_schema.statements():
         engine.run(statement)
     with engine.transaction():
+        engine.execute("ALTER TABLE ctxmgr.session ADD COLUMN sum TEXT")
         Appender(engine).append([*steps("a", ["Bash:x"] * 3), *steps("b", ["Bash:y"] * 2), *steps("c", ["Read:z"])])
+        chain_together(engine)
     engine.close()
     yield server_url
     admin.execute("DROP SCHEMA ctxmgr CASCADE")
@@ -325,13 +362,13 @@ def test_who_waited_for_a_session_gives_it_back_before_the_disk_is_waited_for(
 ) -> None:
     """Behind a writer that held the session for long an append commits at once, and waits for the disk after that."""
     waited: list[bytes] = []
-    execute = psycopg.Connection.execute
+    ask = engines._asked  # pyright: ignore[reportPrivateUsage]
 
-    def heard(self: psycopg.Connection[Any], query: Any, *rest: Any, **options: Any) -> Any:
-        waited.extend([query] if query == engines._ON_DISK else [])  # pyright: ignore[reportPrivateUsage]
-        return execute(self, query, *rest, **options)
+    def heard(connection: psycopg.Connection[Any], statement: bytes, *rest: Any) -> Any:
+        waited.extend([statement] if statement == engines._ON_DISK else [])  # pyright: ignore[reportPrivateUsage]
+        return ask(connection, statement, *rest)
 
-    monkeypatch.setattr(psycopg.Connection, "execute", heard)
+    monkeypatch.setattr(engines, "_asked", heard)
     write(store, "s", ["Bash:a"])
     records = [entry("s", 10 + each, "Bash", {"command": "x"}) for each in range(together)]
     with closing(open_store(server_url)) as other:

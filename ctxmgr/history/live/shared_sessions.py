@@ -1,16 +1,18 @@
-"""Follow all active sessions of a store on a server, alone or shared with other watchers by leases."""
+"""Follow all active sessions of a store on a server: alone, for many readers in one process, or shared by leases."""
 
 from __future__ import annotations
 
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 
+from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.live.record_sources import Batch
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
-from ctxmgr.store import Store
+from ctxmgr.store import Store, open_store
 from ctxmgr.store.repositories.tail import changed_sessions, leased, recent_sessions, records_after, settled
 
 MOST = 64
@@ -133,3 +135,113 @@ class SharedSessions:
         for name in list(self._renewed):
             del self._renewed[name]
             self._store.leases.release(name, self._holder)
+
+
+Receive = Callable[[Record], object]
+"""Takes a record; from the thread of the feed, which waits for it."""
+
+
+class Feed:
+    """The records of a server's sessions, read once and given to all subscribers of a process; close it.
+
+    However many subscribe, the server is asked over two connections, and each record is read and decoded once. A subscriber is
+    given every record of the sessions that went on during the last hour before the feed was opened, and whatever follows: once,
+    and within a session in order, also over a lost connection. Whoever comes later is first given what the others had.
+
+    Args:
+        location: URL of the store.
+        every: seconds between two looks where nobody says that there is something new.
+        failed: hears of a subscriber that raised an error, and is given nothing more, and of that error.
+
+    Attributes:
+        error: why the server could not be asked last time; None where it could.
+
+    Raises:
+        CtxmgrError: the store can't be opened.
+    """
+
+    def __init__(
+        self, location: str, *, every: float = 1.0, failed: Callable[[Receive, Exception], object] | None = None
+    ) -> None:
+        self._store = open_store(location, readonly=True)
+        self._every = every
+        self._failed = failed
+        self._place: int | None = None
+        self._given: dict[int, int] = {}
+        self._new: list[Receive] = []
+        self._joining: list[Receive] = []
+        self._caught_up: dict[int, int] = {}
+        self._receivers: list[Receive] = []
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self.error: CtxmgrError | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True, name="ctxmgr feed")
+        self._thread.start()
+
+    def subscribe(self, receive: Receive) -> None:
+        """Give a subscriber every record from now on, and before them those that the others had."""
+        with self._lock:
+            self._new.append(receive)
+
+    def unsubscribe(self, receive: Receive) -> None:
+        """Give a subscriber nothing more."""
+        with self._lock:
+            for each in (self._new, self._joining, self._receivers):
+                if receive in each:
+                    each.remove(receive)
+
+    def close(self) -> None:
+        """End, when what is being given has been given."""
+        self._ended.set()
+        self._thread.join()
+        self._store.close()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                self._let_in()
+                self._look()
+                self.error = None
+            except CtxmgrError as error:  # it is asked again, from where it was
+                self.error = error
+            self._store.wait(self._every)
+
+    def _let_in(self) -> None:
+        """Give those that wait to join what the others had; where that is interrupted it goes on next time."""
+        if not self._joining:
+            with self._lock:
+                self._joining, self._new = self._new, []
+        if not self._joining:
+            return
+        for key, last in self._given.items():
+            for place, record in records_after(self._store.engine, key, self._caught_up.get(key, 0)):
+                if place > last:
+                    break
+                self._caught_up[key] = place
+                self._give(record, self._joining)
+        with self._lock:
+            self._receivers += self._joining
+            self._joining = []
+        self._caught_up.clear()
+
+    def _look(self) -> None:
+        engine = self._store.engine
+        upto = settled(engine)
+        if self._place is None:
+            found = recent_sessions(engine, self._store.clock() - RECENT)
+        else:
+            found = changed_sessions(engine, self._place)
+        for key, _ in found:
+            for place, record in records_after(engine, key, self._given.get(key, 0)):
+                self._given[key] = place
+                self._give(record, self._receivers)
+        self._place = max(self._place or 0, upto)
+
+    def _give(self, record: Record, receivers: list[Receive]) -> None:
+        for receive in tuple(receivers):
+            try:
+                receive(record)
+            except Exception as error:
+                self.unsubscribe(receive)
+                if self._failed is not None:
+                    self._failed(receive, error)

@@ -204,7 +204,8 @@ def _cause(told: Told) -> Iterator[str]:
 def _shown(told: Told, found: Diagnosis) -> str:
     """Return the quote that says most beside the failing calls: what it says need not be read to be found then."""
     own = {entry.id for entry in (*told.brief.members, *told.brief.rounds, *told.brief.ended)}
-    quote = next((each for each in found.evidence if each.entry is not None and each.entry not in own), None)
+    others = (each for each in found.evidence if each.entry is not None and each.entry not in own)
+    quote = next((each for each in others if not _same(each.text, found.cause)), None)
     if quote is None or found.confidence == "high":
         return ""
     source, text = _quote(quote)

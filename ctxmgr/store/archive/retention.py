@@ -2,8 +2,8 @@
 
 A session is only removed when its records are on the disk elsewhere and were read there again. What stays behind of it is a
 mark in ``state``, by which a store refuses its records, so that a log that is imported or shipped once more stores nothing
-twice; and the sums of the records that another session's record followed, by which
-`ctxmgr.store.integrity.examination` follows the chain over what is gone.
+twice; its last sum, which an anchor may know; and, where it is a part of the common chain of an old store, the sums of
+the records that another session's record followed, by which `ctxmgr.store.integrity.examination` follows that chain.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ctxmgr.log.codec import chain, digest
 from ctxmgr.log.ids import format_time
 from ctxmgr.store.archive.bucket import Bucket, is_bucket
 from ctxmgr.store.archive.parquet import files_of, read_records, read_rows, write_file
-from ctxmgr.store.engine.spelling import KEEP_STATE, NO_LIMIT
+from ctxmgr.store.engine.spelling import KEEP_STATE
 from ctxmgr.store.integrity.examination import common_chain, session_faults
 from ctxmgr.store.log.log_store import LogStore
 from ctxmgr.store.normalise import storable
-from ctxmgr.store.reserved import ARCHIVED, GAP, PROJECT
+from ctxmgr.store.reserved import ARCHIVED, GAP, PROJECT, end_name
 from ctxmgr.store.row_mapper import load
 from ctxmgr.store.write.append import BATCH
 
@@ -55,6 +55,10 @@ _OLD = (
 _GAPS = (
     "SELECT seq, sum FROM record AS own WHERE session = :key AND seq <= :until AND NOT EXISTS "
     "(SELECT 1 FROM record AS following WHERE following.session = own.session AND following.seq = own.seq + 1)"
+)
+_END = (
+    "SELECT seq, sum, (SELECT count(*) FROM record WHERE record.session = session.key AND record.seq > :until) FROM session "
+    "WHERE key = :key"
 )
 
 
@@ -283,9 +287,11 @@ def _remove(store: Store, session: ArchivableSession, archived: _Archived, archi
             return 0, _LIVE
         if _sum_of(store, session) != archived.sum:
             return 0, "something was recorded in it meanwhile"
-        until = NO_LIMIT if not engine.shared else common_chain(engine)
+        until = common_chain(engine)
         for place, total in engine.query(_GAPS, {**values, "until": until}):
             engine.execute(KEEP_STATE, {"name": f"{GAP}{place}", "value": total or ""})
+        for place, total, own in engine.query(_END, {**values, "until": until}):
+            engine.execute(KEEP_STATE, {"name": end_name(int(place)), "value": f"{total} {own}"})
         for table in _TABLES:
             engine.execute(f"DELETE FROM {table} WHERE session = :key", values)
         if engine.shared:

@@ -12,6 +12,7 @@ import re
 import time
 from contextlib import contextmanager
 from itertools import count
+from struct import Struct, pack
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -22,7 +23,7 @@ from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, REFUSED, WRITERS
 from ctxmgr.store.engine.postgresql_teams import TEAMS
-from ctxmgr.store.engine.postgresql_url import connection_options, shown
+from ctxmgr.store.engine.postgresql_url import connection_options, prepares, shown
 from ctxmgr.store.engine.spelling import SCHEMA, postgresql
 
 if TYPE_CHECKING:
@@ -44,8 +45,12 @@ _ALONE, _BESIDE = f"SELECT pg_advisory_xact_lock({WRITERS})", f"SELECT pg_adviso
 # wait is that of a message of no meaning, behind the commit in the server's log: when it is on the disk, so is all before it.
 _ON_DISK = b"SELECT pg_logical_emit_message(true, 'ctxmgr', '')"
 _COMMIT = b"COMMIT; " + _ON_DISK
-_APPEND = f"SELECT {SCHEMA}.append({', '.join(f'%b::{kind}' for kind in APPEND.values())})".encode()  # empty lists have no type
-_APPEND_ONE = f"SELECT {SCHEMA}.append_one({', '.join(f'${number}' for number in range(1, len(APPEND_ONE) + 1))})".encode()
+_APPEND, _APPEND_ONE = (
+    f"SELECT {SCHEMA}.{name}({', '.join(f'${number}' for number in range(1, len(taken) + 1))})".encode()
+    for name, taken in (("append", APPEND), ("append_one", APPEND_ONE))
+)
+_APPEND_TYPES = [{"TEXT[]": 1009, "BIGINT[]": 1016, "DOUBLE PRECISION[]": 1022, "BIGINT": 20}[kind] for kind in APPEND.values()]
+_APPEND_FORMATS = [pq.Format.TEXT if kind == "BIGINT" else pq.Format.BINARY for kind in APPEND.values()]
 _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _VALUES = re.compile(r"^(INSERT INTO .* VALUES )(\([?, ]*\))((?: ON CONFLICT DO NOTHING)?)$")
 _TOGETHER = 500  # rows of one statement: the number of its values is limited
@@ -71,6 +76,8 @@ class PostgresqlEngine:
         self.readonly = readonly
         self.version = 0
         self._options = connection_options(url)
+        self._prepares = prepares(url)
+        self._prepared: set[bytes] = set()
         self._depth = self._reading = 0
         self._names = count()
         self._woken = math.inf  # when it was last told of something new
@@ -81,7 +88,8 @@ class PostgresqlEngine:
 
     def _connect(self) -> psycopg.Connection[Any]:
         try:
-            made = psycopg.connect(**self._options, autocommit=True, prepare_threshold=None)  # pyright: ignore[reportArgumentType]
+            threshold = 5 if self._prepares else None
+            made = psycopg.connect(**self._options, autocommit=True, prepare_threshold=threshold)  # pyright: ignore[reportArgumentType]
         except psycopg.Error as error:
             raise _refused(self.path, error) from None
         self._made = [*(each for each in self._made if not each.closed), made]
@@ -96,6 +104,7 @@ class PostgresqlEngine:
         """Return the connection; a new one where the server ended it, unless that happened inside a transaction."""
         if self._connection.closed and not self._depth and not self._reading:
             self._connection = self._connect()
+            self._prepared.clear()
         return self._connection
 
     def query(self, sql: str, values: Values | None = None) -> list[Row]:
@@ -188,11 +197,12 @@ class PostgresqlEngine:
         connection = self._live()
         try:
             if len(values) == len(APPEND_ONE):
-                place = _appended_one(connection, values)
+                place = self._called(connection, _APPEND_ONE, [None if each is None else _literal(each) for each in values])
             else:
-                ((place,),) = connection.execute(_APPEND, values).fetchall()
-            if place < 0:  # others wait for the session: it was given back at once
-                connection.execute(_ON_DISK)
+                packed = [_PACKED[kind](each) for kind, each in zip(_APPEND_TYPES, values, strict=True)]
+                place = self._called(connection, _APPEND, packed, _APPEND_TYPES, _APPEND_FORMATS)
+            if place.startswith(b"-"):  # others wait for the session: it was given back at once
+                _asked(connection, _ON_DISK, ())
         except psycopg.errors.UniqueViolation:
             return False
         except psycopg.Error as error:
@@ -200,6 +210,19 @@ class PostgresqlEngine:
                 return False
             raise _ours(self.path, error) from None
         return True
+
+    def _called(self, connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None],
+                types: Sequence[int] | None = None, formats: Sequence[pq.Format] | None = None) -> bytes:  # fmt: skip
+        if not self._prepares:
+            return _asked(connection, statement, values, types, formats)
+        name = b"ctxmgr_" + statement.split(b"(", 1)[0].split(b".")[1]
+        with connection.lock:
+            if name not in self._prepared:
+                connection.pgconn.send_prepare(name, statement, types)
+                _answered(connection)
+                self._prepared.add(name)
+            connection.pgconn.send_query_prepared(name, values, formats)
+            return _answered(connection)
 
     @property
     def within(self) -> bool:
@@ -326,18 +349,59 @@ class PostgresqlEngine:
             self.close()
 
 
-def _appended_one(connection: psycopg.Connection[Any], values: Sequence[Any]) -> int:
-    """Return what ``append_one`` answers; asked without a cursor, which would take the client as long as all else it does."""
+def _asked(connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None], *types: Any) -> bytes:
+    """Return what a function answers; asked without a cursor, which would take the client as long as all else it does."""
     with connection.lock:
-        connection.pgconn.send_query_params(_APPEND_ONE, [None if each is None else _literal(each) for each in values])
-        result = connection.wait(generators.execute(connection.pgconn))[-1]
-    if result.status != pq.ExecStatus.TUPLES_OK:
+        connection.pgconn.send_query_params(statement, values, *types)
+        return _answered(connection)
+
+
+def _answered(connection: psycopg.Connection[Any]) -> bytes:
+    result = connection.wait(generators.execute(connection.pgconn))[-1]
+    if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         raise psycopg.errors.error_from_result(result)
-    return int(result.get_value(0, 0) or 0)
+    return (result.get_value(0, 0) if result.ntuples else None) or b""
 
 
 def _literal(value: str | float) -> bytes:
-    return _escaped(value).encode() if type(value) is str else str(value).encode()
+    return spelled(value) if type(value) is str else str(value).encode()
+
+
+def spelled(text: str) -> bytes:
+    """Return a text as the server holds it, and compares it."""
+    return _escaped(text).encode()
+
+
+_NULL = b"\xff\xff\xff\xff"
+_length = Struct("!i").pack
+
+
+def _head(kind: int, size: int) -> bytes:
+    return pack("!iiiii", 1, 1, kind, size, 1) if size else pack("!iii", 0, 0, kind)
+
+
+def _texts(values: Sequence[str | bytes | None]) -> bytes:
+    """Return the binary form of an array of texts; bytes are texts that are spelled already."""
+    parts = [_head(25, len(values))]
+    for each in values:
+        if each is None:
+            parts.append(_NULL)
+        else:
+            text = each if type(each) is bytes else spelled(each)  # pyright: ignore[reportArgumentType]
+            parts += (_length(len(text)), text)
+    return b"".join(parts)
+
+
+def _numbers(kind: int, code: str) -> Callable[[Sequence[float | None]], bytes]:
+    one = Struct(f"!i{code}").pack
+
+    def packed(values: Sequence[float | None]) -> bytes:
+        return _head(kind, len(values)) + b"".join([_NULL if each is None else one(8, each) for each in values])
+
+    return packed
+
+
+_PACKED: dict[int, Callable[[Any], bytes]] = {1009: _texts, 1016: _numbers(20, "q"), 1022: _numbers(701, "d"), 20: _literal}
 
 
 # PostgreSQL's text has no NUL: it is spelled with a noncharacter, and that one with itself and another, so that each text

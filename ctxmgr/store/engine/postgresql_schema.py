@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from ctxmgr.errors import Damaged, NotFound
 from ctxmgr.store.engine.postgresql_functions import JSON, PLACED, RENEWED
-from ctxmgr.store.engine.postgresql_teams import DIVIDED, TEAMS
+from ctxmgr.store.engine.postgresql_teams import DIVIDED, PROPOSED_BY_PARTS, TEAMS
 from ctxmgr.store.engine.spelling import SCHEMA
+from ctxmgr.store.reserved import CHAINED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.store.engine.postgresql import PostgresqlEngine
 
-LATEST = 4
+LATEST = 5
 READABLE, WRITABLE = 2, TEAMS
 """The oldest versions of the tables that are read, and written, as they are."""
-
-CHAINED = "sums.chained"
-"""Names in ``state`` the last place up to which the sums of all sessions are one chain; behind it each session has its own."""
 
 _ASIDE = "kind IN ('note', 'snapshot', 'continuation', 'session', 'sessionEnd')"
 
@@ -103,7 +101,7 @@ _OWN_CHAINS = (
     f"UPDATE {SCHEMA}.session SET sum = (SELECT sum FROM {SCHEMA}.record WHERE record.seq = session.seq)",
     f"INSERT INTO {SCHEMA}.state (name, value) SELECT '{CHAINED}', last_value FROM {SCHEMA}.place WHERE last_value > 0",
 )
-MIGRATIONS = {2: (*_SEQUENCE, *_OWN_CHAINS, *PLACED), TEAMS: DIVIDED, LATEST: RENEWED}
+MIGRATIONS = {2: (*_SEQUENCE, *_OWN_CHAINS, *PLACED), TEAMS: DIVIDED, 4: RENEWED, LATEST: (*RENEWED, PROPOSED_BY_PARTS)}
 """Of each version but the first, the statements that make it of the one before."""
 
 

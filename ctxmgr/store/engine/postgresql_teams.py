@@ -39,6 +39,26 @@ _TABLES = (
     f"CREATE TABLE {SCHEMA}.member (role REGROLE PRIMARY KEY, team BIGINT NOT NULL REFERENCES {SCHEMA}.team (number))",
 )
 
+# Row-level security keeps a LIKE from the index of trigrams, for an operator might tell of rows that it should not see.
+# So the owner asks, whose policy on these rows alone is to see all of them, and names the team itself.
+_PROPOSED = f"""CREATE FUNCTION {SCHEMA}.proposed(
+  pattern TEXT, too_long TEXT, low BIGINT, high BIGINT, of_session BIGINT, most BIGINT
+) RETURNS SETOF BIGINT LANGUAGE plpgsql STABLE {_AS_OWNER} AS $$
+BEGIN
+  RETURN QUERY EXECUTE 'SELECT seq FROM {SCHEMA}.search_text WHERE (session >> {TEAM_BITS}) = $1 AND seq > $2 AND seq <= $3 '
+    || CASE WHEN of_session IS NULL THEN '' ELSE 'AND session = $4 ' END
+    || 'AND (text LIKE $5 ESCAPE ''!'' OR text LIKE $6) ORDER BY seq LIMIT $7'
+    USING {SCHEMA}.team(), low, high, of_session, pattern, too_long, most;
+END $$"""
+
+# The pattern is for the index, which may find it in more texts than those that hold what is looked for.
+PROPOSED_BY_PARTS = (
+    _PROPOSED.replace("pattern TEXT", "pattern TEXT, needle TEXT", 1)
+    .replace("ESCAPE ''!''", "ESCAPE ''!'' AND strpos(text, $8) > 0", 1)
+    .replace("too_long, most;", "too_long, most, needle;", 1)
+)
+"""The same of the fifth version, beside the former one, which those ask that opened the store before."""
+
 # The owner logged in itself where the user that the function runs as is the user of the session.
 _FUNCTIONS = (
     f"""CREATE FUNCTION {SCHEMA}.is_divided() RETURNS BOOLEAN LANGUAGE plpgsql STABLE PARALLEL SAFE {_AS_OWNER} AS $$
@@ -64,16 +84,7 @@ BEGIN RETURN (SELECT team.channel FROM {SCHEMA}.team WHERE team.number = {SCHEMA
 BEGIN
   RETURN CASE WHEN {SCHEMA}.is_divided() THEN (SELECT team.name FROM {SCHEMA}.team WHERE team.number = {SCHEMA}.team()) END;
 END $$""",
-    # Row-level security keeps a LIKE from the index of trigrams, for an operator might tell of rows that it should not see.
-    # So the owner asks, whose policy on these rows alone is to see all of them, and names the team itself.
-    f"""CREATE FUNCTION {SCHEMA}.proposed(pattern TEXT, too_long TEXT, low BIGINT, high BIGINT, of_session BIGINT, most BIGINT)
-RETURNS SETOF BIGINT LANGUAGE plpgsql STABLE {_AS_OWNER} AS $$
-BEGIN
-  RETURN QUERY EXECUTE 'SELECT seq FROM {SCHEMA}.search_text WHERE (session >> {TEAM_BITS}) = $1 AND seq > $2 AND seq <= $3 '
-    || CASE WHEN of_session IS NULL THEN '' ELSE 'AND session = $4 ' END
-    || 'AND (text LIKE $5 ESCAPE ''!'' OR text LIKE $6) ORDER BY seq LIMIT $7'
-    USING {SCHEMA}.team(), low, high, of_session, pattern, too_long, most;
-END $$""",
+    _PROPOSED,
 )
 
 # What takes long comes before all that keeps readers out, and locks the tables for writers alone; then names change hands.

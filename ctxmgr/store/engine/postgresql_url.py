@@ -7,6 +7,7 @@ A password is never taken from it: command lines and settings are read by others
 from __future__ import annotations
 
 import os
+import re
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.paths import is_url
@@ -48,6 +49,15 @@ def shown(location: str) -> str:
         return f"{scheme}://***"
 
 
+_PREPARING = re.compile(r"([?&])prepare=([^&]*)(&|$)")
+
+
+def prepares(location: str) -> bool:
+    """Whether a URL says that statements may be prepared on its connections: not behind a pooler that would mix them up."""
+    found = _PREPARING.search(location)
+    return found is not None and found[2] == "1"
+
+
 def connection_options(location: str) -> dict[str, str]:
     """Return what libpq is told for a URL.
 
@@ -60,7 +70,8 @@ def connection_options(location: str) -> dict[str, str]:
     if shown(location).endswith("://***"):
         raise InvalidInput(f"{shown(location)} has an @ behind the host", "take a password out of it; else write %40")
     try:
-        given = {name: str(value) for name, value in conninfo_to_dict(location).items() if value is not None}
+        known = _PREPARING.sub(lambda found: found[1] if found[3] else "", location)  # libpq does not know it
+        given = {name: str(value) for name, value in conninfo_to_dict(known).items() if value is not None}
     except ProgrammingError:
         raise InvalidInput(
             f"{shown(location)} is no URL that libpq can read", "e.g. postgresql://user@host/database?sslmode=verify-full"

@@ -6,12 +6,16 @@ hold of names that filters compare (agent, action, input type, tag) is folded, s
 
 from __future__ import annotations
 
+from ctxmgr.store.reserved import CHAINED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-LATEST = 4
+LATEST = 5
+READABLE = 4
+"""The oldest version of the tables that is read as it is."""
 
 _FIRST = """
 CREATE TABLE session (
@@ -188,6 +192,13 @@ CREATE VIEW agent_context_requirements AS
   FROM need
 """
 
+# Sums were one chain over all sessions. Up to there they stay so, and are checked so; behind it each session has its own.
+_OWN_CHAINS = f"""
+ALTER TABLE session ADD COLUMN sum TEXT;
+UPDATE session SET sum = (SELECT sum FROM record WHERE record.session = session.key ORDER BY record.seq DESC LIMIT 1);
+INSERT INTO state (name, value) SELECT '{CHAINED}', max(seq) FROM record HAVING max(seq) > 0
+"""
+
 _LINES = """
 CREATE TABLE line (
   seq INTEGER PRIMARY KEY, session INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, ts REAL, offset INTEGER NOT NULL,
@@ -216,6 +227,7 @@ SCRIPTS = (
     ("002_project", _PROJECT),
     ("003_lean", f"{_LEAN.rstrip()};\n{_COUNTED}"),
     ("004_views", _VIEWS),
+    ("005_own_chains", _OWN_CHAINS),
 )
 """Name of each migration and what it runs, in order."""
 

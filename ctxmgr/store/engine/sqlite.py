@@ -245,15 +245,19 @@ class SqliteEngine:
             return False
         return not self.query("SELECT 1 FROM sqlite_master LIMIT 1")
 
-    def migrate(self, latest: int, apply: Callable[[Any], None]) -> None:
+    def migrate(self, latest: int, readable: int, apply: Callable[[Any], None]) -> None:
         """Bring the schema up to ``latest`` inside one transaction; ``apply`` gets a sqlite_utils Database.
 
+        Who only reads takes an older one as it is, from ``readable`` on.
+
         Raises:
-            Damaged: when the store was written by a newer ctxmgr.
+            Damaged: when the store was written by a newer ctxmgr, or by one that is too old to be only read.
         """
         if self._check_version(latest):
             return
         if self.readonly:
+            if self.schema_version() >= readable:
+                return
             raise Damaged(
                 f"{self.path} has an older schema, and reading never migrates it",
                 "run any writing command once, e.g. 'ctxmgr import'",

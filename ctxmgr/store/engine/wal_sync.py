@@ -13,11 +13,13 @@ from __future__ import annotations
 import os
 
 from ctxmgr.errors import CtxmgrError, StorageFailed
-from ctxmgr.log import anchor
+from ctxmgr.log import anchor, codec
+from ctxmgr.store.engine.schema import READABLE
+from ctxmgr.store.reserved import END, end_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ctxmgr.log.sync_thread import Syncer
     from ctxmgr.store.engine.interface import Engine
@@ -70,7 +72,7 @@ class WalSync:
         try:
             engine = self._reader()
             try:
-                head = head_of(engine)
+                head = head_of(engine, anchor.load(self._path))
                 self._sync_log()
                 self._advance(engine, head)
             finally:
@@ -113,7 +115,7 @@ class WalSync:
             return
         self._written = False
         try:
-            head = head_of(engine)
+            head = head_of(engine, anchor.load(self._path))
             self._sync_log()
             self._advance(engine, head)
         except OSError as error:
@@ -122,19 +124,60 @@ class WalSync:
             return
 
 
-def head_of(engine: Engine) -> anchor.Anchor | None:
-    """Return how far a database has come, None when it holds nothing."""
-    rows = engine.query("SELECT seq, sum FROM record ORDER BY seq DESC LIMIT 1")
-    if not rows or not rows[0][1]:
-        return None
-    ((session,),) = engine.query("SELECT id FROM session ORDER BY key LIMIT 1")
-    return anchor.Anchor(int(rows[0][0]), str(rows[0][1]), str(session))
+_ALL_ENDS = "SELECT sum FROM session UNION ALL SELECT value FROM state WHERE name >= :end AND name < :after"
+# Of each session that went on behind a place: its last sum, and the one that it had there.
+_NEW_ENDS = (
+    "SELECT sum, (SELECT sum FROM record WHERE record.session = session.key AND record.seq <= :place "
+    "ORDER BY record.seq DESC LIMIT 1) FROM session WHERE key IN (SELECT session FROM record WHERE seq > :place)"
+)
+
+
+def head_of(engine: Engine, former: anchor.Anchor | None = None) -> anchor.Anchor | None:
+    """Return how far a database has come, None when it holds nothing.
+
+    Args:
+        engine: of the database.
+        former: an earlier anchor of it. What that says of sessions that did not go on is taken over, not looked up: one that
+            was rewritten meanwhile is not forgotten.
+    """
+    with engine.reading():
+        rows = engine.query("SELECT seq, sum FROM record ORDER BY seq DESC LIMIT 1")
+        if not rows or not rows[0][1]:
+            return None
+        ((session,),) = engine.query("SELECT id FROM session ORDER BY key LIMIT 1")
+        head = anchor.Anchor(int(rows[0][0]), str(rows[0][1]), str(session))
+        if engine.schema_version() > READABLE:  # else sessions do not know their last sums
+            head.ends = _ends(engine, former)
+    return head
+
+
+def _ends(engine: Engine, former: anchor.Anchor | None) -> str:
+    if former is None or not former.ends or archived_since(engine, former.length):
+        return digest_of(
+            (total or "").partition(" ")[0] for (total,) in engine.query(_ALL_ENDS, {"end": END, "after": END + "~"})
+        )
+    found = engine.query(_NEW_ENDS, {"place": former.length})
+    return digest_of((now for now, _ in found), (before for _, before in found), former.ends)
+
+
+def digest_of(totals: Iterable[str | None], without: Iterable[str | None] = (), former: str = "0") -> str:
+    """Return what stands for the last sums of sessions in any order: for those of an earlier one, with some, without others."""
+    value = int(former, 16)
+    for sign, some in ((1, totals), (-1, without)):
+        value += sign * sum(int(codec.chain("", total.encode()), 16) for total in some if total)
+    return f"{value % 2**64:016x}"
+
+
+def archived_since(engine: Engine, place: int) -> bool:
+    """Whether a session was archived that went on up to a place or behind it: what it was there is not known any more."""
+    sql = "SELECT 1 FROM state WHERE name >= :name AND name < :after LIMIT 1"
+    return bool(engine.query(sql, {"name": end_name(place), "after": END + "~"}))
 
 
 def holds(engine: SqliteEngine, found: anchor.Anchor) -> bool:
     """Whether a database still is, up to there, what its anchor says."""
     rows = engine.query("SELECT sum FROM record WHERE seq = :seq", {"seq": found.length})
-    return bool(rows) and rows[0][0] == found.total
+    return rows[0][0] == found.total if rows else archived_since(engine, found.length)
 
 
 def _failed(path: str, error: OSError) -> StorageFailed:

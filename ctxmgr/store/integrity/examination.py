@@ -15,6 +15,7 @@ the anchored session is there any more, another log stands at the path (rotated,
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable
 
 from ctxmgr.errors import Damaged
@@ -22,10 +23,11 @@ from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log import anchor, codec
 from ctxmgr.log.anchor import Anchor
 from ctxmgr.log.reader import BROKEN_SUM, read
-from ctxmgr.store.engine.postgresql_schema import CHAINED
+from ctxmgr.store.engine.schema import LATEST
+from ctxmgr.store.engine.wal_sync import digest_of, head_of
 from ctxmgr.store.integrity.damage import DamagedRange
 from ctxmgr.store.integrity.derivation import contradictions
-from ctxmgr.store.reserved import ARCHIVED, GAP
+from ctxmgr.store.reserved import ARCHIVED, CHAINED, END, GAP
 
 TYPE_CHECKING = False  # that of `typing`; the store stands above this
 if TYPE_CHECKING:
@@ -33,12 +35,13 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine, Row
 
 # As bytes: a flipped bit may make them no text any more, and the others are to be checked nevertheless.
-_ALL_BYTES = "SELECT seq, CAST(body AS BLOB), CAST(sum AS BLOB) FROM record ORDER BY seq"
-_COMMON = "SELECT seq, body, sum FROM record WHERE seq <= coalesce(:common, seq) ORDER BY seq"
+_ALL_BYTES = "SELECT seq, session, CAST(body AS BLOB), CAST(sum AS BLOB) FROM record ORDER BY seq"
+_EVERY_BODY = "SELECT seq, session, body, sum FROM record ORDER BY seq"
 _SUM_BEFORE = "SELECT sum, seq FROM record WHERE session = :key AND seq <= :common ORDER BY seq DESC LIMIT 1"
 _OF_SESSION = "SELECT seq, body, sum FROM record WHERE session = :key AND seq > :common ORDER BY seq"
 _IS_OR_WAS_THERE = "SELECT 1 FROM session WHERE id = :id UNION ALL SELECT 1 FROM state WHERE name = :mark"
 _STATE = "the state folder"
+_EVERYWHERE = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,77 +60,121 @@ class Examined:
     unchecked: list[str] = field(default_factory=lambda: list[str]())
 
 
-class _Chain:
-    """Follows the sums of a history, record by record."""
+class _Link:
+    """The end of a chain of sums.
 
-    def __init__(self, anchors: list[Anchor], damaged: list[DamagedRange], first: int) -> None:
+    Attributes:
+        last: the sum of its last record; place: where that is.
+        fault: the last record, if it does not follow; former: the sum that it should follow.
+        bare: records without a sum since the last one with one.
+    """
+
+    __slots__ = ("bare", "fault", "former", "last", "place")
+
+    def __init__(self, last: str = "", place: int = 0) -> None:
+        self.last, self.place = last, place
+        self.fault: DamagedRange | None = None
+        self.former = ""
+        self.bare: list[DamagedRange] = []
+
+
+class _Chains:
+    """Follows the sums of a history, record by record.
+
+    Args:
+        anchors: of it.
+        damaged: what is found wrong is added to this.
+        first: the place of the first record.
+
+    Attributes:
+        common: up to there all sessions have one chain, behind it each has its own.
+        archived: place and sum of the last records of sessions that are not there any more.
+        links: the end of the chain of each session, 0 for all sessions of a log.
+    """
+
+    def __init__(self, anchors: list[Anchor], damaged: list[DamagedRange], first: int = 1) -> None:
         self.damaged = damaged
-        self._first = first  # the place of the first record
+        self.common = 0
+        self.archived: list[tuple[int, str]] = []
+        self.links = defaultdict[int, _Link](_Link)
+        self._first = first
         self.records = self.summed = self.bare_before = 0
-        self.last, self._end = "", 0
-        self._before_fault: str | None = None  # the sum that the last record, which does not follow, should follow
-        self._bare: list[DamagedRange] = []  # records without a sum since the last one with one
+        self._shared = _Link()
+        self._last, self._end = "", 0
         self._totals = dict.fromkeys((each.total for each in anchors), -1)  # where the last record of an anchor is now
-        self._sums_at = {each.length: ("", 0) for each in anchors}  # the last sum up to there, and where its record ends
+        # The last sum up to an anchor, where its record ends, and what stands for the last sums of all sessions up to there.
+        self._sums_at: dict[int, tuple[str, int, str | None]] = {each.length: ("", 0, None) for each in anchors}
+        self._with_ends = {each.length for each in anchors if each.ends}
         self._lengths = sorted(self._sums_at)
 
-    def add(self, place: int, length: int, body: bytes, total: str) -> None:
+    def add(self, place: int, length: int, body: bytes, total: str, session: int = 0) -> None:
         """Take the next record; ``total`` is "" when it carries no sum."""
         self.records += 1
-        while self._lengths and place - self._first >= self._lengths[0]:
-            self._sums_at[self._lengths.pop(0)] = self.last, self._end
+        self._reach(place - self._first)
+        own = self.links[session]
+        own.place = place
+        link = self._shared if place <= self.common else own
         if not total:
             if self.summed:
-                self._bare.append(DamagedRange(place, length, "a record without a sum among records with sums", "unsummed"))
+                link.bare.append(DamagedRange(place, length, "a record without a sum among records with sums", "unsummed"))
             else:
                 self.bare_before += 1
             return
         self.summed += 1
-        follows = codec.chain(self.last, body) == total
-        self._tell_bare(follows=follows)
+        follows = codec.chain(link.last, body) == total
+        self._tell_bare(link, follows=follows)
         if follows:
-            self._before_fault = None
-        elif self._before_fault is not None and codec.chain(self._before_fault, body) == total:
-            self.damaged[-1].kind = "inserted"
-            self._before_fault = None
+            link.fault = None
+        elif link.fault is not None and codec.chain(link.former, body) == total:
+            link.fault.kind = "inserted"
+            link.fault = None
         else:
-            self.damaged.append(DamagedRange(place, length, BROKEN_SUM, "altered"))
-            self._before_fault = self.last
-        self.last, self._end = total, place + length - self._first
+            link.fault, link.former = DamagedRange(place, length, BROKEN_SUM, "altered"), link.last
+            self.damaged.append(link.fault)
+        link.last = own.last = self._last = total
+        self._end = place + length - self._first
         if total in self._totals:
             self._totals[total] = place + length
 
     def skip(self, place: int, total: str) -> None:
-        """Pass a record that was archived; its sum is known."""
-        while self._lengths and place - self._first >= self._lengths[0]:
-            self._sums_at[self._lengths.pop(0)] = self.last, self._end
-        self.last, self._end, self._before_fault = total, place + 1 - self._first, None
+        """Pass a record of the common chain that was archived; its sum is known."""
+        self._reach(place - self._first)
+        self._last, self._end = total, place + 1 - self._first
+        self._shared.last, self._shared.fault = total, None
         self._totals.update({total: place + 1} if total in self._totals else {})
 
-    def go_on(self, last: str) -> None:
-        """Go on with another chain, behind this sum."""
-        self._tell_bare(follows=False)
-        self.last, self._before_fault = last, None
+    def _reach(self, end: int) -> None:
+        """Take note of what the anchors up to there compare with."""
+        while self._lengths and end >= self._lengths[0]:
+            length = self._lengths.pop(0)
+            ends = None
+            if length in self._with_ends and not self.archived_since(length):
+                ends = digest_of([*(link.last for link in self.links.values()), *(total for _, total in self.archived)])
+            self._sums_at[length] = self._last, self._end, ends
 
-    def _tell_bare(self, *, follows: bool) -> None:
-        for item in self._bare:
+    def archived_since(self, length: int) -> bool:
+        """Whether a session was archived that went on up to an anchor or behind it: what it was there is not known any more."""
+        return any(place >= length for place, _ in self.archived)
+
+    def _tell_bare(self, link: _Link, *, follows: bool) -> None:
+        for item in link.bare:
             if follows:
                 item.kind, item.reason = "inserted", "a record without a sum that the next one knows nothing of: inserted"
-        self.damaged += self._bare
-        self._bare = []
+        self.damaged += link.bare
+        link.bare = []
 
     def end(self, size: int) -> None:
         """Say that this is all, and where it ends."""
-        self._tell_bare(follows=False)
-        for length in self._lengths:
-            if length <= size:
-                self._sums_at[length] = self.last, self._end
+        for link in (self._shared, *self.links.values()):
+            self._tell_bare(link, follows=False)
+        self._reach(size)
         self._lengths = []
 
     def holds(self, found: Anchor, size: int, *, exact: bool) -> bool:
         """Whether the history still is, up to there, what an anchor says; ``exact``: its last record ends just there."""
-        total, end = self._sums_at[found.length]
-        return size >= found.length and total == found.total and (not exact or found.length - end in (0, 1))
+        total, end, ends = self._sums_at[found.length]
+        same = total == found.total and (ends is None or ends == found.ends)
+        return size >= found.length and same and (not exact or found.length - end in (0, 1))
 
     def has_end_of(self, found: Anchor) -> bool:
         """Whether the last record that an anchor knows is there, wherever."""
@@ -143,7 +190,7 @@ def examine_log(path: str, indexed: Anchor | None) -> Examined:
     size = os.stat(path).st_size
     anchors = _anchors(path, indexed)
     damaged: list[DamagedRange] = []
-    chain = _Chain([found for found, _ in anchors], damaged, 0)
+    chain = _Chains([found for found, _ in anchors], damaged, first=0)
 
     def hear(offset: int, length: int, reason: str) -> None:
         if reason != BROKEN_SUM:
@@ -163,76 +210,121 @@ def examine_log(path: str, indexed: Anchor | None) -> Examined:
 
 
 def examine_database(store: Store) -> Examined:
-    """Check a database: SQLite's own check, every record, and its end."""
-    anchors = _anchors(store.location, None)
-    damaged: list[DamagedRange] = []
-    chain = _Chain([found for found, _ in anchors], damaged, 1)
-    engine, last, there = store.engine, 0, True
-    try:
-        damaged += [DamagedRange(0, 0, fault) for fault in engine.faults()]
-        gaps = _gaps(engine)
-        for seq, body, total in engine.stream(_ALL_BYTES):
-            last = int(seq)
-            _skip(chain, gaps, last)
-            chain.add(last, 1, _bytes(body), "" if total is None else _bytes(total).decode("ascii", "backslashreplace"))
-        ((known,),) = engine.query("SELECT coalesce(max(seq), 0) FROM session")
-        if int(known) > last:
-            reason = f"its sessions go on up to record {int(known):,}: what was behind record {last:,} is gone"
-            damaged.append(DamagedRange(last + 1, int(known) - last, reason, "cut"))
-        for found, _ in anchors:
-            there = bool(engine.query(_IS_OR_WAS_THERE, {"id": found.session, "mark": f"{ARCHIVED}{found.session}"}))
-    except Damaged as error:
-        damaged.append(DamagedRange(0, 0, f"can't be read to its end: {error.message}"))
-    chain.end(last)
-    if chain.bare_before:  # every record of a database is written with a sum
-        damaged.append(DamagedRange(0, chain.bare_before, f"{chain.bare_before:,} records lost their sums", "unsummed"))
-    return _with_tables(engine, _compared(chain, anchors, last, "records", lambda _: there))
+    """Check a database or a store on a server: its own check, every record, the end of each session, and the tables.
 
-
-def examine_server(engine: Engine) -> Examined:
-    """Check a store on a server: every record, and the end of each session, whose sums are a chain of their own.
-
-    Records of the first version of the tables are one chain over all sessions, up to the place that `CHAINED` names.
+    Old records are one chain over all sessions, up to the place that `ctxmgr.store.reserved.CHAINED` names.
     """
-    damaged: list[DamagedRange] = []
-    chain = _Chain([], damaged, 1)
-    try:
-        with engine.reading():
-            common = common_chain(engine)
-            gaps = _gaps(engine)
-            for seq, body, total in engine.stream(_COMMON, {"common": common}):
-                _skip(chain, gaps, int(seq))
-                chain.add(int(seq), 1, body.encode(), total or "")
-            if common is not None:
-                for session in engine.query("SELECT key, id, seq, sum FROM session ORDER BY key"):
-                    _examine_session(engine, chain, session, common)
-            chain.end(0)
-            damaged.sort(key=lambda item: item.offset)
-            return _with_tables(engine, _compared(chain, [], 0, "records", lambda _: True))
-    except Damaged as error:
-        return Examined(chain.records, [*damaged, DamagedRange(0, 0, f"can't be read to its end: {error.message}")])
+    engine, damaged, there = store.engine, list[DamagedRange](), True
+    anchors = [] if engine.shared else _anchors(store.location, None)
+    with engine.reading():
+        chain = _Chains([each for each, _ in anchors], damaged)
+        found = _Records(engine, chain)
+        try:
+            damaged += [DamagedRange(0, 0, fault) for fault in engine.faults()]
+            found.read()
+            _tell_cut(found.sessions(), chain)
+            for each, _ in anchors:
+                there = bool(engine.query(_IS_OR_WAS_THERE, {"id": each.session, "mark": f"{ARCHIVED}{each.session}"}))
+        except Damaged as error:
+            damaged.append(DamagedRange(0, 0, f"can't be read to its end: {error.message}"))
+        chain.end(found.last)
+        if chain.bare_before:  # every record of a database is written with a sum
+            damaged.append(DamagedRange(0, chain.bare_before, f"{chain.bare_before:,} records lost their sums", "unsummed"))
+        result = _compared(chain, anchors, found.last, "records", lambda _: there)
+        if chain.common < _EVERYWHERE and not any(item.kind in ("cut", "unreadable") for item in damaged):
+            _tell_other_ends(found.sessions(), chain)
+        if not damaged and (gone := found.gone()):
+            reason = f"{gone:,} records are gone from here on that no other record follows"
+            damaged.append(DamagedRange(found.first_gap, gone, reason, "cut"))
+        damaged.sort(key=lambda item: item.offset)
+        return _with_tables(engine, result)
+
+
+class _Records:
+    """Reads the records of a database in the order of their places, and follows their sums.
+
+    Attributes:
+        last: the place of the last one; first_gap: the first place of none behind the common chain, 0 for none.
+    """
+
+    def __init__(self, engine: Engine, chain: _Chains) -> None:
+        self._engine = engine
+        self._chain = chain
+        self._own = self._archived = 0
+        self.last = self.first_gap = 0
+
+    def read(self) -> None:
+        """Read them all."""
+        engine, chain = self._engine, self._chain
+        common = common_chain(engine)
+        chain.common = common = _EVERYWHERE if common is None else common
+        for place, value in _state(engine, END):
+            total, _, own = value.partition(" ")
+            chain.archived.append((int(place), total))
+            self._archived += int(own)
+        gaps = sorted(((int(name), total) for name, total in _state(engine, GAP)), reverse=True)
+        for seq, session, body, total in engine.stream(_EVERY_BODY if engine.shared else _ALL_BYTES):
+            while gaps and gaps[-1][0] < seq:
+                chain.skip(*gaps.pop())
+            if seq > common:
+                self._own += 1
+                if not self.first_gap and seq > (before := max(self.last, common)) + 1:
+                    self.first_gap = before + 1
+            self.last = int(seq)
+            text = "" if total is None else _bytes(total).decode("ascii", "backslashreplace")
+            chain.add(self.last, 1, _bytes(body), text, int(session))
+
+    def sessions(self) -> list[Row]:
+        """Return (key, id, place of the last record, last sum) of each session."""
+        total = "NULL" if self._chain.common == _EVERYWHERE else "sum"
+        return self._engine.query(f"SELECT key, id, seq, {total} FROM session ORDER BY key")
+
+    def gone(self) -> int:
+        """Return how many places hold no record that held one, and none that was archived; on a server places have gaps."""
+        if self._engine.shared:
+            return 0
+        return max(0, self.last - min(self.last, self._chain.common) - self._own - self._archived)
 
 
 def session_faults(engine: Engine, key: int) -> list[DamagedRange]:
-    """Return what is wrong with the records of one session of a store on a server, whose sums are a chain of its own."""
-    chain = _Chain([], [], 1)
-    session = engine.query("SELECT key, id, seq, sum FROM session WHERE key = :key", {"key": key})[0]
-    if (common := common_chain(engine)) is not None:
-        _examine_session(engine, chain, session, common)
+    """Return what is wrong with the records of one session that have a chain of their own."""
+    chain = _Chains([], [])
+    common = common_chain(engine)
+    if common is None:
+        return []
+    for total, place in engine.query(_SUM_BEFORE, {"key": key, "common": common}):
+        chain.links[key] = _Link(total or "", int(place))
+    for seq, body, total in engine.stream(_OF_SESSION, {"key": key, "common": common}):
+        chain.add(int(seq), 1, body.encode(), total or "", key)
+    chain.end(0)
+    session = engine.query("SELECT key, id, seq, sum FROM session WHERE key = :key", {"key": key})
+    _tell_cut(session, chain)
+    if not chain.damaged:
+        _tell_other_ends(session, chain)
     return chain.damaged
 
 
-def _gaps(engine: Engine) -> list[tuple[int, str]]:
-    """Return (place, sum) of the archived records that a record of another session followed, the last one first."""
+def _tell_cut(sessions: list[Row], chain: _Chains) -> None:
+    for key, name, known, _ in sessions:
+        last = chain.links[key].place
+        if int(known) > last:
+            reason = f"session {name!r} goes on up to record {int(known):,}: what was behind record {last:,} of it is gone"
+            chain.damaged.append(DamagedRange(last + 1, int(known) - last, reason, "cut"))
+
+
+def _tell_other_ends(sessions: list[Row], chain: _Chains) -> None:
+    for key, name, _, total in sessions:
+        if (total or "") != chain.links[key].last:
+            last = chain.links[key].place
+            chain.damaged.append(DamagedRange(last, 1, f"session {name!r} ends in another record than it did", "altered"))
+
+
+def _state(engine: Engine, start: str) -> list[Row]:
+    """Return what is kept under names that begin so: (the rest of the name, value)."""
     rows = engine.query(
-        "SELECT name, value FROM state WHERE name >= :name AND name < :after", {"name": GAP, "after": GAP + "~"}
+        "SELECT name, value FROM state WHERE name >= :name AND name < :after", {"name": start, "after": start + "~"}
     )
-    return sorted(((int(name[len(GAP) :]), str(total)) for name, total in rows), reverse=True)
-
-
-def _skip(chain: _Chain, gaps: list[tuple[int, str]], place: int) -> None:
-    while gaps and gaps[-1][0] < place:
-        chain.skip(*gaps.pop())
+    return [(name[len(start) :], value) for name, value in rows]
 
 
 def _with_tables(engine: Engine, found: Examined) -> Examined:
@@ -246,26 +338,11 @@ def _with_tables(engine: Engine, found: Examined) -> Examined:
 
 
 def common_chain(engine: Engine) -> int | None:
-    """Return the place up to which all sessions of a server have one chain, 0 for nowhere, None for everywhere."""
-    if engine.schema_version() < 2:
+    """Return the place up to which all sessions have one chain, 0 for nowhere, None for everywhere."""
+    if engine.schema_version() < (2 if engine.shared else LATEST):
         return None
     rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": CHAINED})
     return int(rows[0][0]) if rows else 0
-
-
-def _examine_session(engine: Engine, chain: _Chain, session: Row, common: int) -> None:
-    key, name, known, head = session
-    before = engine.query(_SUM_BEFORE, {"key": key, "common": common})
-    chain.go_on(str(before[0][0]) if before else "")
-    last = int(before[0][1]) if before else 0
-    for seq, body, total in engine.stream(_OF_SESSION, {"key": key, "common": common}):
-        last = int(seq)
-        chain.add(last, 1, body.encode(), total or "")
-    if int(known) > last:
-        reason = f"session {name!r} goes on up to record {int(known):,}: what was behind record {last:,} of it is gone"
-        chain.damaged.append(DamagedRange(last + 1, int(known) - last, reason, "cut"))
-    elif (head or "") != chain.last:
-        chain.damaged.append(DamagedRange(last, 1, f"session {name!r} ends in another record than it did", "altered"))
 
 
 def _bytes(value: str | bytes) -> bytes:
@@ -283,7 +360,7 @@ def _anchors(path: str, indexed: Anchor | None) -> list[tuple[Anchor, str]]:
 
 
 def _compared(
-    chain: _Chain, anchors: list[tuple[Anchor, str]], size: int, unit: str, same: Callable[[Anchor], bool]
+    chain: _Chains, anchors: list[tuple[Anchor, str]], size: int, unit: str, same: Callable[[Anchor], bool]
 ) -> Examined:
     checked: list[str] = []
     unchecked: list[str] = []
@@ -303,6 +380,8 @@ def _compared(
         own += 1
         if chain.holds(found, size, exact=place == _STATE):
             checked.append(f"its end, against the anchor of {found.time} in {place}: {found.length:,} {unit} are as they were")
+        elif chain.archived_since(found.length):
+            unchecked.append(f"the anchor of {found.time} in {place}: sessions were archived that went on behind it")
         elif (fault := _contradiction(chain, found, place, size, unit)) is not None and not _is_listed(damaged, fault):
             damaged.append(fault)
     if not own and chain.records:
@@ -315,13 +394,13 @@ def _is_listed(damaged: list[DamagedRange], fault: DamagedRange) -> bool:
     return any(item.kind == fault.kind and item.offset == fault.offset for item in damaged)
 
 
-def _contradiction(chain: _Chain, found: Anchor, place: str, size: int, unit: str) -> DamagedRange | None:
+def _contradiction(chain: _Chains, found: Anchor, place: str, size: int, unit: str) -> DamagedRange | None:
     """Return how a history contradicts its anchor, or None where its own sums tell it already."""
     was = f"the anchor of {found.time} in {place} knows {found.length:,} {unit}"
     if chain.has_end_of(found):
         if chain.damaged:
             return None
-        return DamagedRange(0, size, f"{was}, and its last record stands elsewhere now: something before it changed", "altered")
+        return DamagedRange(0, size, f"{was}, and something before its last record was changed or removed", "altered")
     if not chain.summed and chain.records:
         return DamagedRange(0, size, f"{was} with sums, and no record carries one any more", "unsummed")
     if size < found.length:
@@ -343,8 +422,6 @@ def accept_log(path: str) -> Anchor | None:
 
 def accept_database(store: Store) -> None:
     """Anchor a database as it stands."""
-    from ctxmgr.store.engine.wal_sync import head_of
-
     _accepted(store.location, head_of(store.engine))
 
 

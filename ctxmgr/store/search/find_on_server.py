@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.postgresql_functions import INDEXERS
+from ctxmgr.store.engine.postgresql_schema import LATEST
 from ctxmgr.store.engine.postgresql_teams import TEAMS
 from ctxmgr.store.engine.spelling import KEEP_STATE, NO_LIMIT, SCHEMA
 from ctxmgr.store.normalise import folded_text
 from ctxmgr.store.row_mapper import BY_PLACE, batches, load
 from ctxmgr.store.search.find import LONG_ROW, MOST_KEPT, SHORTEST, Search
-from ctxmgr.store.search.text_match import like, may_hold
+from ctxmgr.store.search.text_match import like, may_hold, rare_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ _INDEXED = (
     "SELECT seq FROM search_text WHERE seq > :low AND seq <= :high AND {session} AND (text LIKE :pattern ESCAPE '!' "
     "OR text LIKE :long) ORDER BY seq LIMIT :limit"
 )
-_PROPOSED_TO_TEAM = f"SELECT proposed FROM {SCHEMA}.proposed(:pattern, :long, :low, :high, :session, :limit) AS proposed"
+_PROPOSED_TO_TEAM = f"SELECT proposed FROM {SCHEMA}.proposed({{}}:long, :low, :high, :session, :limit) AS proposed"
+_TEXTS_OF_SAMPLE = 64
+_SAMPLE = "SELECT left(text, 4000) FROM search_text WHERE seq = ANY(:places)"
 # Asked from the few results behind the mark, one by one, whatever the server's statistics say of a table that just grew.
 _LATE = (
     "SELECT own.seq FROM "
@@ -75,14 +78,17 @@ class SearchOnServer(Search):
         return sorted(found)
 
     def _proposed(self, place: int, limit: int) -> Iterator[tuple[int, list[Hit]]]:
-        values: dict[str, Any] = {
-            "high": limit, "pattern": like(self._needle), "long": f"%{TOO_LONG[2:7]}%", "limit": _PROPOSED, "mark": limit,
-        }  # fmt: skip
         session = next((bound["session"] for _, _, bound in self._scopes if "session" in bound), None)
-        sql = _INDEXED.format(session="TRUE" if session is None else "session = :session")
-        if cast("Any", self._engine).version >= TEAMS:
-            sql = _PROPOSED_TO_TEAM
-        values["session"] = session
+        values: dict[str, Any] = {"high": limit, "long": f"%{TOO_LONG[2:7]}%", "limit": _PROPOSED, "session": session}
+        version = cast("Any", self._engine).version
+        if version >= LATEST:
+            sql = _PROPOSED_TO_TEAM.format(":pattern, :needle, ")
+            values |= {"pattern": rare_parts(self._needle, self._sample(place, limit)), "needle": self._needle}
+        else:
+            sql = _INDEXED.format(session="TRUE" if session is None else "session = :session")
+            if version >= TEAMS:
+                sql = _PROPOSED_TO_TEAM.format(":pattern, ")
+            values["pattern"] = like(self._needle)
         late = sorted(
             {int(row[0]) for row in self._engine.query(_LATE, {"low": place, "mark": mark(self._engine), "all": NO_LIMIT})}
         )
@@ -92,6 +98,11 @@ class SearchOnServer(Search):
             both = {*rows, *(seq for seq in late if seq <= place)}
             late = [seq for seq in late if seq > place]
             yield place, self._listed(both)
+
+    def _sample(self, low: int, high: int) -> list[str]:
+        """Return some of the indexed texts, or how they begin, from places at the same distance."""
+        places = [low + (high - low) * number // _TEXTS_OF_SAMPLE for number in range(1, _TEXTS_OF_SAMPLE + 1)]
+        return [str(row[0]) for row in self._engine.query(_SAMPLE, {"places": places})]
 
     def _between(self, low: int, high: int) -> list[Hit]:
         return self._compared_at("record.seq BETWEEN :low AND :high", {"low": low, "high": high})

@@ -184,3 +184,43 @@ def like(text: str) -> str:
     for special in (_MARK, "%", "_"):
         text = text.replace(special, _MARK + special)
     return f"%{text}%"
+
+
+_GRAM = 3
+_MOST_GRAMS, _MOST_TRIED = 12, 48
+_FEW = 16
+"""One of so many texts: where a sample has more that hold all of a text's rare letters, no index makes it few."""
+
+
+def rare_parts(text: str, sample: Sequence[str]) -> str:
+    """Return the pattern of texts that contain what is rare of this one, in its order.
+
+    An index of trigrams reads all places of each trigram that it is asked for. Those that nearly every text holds take the
+    longest and leave out the least, so they are not asked for: the rest stands in half as many places as there are texts.
+
+    Args:
+        text: that is looked for.
+        sample: some of the texts that are looked through; the pattern is that of the whole text where they say too little.
+    """
+    starts = [start for start in range(len(text) - _GRAM + 1) if text[start : start + _GRAM].isalnum()]
+    starts = starts[:: len(starts) // _MOST_TRIED + 1]
+    held = {start: sum(text[start : start + _GRAM] in each for each in sample) for start in starts}
+    chosen: list[int] = []
+    for start in sorted(starts, key=lambda start: (held[start], start % _GRAM)):  # apart first: they say the most
+        if len(chosen) == _MOST_GRAMS or 2 * sum(held[each] for each in (*chosen, start)) > len(sample):
+            break
+        chosen.append(start)
+    grams = [text[start : start + _GRAM] for start in chosen]
+    if len(sample) < _FEW or not grams or sum(all(map(each.__contains__, grams)) for each in sample) > len(sample) // _FEW:
+        return like(text)
+    parts: list[str] = []
+    end = -1
+    for start in sorted(chosen):
+        if start == end - _GRAM + 1:  # one letter on
+            parts[-1] += text[end]
+        elif start >= end:
+            parts.append(text[start : start + _GRAM])
+        else:
+            continue  # what lies between is common
+        end = start + _GRAM
+    return f"%{'%'.join(parts)}%"

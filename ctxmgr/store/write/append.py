@@ -75,7 +75,7 @@ class Appender:
     Args:
         engine: of the store.
         masked: mask secrets before anything is written (off only on request).
-        sums: continue the store's ``sum`` chain; the index of a log, or of a part of a store, keeps theirs instead.
+        sums: continue the ``sum`` chain of each session; the index of a log, or of a part of a store, keeps theirs instead.
     """
 
     def __init__(self, engine: Engine, *, masked: bool = True, sums: bool = True) -> None:
@@ -192,6 +192,8 @@ class Appender:
         pairs = [(item, self._touched[str(item.record["session"])]) for item in part]
         for item, touched in pairs:
             touched.see(item.seq, None if item.kind in derived_rows.SAID_LATER else item.moment)
+            if self._sums:
+                touched.total = item.total
         derive_rows(self._engine, pairs, in_order=not placed)
         if part[0].record["session"] == PROJECT and part[0].kind == "event":  # which is a part of its own
             from ctxmgr.store.write.project_state import derive
@@ -201,12 +203,21 @@ class Appender:
 
     def _number(self, part: Sequence[EncodedRecord], *, placed: bool) -> _Last:
         """Give records their numbers and sums; return those of the last one."""
-        number, total = self._last
+        number = self._last[0]
         for item in part:
             item.seq = number = number + 1 if not placed or item.place is None else item.place
-            if self._sums:
-                item.total = total = codec.chain(total or "", item.body)
-        return number, total
+        if self._sums:
+            self._seal(part)
+        return number, part[-1].total
+
+    def _seal(self, part: Sequence[EncodedRecord]) -> None:
+        """Give records their sums, each of which follows from the last one of its session."""
+        key, total, totals = 0, "", dict[int, str]()
+        for item in part:
+            if item.key != key:
+                totals[key], key = total, item.key
+                total = totals.get(key) or self._touched[str(item.record["session"])].total or ""
+            item.total = total = codec.chain(total, item.body)
 
     def _look_up_last(self) -> None:
         """Find the end of the log; forget what is known of sessions if it is not where this appender left it.

@@ -42,21 +42,21 @@ class BulkWriter:
         self._deferring = deferring
         self._engine = engine
         self._touched: dict[str, SessionCounters] = {}
-        self._last: tuple[int, str] | None = None
+        self._last: int | None = None
 
     def write(self, block: RowBatch) -> bool:
         """Write a block; return False, with nothing written, if a record of it is known, or comes twice in it."""
         assert block.parts is not None
         engine, new = self._engine, list[str]()
-        last, total = self._end()
-        base = last + 1
-        if self.masked is not None and block.count:
-            total = block.after if block.follows and total == block.before else _seal(block, total)
+        base = self.number + 1
         if self._deferring and not _is_once(block):
             return False
         sql = _LINES if self.masked is None else _RECORDS
         engine.execute("SAVEPOINT block")
         parts = [(part, self._touch(session, new)) for session, part in block.parts.items()]
+        if self.masked is not None and not (block.follows and len(parts) == 1 and (parts[0][1].total or "") == block.before):
+            for part, touched in parts:
+                _seal(part, touched.total or "")
         complete = all(
             engine.many(sql.format(base=base, key=touched.key), part.records) == len(part.records) for part, touched in parts
         )
@@ -69,21 +69,17 @@ class BulkWriter:
             return False
         for part, touched in parts:
             self._derive(part, touched, base)
-        self._last = last + block.count, total
+            if self.masked is not None:
+                touched.total = part.records[-1][5]
+        self._last = self.number + block.count
         return True
-
-    def _end(self) -> tuple[int, str]:
-        """Return number and sum of the last record."""
-        if self._last is None:
-            column = "NULL" if self.masked is None else "sum"
-            rows = self._engine.query(f"SELECT seq, {column} FROM record ORDER BY seq DESC LIMIT 1")
-            self._last = (int(rows[0][0]), rows[0][1] or "") if rows else (0, "")
-        return self._last
 
     @property
     def number(self) -> int:
         """The number of the last record."""
-        return self._end()[0]
+        if self._last is None:
+            self._last = int(self._engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
+        return self._last
 
     def flush(self) -> None:
         """Write down what was counted of sessions, and forget it: whoever else writes now counts on."""
@@ -160,13 +156,8 @@ def _is_once(block: RowBatch) -> bool:
     return all(len({row[1:3] for row in part.records}) == len(part.records) for part in (block.parts or {}).values())
 
 
-def _seal(block: RowBatch, total: str) -> str:
-    """Let the sums of a block follow from another one; return the last."""
-    parts = block.parts or {}
-    places = sorted((row[0], number, session) for session, part in parts.items() for number, row in enumerate(part.records))
-    for _, number, session in places:
-        records = parts[session].records
-        row = records[number]
+def _seal(part: SessionRows, total: str) -> None:
+    """Let the sums of a session's records follow from another one."""
+    for number, row in enumerate(part.records):
         total = chain(total, row[4].encode("ascii"))
-        records[number] = (*row[:5], total)
-    return total
+        part.records[number] = (*row[:5], total)

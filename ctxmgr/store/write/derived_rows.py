@@ -22,15 +22,16 @@ SAID_LATER = frozenset({"note", "snapshot", "continuation"})
 
 
 class SessionCounters:
-    """A session during an append: its counters are kept here and stored once at the end."""
+    """A session during an append: its counters and its last sum are kept here, and stored once at the end."""
 
-    __slots__ = ("entries", "events", "first", "key", "last", "messages", "processes", "seq")
+    __slots__ = ("entries", "events", "first", "key", "last", "messages", "processes", "seq", "total")
 
-    def __init__(self, key: int, entries: int = 0, events: int = 0, messages: int = 0) -> None:
+    def __init__(self, key: int, entries: int = 0, events: int = 0, messages: int = 0, total: str | None = None) -> None:
         self.key = key
         self.entries = entries
         self.events = events
         self.messages = messages
+        self.total = total
         self.seq: int | None = None
         self.first: float | None = None
         self.last: float | None = None
@@ -48,26 +49,27 @@ class SessionCounters:
     def store(self, engine: Engine) -> None:
         """Write down what was counted."""
         engine.execute(
-            "UPDATE session SET entries = :entries, events = :events, messages = :messages, seq = coalesce(:seq, seq), "
+            "UPDATE session SET entries = :entries, events = :events, messages = :messages, sum = :total, "
+            "seq = coalesce(:seq, seq), "
             "first = CASE WHEN first IS NULL OR :first < first THEN coalesce(:first, first) ELSE first END, "
             "last = CASE WHEN last IS NULL OR :last > last THEN coalesce(:last, last) ELSE last END WHERE key = :key",
             {
-                "entries": self.entries, "events": self.events, "messages": self.messages, "seq": self.seq,
-                "first": self.first, "last": self.last, "key": self.key,
+                "entries": self.entries, "events": self.events, "messages": self.messages, "total": self.total,
+                "seq": self.seq, "first": self.first, "last": self.last, "key": self.key,
             },
         )  # fmt: skip
 
 
-_SESSION = "SELECT key, entries, events, messages FROM session WHERE id = :id"
+SESSION = "SELECT key, entries, events, messages, sum FROM session WHERE id = :id"
 _NEW_SESSION = "INSERT INTO session (id) VALUES (:id) RETURNING key"
 
 
 def touched(engine: Engine, session: str) -> tuple[SessionCounters, bool]:
     """Return a session as it is counted so far, made now if there is none; and whether it was made."""
     name = {"id": storable(session)}
-    rows = engine.query(_SESSION, name)
+    rows = engine.query(SESSION, name)
     if rows:
-        return SessionCounters(*map(int, rows[0])), False
+        return SessionCounters(*rows[0]), False
     require_not_archived(engine, name["id"])
     return SessionCounters(int(engine.query(_NEW_SESSION, name)[0][0])), True
 

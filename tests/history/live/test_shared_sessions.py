@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import cast
 
 import pytest
 
 from ctxmgr.history.live import shared_sessions
 from ctxmgr.history.live.record_sources import Follower
-from ctxmgr.history.live.shared_sessions import SharedSessions
+from ctxmgr.history.live.shared_sessions import Feed, SharedSessions
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
 from ctxmgr.store.repositories.tail import records_after
-from tests.builders import write
+from tests.builders import entry, write
 from tests.history.live_world import clock_at, told
 
 LOOP = ["Bash:ls -> same"] * 3
@@ -171,3 +172,65 @@ def test_whoever_waits_is_woken(store: Store, other: Store) -> None:
     store.wait(30.0)
     assert time.monotonic() - began < 15
     store.wait(0.01)
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.01)
+
+
+def _recorded(store: Store, session: str, numbers: range) -> list[str]:
+    store.append([entry(session, number) for number in numbers])
+    return [str(entry(session, number)["id"]) for number in numbers]
+
+
+def test_many_subscribers_of_a_process_share_what_is_read(store: Store, server_url: str) -> None:
+    """Each is given every record once and in order, those before it came too, over as many connections as one needs."""
+    seen: dict[str, list[str]] = {f"s{number}": [] for number in range(20)}
+    wanted: list[str] = []
+
+    def join(name: str) -> None:
+        feed.subscribe(lambda record: seen[name].append(str(record["id"])))
+
+    def given(name: str) -> bool:
+        return len(seen[name]) == len(wanted)
+
+    with closing(Feed(server_url, every=0.1)) as feed:
+        for name in list(seen)[:19]:
+            join(name)
+        for numbers in (range(3), range(3, 5)):
+            wanted += _recorded(store, "a", numbers)
+            _until(lambda: given("s0"))
+        join("s19")
+        wanted += _recorded(store, "b", range(2))
+        _until(lambda: given("s19"))
+        ((connections,),) = store.engine.query("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        assert connections <= 5  # three of the feed: for statements, for a stream, for listening
+    assert all(each == wanted for each in seen.values())
+
+
+def test_a_feed_goes_on_over_a_lost_connection(store: Store, server_url: str) -> None:
+    """When all connections were ended, what follows is given, and nothing twice; who fails is told and left alone."""
+    seen, wanted, failed = list[str](), list[str](), list[Exception]()
+
+    def fail(record: Record) -> None:
+        raise ValueError(record["id"])
+
+    def given() -> bool:
+        return len(seen) == len(wanted)
+
+    with closing(Feed(server_url, every=0.05, failed=lambda _receive, error: failed.append(error))) as feed:
+        feed.subscribe(fail)
+        feed.subscribe(lambda record: seen.append(str(record["id"])))
+        for number in range(4):
+            wanted += _recorded(store, "a", range(number, number + 1))
+            _until(given)
+            store.engine.query(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name = 'ctxmgr' AND datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        _until(lambda: feed.error is None)
+    assert seen == wanted
+    assert [str(error) for error in failed] == wanted[:1]

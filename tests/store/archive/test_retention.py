@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.query.requests import list_, messages, search, show
-from ctxmgr.log.codec import Record, encode
+from ctxmgr.log import anchor
+from ctxmgr.log.codec import Record, chain, encode
 from ctxmgr.log.ids import format_time
 from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.archive import parquet, retention
@@ -27,6 +28,7 @@ from ctxmgr.store.archive.parquet import open_archive
 from ctxmgr.store.archive.retention import ArchivableSession, aged, retain
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest
+from tests.store.common_chain import make_former
 from tests.store.divided import Divided
 
 DAY = 86_400.0
@@ -414,3 +416,64 @@ def test_each_team_has_a_folder_of_its_own(kept: str) -> None:
         assert [row["file"].partition("/")[0] for row in retention.archived(bob)] == ["team=two%2F%C3%BC"] * 2
         retention.restore(bob, f"{kept}/team=two%2F%C3%BC")
         assert sorted(bodies(bob)) == sorted(before)
+
+
+def _verified(place: Path) -> tuple[list[str], list[str]]:
+    with closing(open_store(str(place), readonly=True)) as store:
+        found = store.examine()
+    return [item.kind for item in found.damaged], found.unchecked
+
+
+@pytest.mark.parametrize("former", [False, True])
+def test_sums_and_anchors_count_over_what_is_gone(tmp_path: Path, former: bool) -> None:
+    """What was archived, from either chain, is no damage; whatever else changes is still told, also by the anchor alone."""
+    place, kept = tmp_path / "history.db", str(tmp_path / "kept")
+    with closing(open_store(str(place), create=True)) as store:
+        for records in zip(story("old", age=40), story("older", age=60), story("new", age=2), strict=True):
+            for record in records:
+                store.append([record])
+    if former:
+        make_former(place)
+    with closing(open_store(str(place))) as store:
+        store.append([build("event", "older", format_time(NOW - 50 * DAY), id="late", type="message", data={"text": "more"})])
+        store.append(story("last", age=1))
+    for turn in range(2):
+        with closing(open_store(str(place))) as store:
+            retain(store, kept, chosen(store))
+        assert _verified(place) == ([], [])
+        with closing(open_store(str(place))) as store:
+            retention.restore(store, kept, "older")
+            store.append([build("event", "last", format_time(NOW), id=f"e{turn}", type="message", data={"text": "more"})])
+        assert _verified(place) == ([], [])
+    with closing(open_store(str(place))) as store:
+        key, last = store.engine.query("SELECT key, seq FROM session WHERE id = 'older'")[0]
+        ((body, before),) = store.engine.query(
+            "SELECT record.body, former.sum FROM record JOIN record AS former ON former.seq = record.seq - 1 "
+            "WHERE record.seq = :seq",
+            {"seq": last},
+        )
+        changed = str(body).replace("more", "less")
+        values = {"body": changed, "sum": chain(str(before), changed.encode()), "seq": last, "key": key}
+        store.engine.execute("UPDATE record SET body = :body, sum = :sum WHERE seq = :seq", values)
+        store.engine.execute("UPDATE session SET sum = :sum WHERE key = :key", values)
+    assert _verified(place)[0] == ["altered"]
+
+
+def test_an_anchor_from_before_something_was_archived_is_said_to_tell_nothing(tmp_path: Path) -> None:
+    """What another user's anchor knows of a session that went on and was archived can't be compared: that is no damage."""
+    place = tmp_path / "history.db"
+    records = story("old", age=40)
+    with closing(open_store(str(place), create=True)) as store:
+        store.append(records[:2])
+    stale = Path(anchor.place_of(str(place))).read_bytes()
+    with closing(open_store(str(place))) as store:
+        store.append([*records[2:], *story("last", age=1)])
+        retain(store, str(tmp_path / "kept"), chosen(store))
+    Path(anchor.place_of(str(place))).write_bytes(stale)
+    damaged, unchecked = _verified(place)
+    assert (damaged, [text for text in unchecked if "archived" in text]) == ([], unchecked)
+    assert unchecked
+
+    with closing(open_store(str(place))) as store:  # whoever goes on gets an anchor that knows all
+        store.append([build("event", "last", format_time(NOW), id="e", type="message", data={"text": "more"})])
+    assert _verified(place) == ([], [])

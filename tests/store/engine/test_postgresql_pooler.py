@@ -1,4 +1,4 @@
-"""Through a pooler in transaction mode, where the next statement may go over another connection.
+"""Through a pooler in transaction mode, where the next statement may go over another connection; and what else is prepared.
 
 The whole contract of a store is tried through it by ``pytest -m slow -k pooler``.
 """
@@ -19,6 +19,7 @@ import psycopg
 import pytest
 
 from ctxmgr.store import Store, open_store
+from ctxmgr.store.engine.postgresql_url import connection_options, prepares
 from ctxmgr.types.query import Filters
 from tests import pgbouncer, postgresql_server
 from tests.builders import entry, event, steps, write
@@ -148,3 +149,34 @@ def test_nothing_is_set_outside_of_a_transaction(logged: tuple[str, Path, str]) 
 def test_what_outlasts_a_transaction_is_told(told: list[tuple[str, Any]]) -> None:
     """What is looked for in a server's log is found where it is."""
     assert lasting(told)
+
+
+def test_statements_are_prepared_where_the_url_says_so(server_url: str) -> None:
+    """With ``prepare=1`` appends are prepared once for a connection, also for the one that follows a lost one."""
+    with closing(open_store(f"{server_url}&prepare=1", create=True)) as store:
+        for number in range(2):
+            store.append([entry("s", 10 * number, "Bash", {"command": "x"})])
+            store.append([entry("s", 10 * number + each, "Bash", {"command": "x"}) for each in range(1, 4)])
+            named = "SELECT name FROM pg_prepared_statements WHERE name LIKE 'ctxmgr%' ORDER BY name"
+            assert [row[0] for row in store.engine.query(named)] == ["ctxmgr_append", "ctxmgr_append_one"]
+            with psycopg.connect(server_url) as admin:
+                admin.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE application_name = 'ctxmgr' AND datname = current_database()"
+                )
+            assert store.sessions.entry_count(1) == 4 * (number + 1)
+        assert store.examine().damaged == []
+
+
+@pytest.mark.parametrize(
+    ("location", "prepared", "given"),
+    [
+        ("postgresql:///x?prepare=1", True, "postgresql:///x"), ("postgresql:///x?prepare=1&port=1", True, "postgresql:///x?port=1"),
+        ("postgresql:///x?port=1&prepare=1", True, "postgresql:///x?port=1"),
+        ("postgresql:///x?prepare=0", False, "postgresql:///x"), ("postgresql:///x", False, "postgresql:///x"),
+    ],
+)  # fmt: skip
+def test_a_url_says_whether_statements_are_prepared(location: str, prepared: bool, given: str) -> None:
+    """libpq, which does not know the word, is not told of it."""
+    assert prepares(location) is prepared
+    assert connection_options(location) == connection_options(given)

@@ -7,15 +7,18 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from ctxmgr.log import anchor
+from ctxmgr.errors import Conflict
+from ctxmgr.log import anchor, codec
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.integrity.examination import Examined
+from tests import builders
 from tests.cli.console import run
 
 FORGED = b'{"v":1,"kind":"entry","session":"s","id":"f","agent":"a","action":"x","input":1}\n'
@@ -93,8 +96,6 @@ def test_every_change_of_a_log_is_named(log: Path, change: Callable[[list[bytes]
 
 def test_a_log_that_was_sealed_anew_is_not_the_one_that_was_anchored(log: Path) -> None:
     """Who changes a record and computes all sums anew is found, even after the recorder went on."""
-    from ctxmgr.log import codec
-
     total, forged = "", list[bytes]()
     for line in _lines(log):
         body = codec.unseal(line.rstrip(b"\n").replace(b'"n":2', b'"n":7'))[0]
@@ -301,10 +302,142 @@ def test_without_a_home_recording_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.only_files("no machine keeps an anchor of a server's store")
 def test_both_stores_are_anchored_while_they_are_open(store: Store, store_path: Path) -> None:
     """What was appended through a store is anchored when it is closed at the latest."""
-    from tests import builders
-
     builders.write(store, "s", ["Bash:ls", "Read:a"])
     store.close()
     found = anchor.load(str(store_path))
     assert found is not None
     assert found.length > 0
+
+
+@pytest.fixture(params=["database", "server"])
+def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """Open a store that holds records of two sessions in tables, by turns, and others of a third."""
+    place = request.getfixturevalue("server_url") if request.param == "server" else str(tmp_path / "run.db")
+    store = open_store(place, create=True)
+    for number in range(3):
+        for name in ("a", "b"):
+            store.append([builders.entry(name, number, "Bash", {"command": f"x{number}"})])
+    store.append([builders.entry("c", number, "Bash", {"command": "x"}) for number in range(2)])
+    if not store.engine.shared:
+        store.engine.execute("PRAGMA foreign_keys = OFF")
+    assert store.examine().damaged == []
+    yield store
+    store.close()
+
+
+def _changed(store: Store, *changes: str) -> list[str]:
+    """Change a store behind its back, `{first}`, `{middle}` and `{last}` being places of session a; return what is told."""
+    first, middle, last = (row[0] for row in store.engine.query("SELECT seq FROM record WHERE session = 1 ORDER BY seq"))
+    with store.engine.transaction():
+        for change in changes:
+            store.engine.execute(change.format(first=first, middle=middle, last=last))
+    return [item.kind for item in store.examine().damaged]
+
+
+@pytest.mark.parametrize(
+    ("change", "kinds"),
+    [
+        ("UPDATE record SET body = replace(body, 'x1', 'y1') WHERE seq = {middle}", ["altered"]),
+        ("UPDATE record SET session = 2 WHERE seq = {middle}", ["inserted", "altered"]),
+        ("DELETE FROM record WHERE seq = {first}", ["altered"]),
+        ("DELETE FROM record WHERE seq = {middle}", ["altered"]),
+        ("DELETE FROM record WHERE seq = {last}", ["cut"]),
+        ("UPDATE record SET sum = NULL WHERE seq = {middle}", ["unsummed", "altered"]),
+        ("UPDATE session SET sum = '0000000000000000' WHERE id = 'a'", ["altered"]),
+        ("UPDATE session SET sum = NULL WHERE id = 'a'", ["altered"]),
+        ("DELETE FROM record WHERE session = 1", ["cut"]),
+    ],
+)
+def test_what_was_changed_in_one_session_is_told(tables: Store, change: str, kinds: list[str]) -> None:
+    """Each session's records are chained: what is changed, removed or cut of one is told, however others go on."""
+    assert _changed(tables, change) == kinds
+
+
+def _gone(session: int) -> list[str]:
+    names = ("entry", "record", "session")
+    return [f"DELETE FROM {name} WHERE {'key' if name == 'session' else 'session'} = {session}" for name in names]
+
+
+def test_each_session_has_the_sums_that_a_log_of_it_has(tables: Store) -> None:
+    """The sums of a session's records follow from one another, and no other session's record has a part in them."""
+    for key in (1, 2, 3):
+        total = ""
+        for body, found in tables.engine.query("SELECT body, sum FROM record WHERE session = :key ORDER BY seq", {"key": key}):
+            total = codec.chain(total, str(body).encode())
+            assert found == total
+
+
+def test_what_could_not_be_written_costs_no_sum(tables: Store) -> None:
+    """Where a record of an append turns out to be known, or to conflict, the sums of the others follow all the same."""
+    known, fresh = builders.entry("a", 1, "Bash", {"command": "x1"}), builders.entry("a", 7, "Bash", {"command": "x"})
+    assert tables.append([known, fresh, builders.entry("b", 7, "Bash", {"command": "x"})]).added == 2
+    with pytest.raises(Conflict):
+        tables.append([builders.entry("a", 8, "Bash", {"command": "x"}), {**known, "action": "Other"}])
+    tables.append([builders.entry("a", 9, "Bash", {"command": "x"})])
+    assert tables.examine().damaged == []
+
+
+@pytest.mark.parametrize("session", [1, 2])
+def test_a_session_that_is_gone_is_told_by_the_places_it_had(tmp_path: Path, session: int) -> None:
+    """Without an anchor a session that was removed with all its rows leaves places without records."""
+    store = _three(tmp_path / "run.db")
+    shutil.rmtree(anchor.folder())
+    assert _changed(store, *_gone(session)) == ["cut"]
+    store.close()
+
+
+def _three(place: Path) -> Store:
+    store = open_store(str(place), create=True)
+    for number in range(9):
+        store.append([builders.entry("abc"[number % 3], number, "Bash", {"command": f"x{number}"})])
+    store.close()
+    store = open_store(str(place))
+    store.engine.execute("PRAGMA foreign_keys = OFF")
+    return store
+
+
+def _sealed_anew(store: Store, session: int) -> None:
+    total = ""
+    with store.engine.transaction():
+        for seq, body in store.engine.query("SELECT seq, body FROM record WHERE session = :key ORDER BY seq", {"key": session}):
+            changed = str(body).replace('"x', '"y')
+            total = codec.chain(total, changed.encode())
+            values = {"seq": seq, "body": changed, "sum": total}
+            store.engine.execute("UPDATE record SET body = :body, sum = :sum WHERE seq = :seq", values)
+        store.engine.execute("UPDATE session SET sum = :sum WHERE key = :key", {"sum": total, "key": session})
+
+
+def test_any_session_that_was_sealed_anew_is_not_the_one_that_was_anchored(tmp_path: Path) -> None:
+    """Who rewrites a session with sums that follow is found by the anchor, whichever session was written last, for good."""
+    place = tmp_path / "run.db"
+    store = _three(place)
+    _sealed_anew(store, 1)
+    assert [item.kind for item in store.examine().damaged] == ["altered"]
+    store.append([builders.entry("b", 20, "Bash", {"command": "x"})])
+    store.close()
+    assert _kinds(place) == ["altered"]
+    _recorded(place, session="d")
+    assert _kinds(place) == ["altered"]
+    assert run("verify", "--accept", "--store", str(place)).code == 0
+    _sound(place)
+    _recorded(place, session="b")
+    _sound(place)
+
+
+def test_a_session_that_was_removed_and_its_places_given_away_is_missed(tmp_path: Path) -> None:
+    """Where others were moved together, so that no place is empty, the anchor still knows the session that is gone."""
+    place = tmp_path / "run.db"
+    with closing(open_store(str(place), create=True)) as store:
+        for session in ("a", "b", "c"):
+            builders.write(store, session, ["Bash:ls"])
+    with closing(open_store(str(place))) as store:
+        store.engine.execute("PRAGMA foreign_keys = OFF")
+        with store.engine.transaction():
+            for statement in _gone(2):
+                store.engine.execute(statement)
+            for table, column in (("record", "seq"), ("entry", "seq"), ("entry", "result"), ("session", "seq")):
+                owner = "key" if table == "session" else "session"
+                store.engine.execute(f"UPDATE {table} SET {column} = {column} - 2 WHERE {owner} = 3")
+        assert [item.kind for item in store.examine().damaged] == ["altered"]
+        store.append([builders.entry("c", 20 + number, "Bash", {"command": "x"}) for number in range(3)])
+        assert [item.kind for item in store.examine().damaged] == ["altered"]

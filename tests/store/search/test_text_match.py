@@ -17,7 +17,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from ctxmgr.store.normalise import find, fold, folded_text, plain_texts, texts_of
 from ctxmgr.store.row_mapper import entry_rows, event_row
-from ctxmgr.store.search.text_match import SearchTerm, containing, know_holds
+from ctxmgr.store.search.text_match import SearchTerm, containing, know_holds, like, rare_parts
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest
 from tests.builders import at
@@ -219,3 +219,33 @@ def test_a_row_matches_where_its_bodies_hold_the_text(
     assert match[1] in (None, find(told[0], needle))
     usual = all(isinstance(record.get(name), str | None) for name in ("action", "agent", "task", "type"))
     assert match[1] is not None or not usual or find(told[0], needle) is None or answer is not None or own != kind
+
+
+_WORDS = ("lorem", "dolor", "00499997", "a_b", "50%", "übung", "!", "make target-13", "\n", "done")
+
+
+_TEXTS = st.lists(st.sampled_from(_WORDS), max_size=9).map(" ".join)
+
+
+@given(_TEXTS, _TEXTS, _TEXTS, st.lists(_TEXTS, max_size=40))
+def test_every_text_that_holds_another_has_its_rare_parts(needle: str, before: str, behind: str, sample: list[str]) -> None:
+    """Whatever the sample says, a pattern leaves no text out that contains the one that is looked for."""
+    letters = re.findall(r"!.|.", rare_parts(needle, sample), re.DOTALL)
+    pattern = "".join(".*" if letter == "%" else re.escape(letter[-1]) for letter in letters)
+    assert re.fullmatch(pattern, f"{before}{needle}{behind}", re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("needle", "pattern"),
+    [
+        ("00499997 lorem", "%00499997%"),
+        ("lorem 00499997 ipsum", "%00499997%"),
+        ("lorem ipsum", "%lorem ipsum%"),  # nothing of it is rare
+        ("0042 lorem 0043", "%0042%0043%"),
+        ("--", "%--%"),
+    ],
+)
+def test_what_every_text_holds_is_not_asked_for(needle: str, pattern: str) -> None:
+    """Of a text, letters that all texts of the sample hold are left out; where all of it is common, nothing is."""
+    assert rare_parts(needle, ["lorem ipsum dolor"] * 64) == pattern
+    assert rare_parts(needle, ["lorem ipsum dolor"] * 3) == like(needle)
