@@ -1,11 +1,11 @@
 """Settings from files and the environment, and who may set which: where the store is, thresholds, models, commands.
 
-Precedence: what a call says, then the environment, then the project's file as far as it may (``ctxmgr.toml``, or
-``[tool.ctxmgr]`` of ``pyproject.toml``, in the nearest folder upwards that has either), then the user's own file
-(``$XDG_CONFIG_HOME/ctxmgr/config.toml``), then what is built in.
+Precedence: arguments of a call, then the environment, then the project's file (``ctxmgr.toml``, or ``[tool.ctxmgr]`` of
+``pyproject.toml``, in the nearest folder upwards that has either), then the user's own file
+(``$XDG_CONFIG_HOME/ctxmgr/config.toml``), then built-in values.
 
 A project's file may have been written by somebody else. It tunes, and grants nothing (design ruling 29): `SETTINGS` is the
-one table of what it may set. What it may not is left out and named, unless the user trusts the file (`ctxmgr.config`).
+one table of what it may set. Other settings in it are left out and named, unless the user trusts the file (`grant`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ctxmgr.paths import MAX_SETTINGS_BYTES, is_inside, make_private_folder, rea
 
 _FOLDER = os.path.join("ctxmgr", "trust")
 _SUFFIX = ".json"
-_MOST = 1_000_000
-_OTHERS = 0o077
+_MAX_TRUST_BYTES = 1_000_000
+_GROUP_AND_OTHERS = 0o077  # of the permission bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Trust:
 
 
 def trust_folder(environment: Mapping[str, str]) -> str:
-    """Return where trust is kept."""
+    """Return the folder that holds the records of trust."""
     return os.path.join(paths.user_folder(environment, "XDG_STATE_HOME", os.path.join(".local", "state")), _FOLDER)
 
 
@@ -63,7 +63,8 @@ def find(path: str | os.PathLike[str], content: bytes, environment: Mapping[str,
     or that lies in the project itself.
     """
     folder, place = trust_folder(environment), identity(path)
-    if _holds(os.path.dirname(place), folder) or not _is_private(folder):
+    # A project that holds the state folder (a home under version control) could bring its own trust along.
+    if _contains(os.path.dirname(place), folder) or not _is_private(folder):
         return None
     found = _read(os.path.join(folder, _name(place)))
     return found if found is not None and found.path == place and found.digest == _digest(content) else None
@@ -79,7 +80,7 @@ def grant(path: str | os.PathLike[str], content: bytes, commands: Collection[str
     import json
 
     folder, place = trust_folder(environment), identity(path)
-    if _holds(os.path.dirname(place), folder):
+    if _contains(os.path.dirname(place), folder):
         raise InvalidInput(
             f"{place} can't be trusted: the state folder {folder} lies in the same project",
             f"write these settings into the user's own file instead, {os.path.join('~', '.config', 'ctxmgr', 'config.toml')}",
@@ -113,12 +114,12 @@ def revoke(path: str | os.PathLike[str], environment: Mapping[str, str]) -> bool
 
 
 def listed(environment: Mapping[str, str]) -> list[Trust]:
-    """Return all trust that is kept, by path; what can't be read is left out."""
+    """Return all trusted files, ordered by path; records that can't be read are left out."""
     folder = trust_folder(environment)
     if not _is_private(folder):
         return []
     found = [_read(os.path.join(folder, name)) for name in os.listdir(folder) if name.endswith(_SUFFIX)]
-    return sorted((each for each in found if each is not None), key=lambda each: each.path)
+    return sorted((trust for trust in found if trust is not None), key=lambda trust: trust.path)
 
 
 def _name(place: str) -> str:
@@ -131,7 +132,7 @@ def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
-def _holds(project: str, folder: str) -> bool:
+def _contains(project: str, folder: str) -> bool:
     """Whether the project's folder holds the state folder, by its name or by a link on the way to it."""
     return is_inside(project, os.path.realpath(folder))
 
@@ -141,7 +142,7 @@ def _is_private(folder: str) -> bool:
         status = os.lstat(folder)
     except OSError:
         return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & _OTHERS
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & _GROUP_AND_OTHERS
 
 
 def _read(path: str) -> Trust | None:
@@ -149,9 +150,9 @@ def _read(path: str) -> Trust | None:
 
     try:
         status = os.lstat(path)
-        if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
+        if status.st_uid != os.geteuid() or status.st_mode & _GROUP_AND_OTHERS:
             return None
-        value: Any = json.loads(read_regular(path, _MOST, follow=False))
+        value: Any = json.loads(read_regular(path, _MAX_TRUST_BYTES, follow=False))
     except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(value, dict):
@@ -159,7 +160,7 @@ def _read(path: str) -> Trust | None:
     fields = cast("dict[str, Any]", value)
     commands: Any = fields.get("commands")
     texts = [fields.get("path"), fields.get("digest"), fields.get("since")]
-    if not isinstance(commands, list) or not all(isinstance(each, str) for each in (*texts, *cast("list[Any]", commands))):
+    if not isinstance(commands, list) or not all(isinstance(text, str) for text in (*texts, *cast("list[Any]", commands))):
         return None
     return Trust(fields["path"], fields["digest"], frozenset(cast("list[str]", commands)), fields["since"])
 
@@ -213,7 +214,7 @@ _TABLES = frozenset(name.partition(".")[0] for name in SETTINGS if "." in name)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What holds in a folder.
+    """The settings that hold in a folder.
 
     Attributes:
         path: the project's file, or None when there is none.
@@ -270,14 +271,14 @@ class Config:
         confined = self.path is not None and self.origins.get("recover.routes") == "project" and not self.trusted
         return self.path.parent if confined and self.path is not None else None
 
-    def told(self, *names: str) -> list[str]:
+    def warnings(self, *names: str) -> list[str]:
         """Return a line for every setting and file that was left out, or for the settings named: what, and what to do."""
         left_out = [self._left_out(name) for name in self.refused if not names or name in names]
         return left_out if names else left_out + [foreign_told(path) for path in self.foreign]
 
     def _left_out(self, name: str) -> str:
         setting = SETTINGS[name]
-        by = "".join(f", {each}" for each in (setting.option, setting.variable) if each)
+        by = "".join(f", {source}" for source in (setting.option, setting.variable) if source)
         what = "to a place outside of its folder" if setting.project == "inside" else "which only you may"
         return (
             f"{self.path} sets {name}, {what}: left out. To have it, set it yourself (your own config.toml{by}), "
@@ -309,7 +310,8 @@ def load_config(folder: Path, environment: Mapping[str, str] | None = None) -> C
     user, project = _user(environment), project_file(folder, foreign)
     if project is None:
         return _merged(user, None, {}, (), None, foreign)
-    refused = tuple(name for name, value in project.values.items() if not _may(project.path, name, value))
+    refused = tuple(name for name, value in project.values.items() if not _is_allowed(project.path, name, value))
+    # Trust is looked up only where it can change something.
     asks = refused or "recover.routes" in project.values
     trusted = find(project.path, project.content, environment) if asks else None
     kept = {name: value for name, value in project.values.items() if trusted is not None or name not in refused}
@@ -338,10 +340,10 @@ def project_file(folder: Path, foreign: list[str] | None = None) -> SettingsFile
 
 def grants(file: SettingsFile) -> list[str]:
     """Return the names of the settings in a project's file that hold only while the user trusts it."""
-    return [name for name, value in file.values.items() if not _may(file.path, name, value)]
+    return [name for name, value in file.values.items() if not _is_allowed(file.path, name, value)]
 
 
-def _may(path: Path, name: str, value: Any) -> bool:
+def _is_allowed(path: Path, name: str, value: Any) -> bool:
     """Whether a project's file may set this without being trusted."""
     rule = SETTINGS[name].project
     if rule == "free":
@@ -349,7 +351,7 @@ def _may(path: Path, name: str, value: Any) -> bool:
     if rule == "inside":
         # A table of routes names files too; these are held back where they are read.
         return not isinstance(value, str) or paths.is_project_store(str(path.parent), value)
-    return value is False or value in ({"name": "none"}, [])
+    return value is False or value in ({"name": "none"}, [])  # what switches off is allowed to anybody
 
 
 def _user(environment: Mapping[str, str]) -> SettingsFile | None:
@@ -396,10 +398,10 @@ def _values(path: Path, table: dict[str, Any]) -> dict[str, Any]:
         raise InvalidInput(f"{path}: detect, recover, artifacts, goal and live must be tables", f"e.g. [{wrong[0]}]")
     values: dict[str, Any] = {}
     for name, value in table.items():
-        values |= {f"{name}.{inner}": each for inner, each in value.items()} if name in _TABLES else {name: value}
+        values |= {f"{name}.{inner}": item for inner, item in value.items()} if name in _TABLES else {name: value}
     for name in values:
         if name not in SETTINGS:
-            known = [each.partition(".")[2] for each in SETTINGS if each.startswith(name.partition(".")[0] + ".")]
+            known = [setting.partition(".")[2] for setting in SETTINGS if setting.startswith(name.partition(".")[0] + ".")]
             raise InvalidInput(f"{path}: unknown setting {name}", f"known: {', '.join(known)}")
     if isinstance(values.get("recover.model"), str):
         values["recover.model"] = {"name": values["recover.model"]}
@@ -426,9 +428,10 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str, str]] = {
 
 def _check(path: Path, name: str, value: Any) -> None:
     kinds, words, hint = _KINDS.get(name, ((object,), "", ""))
+    # In Python True is a number too.
     wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds and object not in kinds)
     wrong = wrong or (name == "recover.attempts" and value < 1) or (name == "live.mode" and value not in get_args(LiveMode))
-    wrong = wrong or (kinds == (list,) and not all(isinstance(each, str) and each for each in cast("list[Any]", value)))
+    wrong = wrong or (kinds == (list,) and not all(isinstance(item, str) and item for item in cast("list[Any]", value)))
     if wrong:
         raise InvalidInput(f"{path}: {name} must be {words}", hint)
 
@@ -444,12 +447,12 @@ def _merged(
     """Return the settings of both files; a table of thresholds is merged by its keys, anything else is taken whole."""
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
-    held: list[tuple[Origin, SettingsFile, str]] = []
+    settings: list[tuple[Origin, SettingsFile, str]] = []
     if user is not None:
-        held.extend(("user", user, name) for name in user.values)
+        settings.extend(("user", user, name) for name in user.values)
     if project is not None:
-        held.extend(("project", project, name) for name in kept)
-    for origin, file, name in held:
+        settings.extend(("project", project, name) for name in kept)
+    for origin, file, name in settings:  # the project's come last and replace the user's
         path, value = file.path, file.values[name]
         if name == "store" and not paths.is_url(value):
             value = str(path.parent / (os.path.expanduser(value) if origin == "user" else value))

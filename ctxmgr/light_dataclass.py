@@ -1,7 +1,7 @@
 """Data classes without the cost of `dataclasses`, whose import and decorator take longer than most commands work.
 
-The decorator means what that of the standard library means, for the options that it knows; the functions of `dataclasses`
-work on its classes. Only the methods are made otherwise: what initialises an instance is compiled at the first one.
+The decorator does what the standard library's does, for the options that it knows, and the functions of `dataclasses` work on
+its classes. The difference is when the methods are made: ``__init__`` is compiled for the first instance.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from dataclasses import replace as replace
     from typing import Any
 else:
-    _NONE = object()
+    _NO_DEFAULT = object()
 
     class _Field:
-        """What one field is declared with."""
+        """The declaration of one field."""
 
         __slots__ = ("compare", "default", "init", "make", "repr")
 
@@ -24,7 +24,7 @@ else:
             self.default, self.make, self.init, self.repr, self.compare = default, make, init, repr, compare
 
     class _Fields:
-        """Makes the fields that `dataclasses` asks a class for, once it does."""
+        """The ``__dataclass_fields__`` of a class, made when `dataclasses` asks for them."""
 
         def __get__(self, _: object, cls: Any) -> dict[str, Any]:
             import dataclasses
@@ -32,25 +32,26 @@ else:
             made: dict[str, Any] = {}
             for name, (annotation, own) in cls.__light_fields__.items():
                 options = {"init": own.init, "repr": own.repr, "compare": own.compare}
-                options |= {} if own.make is _NONE else {"default_factory": own.make}
-                made[name] = dataclasses.field(**options, **({} if own.default is _NONE else {"default": own.default}))
+                options |= {} if own.make is _NO_DEFAULT else {"default_factory": own.make}
+                made[name] = dataclasses.field(**options, **({} if own.default is _NO_DEFAULT else {"default": own.default}))
+                # The decorator of the standard library fills these in; its functions skip a field without them.
                 made[name].name, made[name].type, made[name]._field_type = name, annotation, dataclasses._FIELD
             return made
 
     def field(
         *,
-        default: Any = _NONE,
-        default_factory: Any = _NONE,
+        default: Any = _NO_DEFAULT,
+        default_factory: Any = _NO_DEFAULT,
         init: bool = True,
         repr: bool = True,  # noqa: A002
         compare: bool = True,
     ) -> Any:
-        """Return what a field is declared with beside its type; see `dataclasses.field`."""
+        """Return the declaration of a field beside its type; see `dataclasses.field`."""
         return _Field(default, default_factory, init, repr, compare)
 
     def dataclass(cls: Any = None, /, *, frozen: bool = False, slots: bool = False) -> Any:
-        """Make a class of its annotations; see `dataclasses.dataclass`."""
-        return (lambda each: _made(each, frozen, slots)) if cls is None else _made(cls, frozen, slots)
+        """Turn a class with annotations into a data class; see `dataclasses.dataclass`."""
+        return (lambda decorated: _make_class(decorated, frozen, slots)) if cls is None else _make_class(cls, frozen, slots)
 
     def replace(instance: Any, /, **changes: Any) -> Any:
         """Return a copy with some fields changed."""
@@ -58,15 +59,19 @@ else:
         kept = {name: getattr(instance, name) for name, (_, own) in fields if own.init and name not in changes}
         return type(instance)(**kept, **changes)
 
-    def _made(cls: Any, frozen: bool, slots: bool) -> Any:
+    def _make_class(cls: Any, frozen: bool, slots: bool) -> Any:
         own = vars(cls).get("__annotations__", {})
         fields = dict(getattr(cls, "__light_fields__", {}))
         inherited = set(fields)
         for name, annotation in own.items():
             if not annotation.startswith("ClassVar"):
-                default = cls.__dict__.get(name, _NONE)
-                fields[name] = annotation, default if isinstance(default, _Field) else _Field(default, _NONE, True, True, True)
+                default = cls.__dict__.get(name, _NO_DEFAULT)
+                fields[name] = (
+                    annotation,
+                    default if isinstance(default, _Field) else _Field(default, _NO_DEFAULT, True, True, True),
+                )
         if slots:
+            # A class can't be given slots afterwards, and a default conflicts with the slot of its name: a new one is made.
             left_out = {"__dict__", "__weakref__", *fields}
             body = {name: value for name, value in cls.__dict__.items() if name not in left_out}
             body["__slots__"] = tuple(name for name in fields if name not in inherited)
@@ -75,22 +80,23 @@ else:
             for name in own:
                 if isinstance(default := cls.__dict__.get(name), _Field):
                     delattr(cls, name)
-                    if default.default is not _NONE:
+                    if default.default is not _NO_DEFAULT:
                         setattr(cls, name, default.default)
         cls.__light_fields__, cls.__dataclass_fields__ = fields, _Fields()
-        cls.__match_args__ = tuple(name for name, (_, each) in fields.items() if each.init)
-        _give_methods(cls, frozen)
+        cls.__match_args__ = tuple(name for name, (_, own) in fields.items() if own.init)
+        _add_methods(cls, frozen)
         return cls
 
-    def _give_methods(cls: Any, frozen: bool) -> None:
+    def _add_methods(cls: Any, frozen: bool) -> None:
         names = tuple(cls.__light_fields__)
         fields = cls.__light_fields__.items()
         compared = tuple(name for name, (_, own) in fields if own.compare)
-        told = tuple(name for name, (_, own) in fields if own.repr)
+        shown_fields = tuple(name for name, (_, own) in fields if own.repr)
 
-        def first(self: Any, *given: Any, **named: Any) -> None:
+        def first(self: Any, *arguments: Any, **named: Any) -> None:
+            # Most classes that a command loads are never instantiated, and compiling is the dear part.
             cls.__init__ = _initialiser(cls, frozen)
-            cls.__init__(self, *given, **named)
+            cls.__init__(self, *arguments, **named)
 
         def values(self: Any) -> tuple[Any, ...]:
             return tuple(getattr(self, name) for name in compared)
@@ -99,7 +105,7 @@ else:
             return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
 
         def shown(self: Any) -> str:
-            return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in told)})"
+            return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown_fields)})"
 
         def refuse(self: Any, name: str, *_: object) -> None:
             from dataclasses import FrozenInstanceError
@@ -109,7 +115,7 @@ else:
         methods = {"__init__": first, "__repr__": shown, "__eq__": equal}
         methods["__hash__"] = (lambda self: hash(values(self))) if frozen else None
         methods |= {"__setattr__": refuse, "__delattr__": refuse} if frozen else {}
-        if frozen:
+        if frozen:  # pickle would set the attributes of a frozen class with slots, which it refuses
             methods["__getstate__"] = lambda self: [getattr(self, name) for name in names]
             methods["__setstate__"] = lambda self, state: [object.__setattr__(self, *pair) for pair in zip(names, state)]  # noqa: B905
         for name, method in methods.items():
@@ -118,18 +124,19 @@ else:
 
     def _initialiser(cls: Any, frozen: bool) -> Any:
         """Return the compiled ``__init__`` of a class."""
-        known: dict[str, Any] = {"_set": object.__setattr__, "_NONE": _NONE}
+        known: dict[str, Any] = {"_set": object.__setattr__, "_NO_DEFAULT": _NO_DEFAULT}
         parameters, lines = ["self"], []
         for place, (name, (_, own)) in enumerate(cls.__light_fields__.items()):
-            known[f"_default_{place}"] = own.default if own.make is _NONE else own.make
+            known[f"_default_{place}"] = own.default if own.make is _NO_DEFAULT else own.make
             anew, value = f"_default_{place}()", name
             if not own.init:
-                value = f"_default_{place}" if own.make is _NONE else anew
-            elif own.make is not _NONE:
-                parameters.append(f"{name}=_NONE")
-                value = f"{anew} if {name} is _NONE else {name}"
+                value = f"_default_{place}" if own.make is _NO_DEFAULT else anew
+            elif own.make is not _NO_DEFAULT:
+                parameters.append(f"{name}=_NO_DEFAULT")
+                value = f"{anew} if {name} is _NO_DEFAULT else {name}"
             else:
-                parameters.append(name if own.default is _NONE else f"{name}=_default_{place}")
+                parameters.append(name if own.default is _NO_DEFAULT else f"{name}=_default_{place}")
+            # Defaults are passed by name into the compiled code: it holds no text of a value, only names of fields.
             lines.append(f" _set(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
         lines += [" self.__post_init__()"] if hasattr(cls, "__post_init__") else []
         exec(f"def __init__({', '.join(parameters)}):\n" + ("\n".join(lines) or " pass"), known)

@@ -18,9 +18,9 @@ MAX_SETTINGS_BYTES = 1_000_000
 """Bytes of a file of settings or of a schema that are read."""
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
-"""How the names of the files end that SQLite keeps beside a database (sqlite.org/tempfiles.html)."""
+"""Suffixes of the files that SQLite keeps beside a database (sqlite.org/tempfiles.html)."""
 
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a pipe that is put there meanwhile must not block
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # ends a journal that names another file (sqlite.org/fileformat2.html)
 
 
@@ -101,7 +101,7 @@ def require_no_link(path: str, *, writing: bool) -> None:
 
 
 def require_one_name(path: str | int) -> None:
-    """Refuse a regular file that has a second name: whoever planted it chose what else is written to. None there is fine.
+    """Refuse a regular file that has a second name: whoever planted it chose what else is written to. A missing file is fine.
 
     Raises:
         OSError: it has one.
@@ -123,9 +123,9 @@ def require_plain_database(path: str) -> None:
     Raises:
         OSError: there is such a side file.
     """
-    whole = os.path.realpath(path)
+    real = os.path.realpath(path)
     for suffix in SIDE_FILES:
-        side = whole + suffix
+        side = real + suffix
         try:
             mode = os.lstat(side).st_mode
         except OSError:
@@ -215,7 +215,7 @@ def _names_us(path: str) -> bool:
 
 
 def _may_hold_settings(line: bytes, *, tool: bool) -> bool:
-    """Whether a line of TOML may begin or hold our table; it may say so of others, never fail to.
+    """Whether a line of TOML may begin or hold our table. It may be wrong about others, but never misses ours.
 
     ``tool``: whether the file has a table [tool], of which our name may be a key.
     """
@@ -247,6 +247,7 @@ def user_file(environment: Mapping[str, str]) -> str:
     return os.path.join(user_folder(environment, "XDG_CONFIG_HOME", ".config"), USER_FILE)
 
 
+# Keywords of a connection string, and URLs without their slashes (postgresql.org/docs: libpq-connect).
 _SERVERS = ("host=", "hostaddr=", "dbname=", "postgresql:", "postgres:")
 
 
@@ -265,10 +266,11 @@ def is_project_store(folder: str, store: str) -> bool:
 
 
 def store_alone(path: str) -> tuple[bool, str | None] | None:
-    """Return whether a project's file holds no more than what needs no checking beside a store, and the store's path.
+    """Read only the store from a project's file, for commands that need no other setting.
 
-    None when it is a shared file with nothing of ours. Reading of a history asks no more of the settings than that;
-    whatever is odd, and a store that a project may not name, is left to `ctxmgr.config`.
+    Returns:
+        (whether the file holds nothing that `ctxmgr.config` must check, path of the store or None); None for a shared file
+        without our table. Whatever is odd, and a store that a project may not name, is left to `ctxmgr.config`.
     """
     shared = os.path.basename(path) == SHARED_FILE
     found = None if shared else _one_setting(path)
@@ -300,7 +302,7 @@ def _parsed(path: str, *, shared: bool) -> tuple[bool, str | None] | None:
 
 
 def _one_setting(path: str) -> str | None:
-    """Return the store that a file names when it plainly holds nothing else: most do not, and parsing loads slowly."""
+    """Return the store of a file that consists of this one setting, as most do; None for any other, which must be parsed."""
     try:
         text = read_regular(path, MAX_SETTINGS_BYTES).decode("ascii")
     except (OSError, ValueError):
@@ -342,7 +344,7 @@ def make_private_folder(path: str) -> list[str]:
             os.mkdir(folder, 0o700)
         except FileExistsError:
             continue
-        os.chmod(folder, 0o700)
+        os.chmod(folder, 0o700)  # a umask may have taken bits away
         made.append(folder)
     return made
 

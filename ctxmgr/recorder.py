@@ -31,13 +31,13 @@ _current: ContextVar[tuple[str, str] | None] = ContextVar("ctxmgr_action", defau
 
 
 def surrounding(session: str) -> str | None:
-    """Return the id of the entry whose action of this session is going on in this thread or task."""
+    """Return the id of the entry whose `action` is under way in this thread or task, None if there is none."""
     current = _current.get()
     return current[1] if current and current[0] == session else None
 
 
 class Context(TypedDict, total=False):
-    """What `Recorder.entry` takes besides agent, action and input."""
+    """The arguments of `Recorder.entry` besides agent, action and input."""
 
     input_type: str | None
     turn: str | int | None
@@ -49,7 +49,7 @@ class Context(TypedDict, total=False):
 
 
 class Details(Context, total=False):
-    """What `Recorder.entry` takes besides agent and action."""
+    """The arguments of `Recorder.entry` besides agent and action."""
 
     input: object
 
@@ -107,7 +107,7 @@ class Step:
 
 
 class KeepOriginalError:
-    """Keeps a failure to record from replacing an exception of the agent that is on its way; it becomes a note."""
+    """Keeps a failure to record from replacing the agent's own exception; it becomes a note on that."""
 
     def __init__(self, error: BaseException | None) -> None:
         self._error = error
@@ -146,9 +146,9 @@ not have to load a database.
 """
 _OTHER_SINK = "ctxmgr.store.recorder_sink:open_sink"
 _EPISODES = "ctxmgr.memory.episodes:retain_at"
-"""What keeps the episode of a session that ended: ``module:function(path, session)``, by name as the sinks are."""
+"""The function that keeps the episode of an ended session: ``module:function(path, session)``, by name like the sinks."""
 
-_LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
+_MAX_FIELD = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
 
 Outcome = Literal["completed", "failed", "cancelled"]
 OnLive = Literal["refuse", "join", "fork"]
@@ -210,7 +210,7 @@ class Recorder:
         meta: dict[str, Any] | None = None,
         episode: bool = True,
     ) -> None:
-        self._episode, self._telling = episode, False
+        self._episode, self._has_episode = episode, False
         self.session = session or ids.new_id()
         self.process = process or ids.new_id()
         self._workflow = workflow
@@ -218,12 +218,12 @@ class Recorder:
         self._durability: Durability = durability
         self._mask = mask
         self._meta = dict(meta or {})
-        self._path = self._given = None
+        self._path = self._sink_argument = None
         if isinstance(target, (str, os.PathLike)):
             name = os.fspath(target)
             self._path = name if "://" in name else os.path.abspath(name)
         elif callable(getattr(target, "append", None)) and callable(getattr(target, "close", None)):
-            self._given = target
+            self._sink_argument = target
         else:
             raise InvalidInput(
                 f"can't record into a {type(target).__name__}", "pass a path, or an object with append() and close()"
@@ -256,7 +256,7 @@ class Recorder:
 
     def _open_sink(self) -> Sink:
         if self._path is None:
-            return cast("Sink", self._given)
+            return cast("Sink", self._sink_argument)
         suffix = os.path.splitext(self._path)[1].lower()
         if suffix == ".jsonl":
             return Journal(self._path, durability=self._durability, mask=self._mask)
@@ -266,7 +266,7 @@ class Recorder:
     def _start(self, **extra: str) -> None:
         # Asked of its class: an object around a sink may pass on what it does not know, past its own `append`.
         encoded = cast("EncodedSink", self._sink) if hasattr(type(self._sink), "append_made") else None
-        self._spelled = RecordTemplate(encoded, self.session, self.process) if encoded is not None else None
+        self._template = RecordTemplate(encoded, self.session, self.process) if encoded is not None else None
         meta = {"pid": os.getpid(), "host": os.uname().nodename, **self._meta, **extra}
         self._put(self._record("session", {"process": self.process, "workflow": self._workflow, "meta": meta}))
 
@@ -290,8 +290,8 @@ class Recorder:
 
     def _record(self, kind: str, fields: dict[str, Any], present: str | None = None) -> Record:
         # null is an input too
-        given = {name: value for name, value in fields.items() if value is not None or name == "input"}
-        return {"v": 1, "kind": kind, "session": self.session, "ts": present or ids.now(), **given}
+        present_fields = {name: value for name, value in fields.items() if value is not None or name == "input"}
+        return {"v": 1, "kind": kind, "session": self.session, "ts": present or ids.now(), **present_fields}
 
     def _write(self, kind: str, fields: dict[str, Any]) -> None:
         if self._forked or self._ended:
@@ -313,6 +313,7 @@ class Recorder:
                 return
             except InvalidInput:  # an odd value; looking for one beforehand would cost every record
                 pass
+        # In two steps: values that are no JSON are converted, and only if the record is still refused are large ones cut.
         record = {name: value if type(value) is str else plain(value) for name, value in record.items()}
         try:
             self._sink.append((record,))
@@ -354,11 +355,11 @@ class Recorder:
         kind = input_type or type_name(input)
         parent = parent or surrounding(self.session)
         bare = turn is step is parent is task is timeout_ms is meta is None
-        if bare and self._spelled is not None:
+        if bare and self._template is not None:
             try:
-                self._spelled.entry(entry, present, (agent, action, kind), input)
+                self._template.entry(entry, present, (agent, action, kind), input)
                 return entry
-            except (InvalidInput, TypeError):  # something odd
+            except (InvalidInput, TypeError):  # the template refused it: it is encoded in the ordinary way
                 pass
         fields: dict[str, Any] = {"id": entry, "agent": agent, "action": action, "inputType": kind, "input": input}
         fields["process"] = self.process
@@ -390,13 +391,13 @@ class Recorder:
         if self._forked or self._ended:
             self._require_open()
         if status != "ok":
-            self._telling = True
+            self._has_episode = True
         present = ids.now()
-        if self._spelled is not None and error is usage is None:
+        if self._template is not None and error is usage is None:
             try:
-                self._spelled.result(present, entry, status, output, duration_ms)
+                self._template.result(present, entry, status, output, duration_ms)
                 return
-            except (InvalidInput, TypeError):  # something odd
+            except (InvalidInput, TypeError):  # as in `entry`
                 pass
         fields = {"entry": entry, "status": status, "output": output, "error": error_body(error)}
         self._put(self._record("result", {**fields, "durationMs": duration_ms, "usage": usage}, present))
@@ -410,7 +411,7 @@ class Recorder:
             entry: the entry it belongs to; by default the surrounding `action`.
             agent: whose it is.
         """
-        self._telling = True
+        self._has_episode = True
         event = ids.new_id()
         fields = {"id": event, "type": EVENT_ALIASES.get(type, type), "entry": entry or self._inside()}
         self._write("event", {**fields, "agent": agent or self._agent, "data": data})
@@ -436,7 +437,7 @@ class Recorder:
         finally:
             self._ended = True
             self._release()
-        if self._episode and self._telling and self._path is not None:
+        if self._episode and self._has_episode and self._path is not None:
             self._retain(self._path)
 
     def _retain(self, path: str) -> None:
@@ -464,7 +465,7 @@ class Recorder:
 
 def _within_limits(value: object) -> object:
     try:
-        return value if len(encode({"": value})) <= _LARGE else shorten(value)
+        return value if len(encode({"": value})) <= _MAX_FIELD else shorten(value)
     except InvalidInput:
         return shorten(value)
 

@@ -105,7 +105,7 @@ class Workspace:
         self.source = store if source is None else source
         self.agent = agent
         self.config = config
-        self.warnings = [*config.told(), *warnings]
+        self.warnings = [*config.warnings(), *warnings]
 
     @classmethod
     def open(

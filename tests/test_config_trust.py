@@ -66,7 +66,7 @@ def test_a_project_grants_itself_nothing(name: str, shared: bool, project: Path,
     found = load_config(project)
     assert (found.refused, found.trusted, found.origins) == ((name,), False, {})
     assert (found.store, found.model, found.allow_commands, found.live_exec) == (None, {}, False, ())
-    [line] = found.told()
+    [line] = found.warnings()
     assert str(path) in line
     assert name in line
     assert "ctxmgr trust" in line

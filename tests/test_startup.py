@@ -254,6 +254,15 @@ def test_no_command_loads_what_it_can_do_without(name: str, form: tuple[str, ...
     assert ran.loaded & {f"ctxmgr.cli.{module}" for module in others} == set()
 
 
+def test_a_tap_loads_neither_the_store_nor_a_server(tmp_path: Path) -> None:
+    """An editor waits for the tap: what stands between it and the agent loads nothing of the commands declared beside it."""
+    ran = _ran("tap", "--", sys.executable, "-c", "", folder=tmp_path)
+
+    assert ran.code == 0
+    beside = {"ctxmgr.workspace", "ctxmgr.store", "ctxmgr.history.shipping", "ctxmgr.live.receiver", "http.server", "ssl"}
+    assert ran.loaded & beside == set()
+
+
 def test_what_an_agent_asks_at_every_step_loads_no_detectors(tmp_path: Path) -> None:
     """To look at a goal, or to record an action that is no loop at a glance, loads neither the detectors nor the store."""
     for words in (("start", "ship it"), ("add", "write it", "test it"), ("next",)):

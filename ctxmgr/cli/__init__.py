@@ -82,7 +82,7 @@ GROUPS = {
     ),
     "About ctxmgr itself": ("doctor", "config", "trust", "schema", "completion", "demo", "help"),
 }  # fmt: skip
-"""The order of the commands in the help, by what a person wants to do. A name without a command is left out."""
+"""The commands in the order of the help, by what a person wants to do. A name without a command is left out."""
 
 OPERATOR_ONLY = (
     "import", "ship", "store", "formats", "receive", "check", "browse", "access", "verify", "index", "doctor", "config",
@@ -99,6 +99,7 @@ def build_app(only: str | None = None) -> typer.Typer:
 
 
 def __getattr__(name: str) -> Any:
+    # Built when asked for, e.g. by `typer.testing`: importing this package must not load typer.
     if name == "app":
         return build_app()
     raise AttributeError(f"module 'ctxmgr.cli' has no attribute {name!r}")
@@ -113,6 +114,7 @@ def _started(given: list[str]) -> None:
     """Run a command line: prepared help first, then the fast path, and typer where neither understands every word."""
     from ctxmgr.cli.command_line import read
 
+    # A shell's words are taken as they are: half a word that is being typed must not be read as a global option.
     arguments = given if given[:2] == ["completion", "--words"] else read(given)
     if arguments[:2] == ["completion", "--words"]:  # a shell asks
         from ctxmgr.cli.completion import completions
@@ -126,7 +128,7 @@ def _started(given: list[str]) -> None:
             return
     import gc
 
-    gc.disable()  # a query is over before there is garbage worth looking for; what lasts longer has it looked for again
+    gc.disable()  # a query is over before there is garbage worth collecting; whatever runs longer enables it again
     try:
         from ctxmgr.cli.fast.dispatch import answered
 
@@ -140,7 +142,7 @@ def _started(given: list[str]) -> None:
 
 
 OK, INTERNAL, STORE, INTERRUPTED = 0, 1, 5, 130
-"""As in `ctxmgr.cli.exits`, which a command that ends well does not load."""
+"""As in `ctxmgr.cli.exits`, whose `enum` a command that ends well does not load."""
 
 
 def run(call: Callable[[], object]) -> int:
@@ -155,20 +157,21 @@ def run(call: Callable[[], object]) -> int:
     except BrokenPipeError:
         return quiet(OK)
     except CtxmgrError as error:
-        return report(error)
+        return report_failure(error)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None:  # an error about no file comes from writing to stdout
             return _output_failed(error)
-        return report(StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}"))
+        return report_failure(StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}"))
     except Exception as error:
         if os.environ.get("CTXMGR_DEBUG"):
             raise
-        return report(_internal_fault(error))
+        return report_failure(_internal_fault(error))
     return flushed(OK)
 
 
-def report(error: CtxmgrError, arguments: Sequence[str] | None = None, command: str | None = None) -> int:
-    """Say what went wrong with a command line, as its words ask for it; return the exit code."""
+# Not "report": importing the subpackage of that name would put the module in the place of the function.
+def report_failure(error: CtxmgrError, arguments: Sequence[str] | None = None, command: str | None = None) -> int:
+    """Report an error in the form that the words of the command line ask for; return its exit code."""
     from ctxmgr.cli.envelope import report_error, wants_json
 
     arguments = sys.argv[1:] if arguments is None else arguments

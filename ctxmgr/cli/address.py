@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_DATABASES = (".db", ".sqlite", ".sqlite3")  # what is in one that was just made may all be in the file beside it
+_DATABASES = (".db", ".sqlite", ".sqlite3")  # may be empty while all records are still in the WAL file beside it
 _FILES = (".jsonl", ".ndjson", ".json", ".zst", ".gz", ".xz", ".bz2", ".traj", ".eval", *_DATABASES, ".log")
 
 
@@ -69,6 +69,7 @@ def located(target: str | None, session: str | None, store: str | None) -> tuple
         if not is_url(target) and not os.path.exists(target):
             raise NotFound(f"no file at {target}", "check the path")
         return session, _one_store(target, store)
+    # A session's id may be the name of a file here; only one that is also spelled like a file is taken for a log.
     if session is not None and store is None and os.path.isfile(session) and _looks_like_file(session):
         return target, _one_store(session, store)
     if target is not None and session is not None and target != session:
@@ -128,9 +129,9 @@ def list_start(target: str | None, offset: int, *, chosen: bool) -> tuple[str | 
     """Return (target, offset) of a list that begins at an entry: ``SESSION@42``, ``run.jsonl@42``.
 
     Args:
-        target: what the argument names.
-        offset: what ``--offset`` says.
-        chosen: whether rows are filtered or turned round, so that an entry's index is not its place among them.
+        target: the session or log that the argument names.
+        offset: value of ``--offset``.
+        chosen: whether rows are filtered or reversed, so that an entry's index is not its place among them.
 
     Raises:
         InvalidInput: the address counts from the end, or stands beside what it can't be combined with.

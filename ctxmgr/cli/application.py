@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
-from ctxmgr.cli import COMMANDS, GROUPS, OPERATOR_ONLY, declarations, invocation, report
+from ctxmgr.cli import COMMANDS, GROUPS, OPERATOR_ONLY, declarations, invocation, report_failure
 from ctxmgr.cli import options as o
 from ctxmgr.cli.command_line import read
 from ctxmgr.cli.exits import Exit
@@ -44,7 +44,7 @@ class Command(TyperCommand):
                 place + 1,
                 TyperOption(
                     param_decls=["--as", "as_agent"], type=str, default=None, callback=_set_agent, expose_value=False,
-                    metavar="AGENT", help="Ask as this agent: its access rules hold.", rich_help_panel="Store",
+                    metavar="AGENT", help="Act as this agent; its access rules apply.", rich_help_panel="Store",
                     show_default=False,
                 ),
             )  # fmt: skip
@@ -87,7 +87,7 @@ class CommandLine(TyperGroup):
         except TyperException as error:
             code = _misused(error, words)
         except SystemExit:
-            # typer ends by itself for one reason only: whoever read the output went away.
+            # typer ends the process itself in one case only: the reader of the output went away.
             code = quiet(Exit.OK)
         sys.exit(code if isinstance(code, int) else int(Exit.OK))
 
@@ -99,12 +99,12 @@ def _misused(error: TyperException, arguments: Sequence[str]) -> int:
         return error.exit_code
     path = str(context.command_path).split()[1:] if context is not None else []
     fault = InvalidInput(error.format_message().removesuffix("."), f"see '{' '.join(['ctxmgr', *path])} --help'")
-    return report(fault, arguments, " ".join(path))
+    return report_failure(fault, arguments, " ".join(path))
 
 
 def build(only: str | None = None) -> typer.Typer:
     """Return the command line; ``only`` loads no other command than this one (an unknown name loads all)."""
-    set_agent(None)  # who asked last in this process asks no more
+    set_agent(None)  # tests and the demo build several command lines in one process
     app = typer.Typer(
         name="ctxmgr",
         cls=CommandLine,
@@ -194,6 +194,7 @@ def typer_command(command: Any) -> Any:
     ]
     own = [parameter for name, parameter in signature.parameters.items() if name != _HOW]
     parameters = [each.replace(annotation=_typer_annotation(each.annotation)) for each in (*own, *output)]
+    # typer reads the signature and the annotations, so both have to show its own declarations.
     changed: Any = run
     changed.__signature__ = signature.replace(parameters=parameters)
     changed.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -1,4 +1,4 @@
-"""Prepare a command line for its command: global options are taken out, and old spellings become the current ones.
+"""Prepare a command line for its command: take out global options, and replace old spellings.
 
 Options that stand before the command move behind it. ``-q``, ``--no-color`` and ``--no-pager`` set `global_options`, ``-C``
 changes the folder, ``help X`` becomes ``X --help``. Old spellings go on working with a hint. Other words stay as they are.
@@ -59,12 +59,13 @@ def read(arguments: Sequence[str]) -> list[str]:
     moved, rest = _leading(list(arguments))
     if rest[:1] == ["help"]:
         rest = [*rest[1:], "--help"]
+    # The usual case: nothing to change, so the table of commands is not even loaded here.
     if not moved and not (_GLOBAL.keys() | _SPELLED).intersection(_names(rest)):
         return rest
     from ctxmgr.cli.fast.dispatch import find_command
 
     found = find_command(rest)
-    if found is None:
+    if found is None:  # for typer to name the fault
         return [*rest[:1], *moved, *rest[1:]] if rest else moved
     name, command, words = found
     return [*name.split(), *_read(name, command, [*moved, *words])]
@@ -131,6 +132,7 @@ def _read(name: str, command: Command, words: list[str]) -> Iterator[str]:
                 yield from _next(rest)
         else:
             yield word
+            # The value is passed on unread: it may look like a global option, as in ``--message -q``.
             if not attached and _takes_value(command, word):
                 yield from _next(rest)
 
@@ -146,11 +148,11 @@ def _next(rest: Iterator[str]) -> Iterator[str]:
 
 
 _WIDTH = 80
-"""Help is never laid out wider than this, so that from here on it is the same for every width."""
+"""Help is never laid out wider than this, so one prepared text fits every terminal at least this wide."""
 
 
 def print_help(command: list[str]) -> bool:
-    """Show a command's help and return True, or do nothing: where it must be laid out anew, or there is no such command."""
+    """Print a command's prepared help and return True; False for an unknown command, or where another layout is needed."""
     if not _is_plain():
         return False
     from ctxmgr.cli.fast.help_texts import TEXTS
@@ -163,7 +165,8 @@ def print_help(command: list[str]) -> bool:
 
 
 def _is_plain() -> bool:
-    """Whether the program goes by its own name, no shell asks what could come next, and the width is the usual one."""
+    """Whether the prepared text is right: the program has its own name, no shell completes, and the line is wide enough."""
+    # ``python -m ctxmgr`` has another name in its usage line, which only typer knows.
     started = getattr(sys.modules.get("__main__"), "__package__", None)
     if started or os.path.basename(sys.argv[0]) != "ctxmgr" or any(name.endswith("_COMPLETE") for name in os.environ):
         return False

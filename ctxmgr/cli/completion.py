@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ctxmgr.cli.fast.dispatch import Command
 
 
+# Each script asks ctxmgr with the words so far and gets one candidate a line, with a tab before its meaning; ``:files`` says
+# that the shell's own completion of files applies too.
 _BASH = r"""_ctxmgr() {
   local IFS=$'\n' line
   COMPREPLY=()
@@ -28,18 +30,18 @@ complete -F _ctxmgr ctxmgr
 
 _ZSH = r"""#compdef ctxmgr
 _ctxmgr() {
-  local -a told
+  local -a offered
   local line files=0
   while IFS= read -r line; do
-    if [[ $line == :files ]]; then files=1; else told+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}"); fi
+    if [[ $line == :files ]]; then files=1; else offered+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}"); fi
   done < <("${words[1]}" completion --words "${(@)words[2,CURRENT]}" 2>/dev/null)
-  (( ${#told} )) && _describe -V ctxmgr told
+  (( ${#offered} )) && _describe -V ctxmgr offered
   (( files )) && _files
 }
 if [[ $funcstack[1] == _ctxmgr ]]; then _ctxmgr "$@"; else compdef _ctxmgr ctxmgr; fi
 """
 
-_FISH = r"""function __ctxmgr_told
+_FISH = r"""function __ctxmgr_words
   set -l words (commandline -opc) (commandline -ct)
   command ctxmgr completion --words $words[2..-1] 2>/dev/null | string match -v ':files'
 end
@@ -48,7 +50,7 @@ function __ctxmgr_files
   command ctxmgr completion --words $words[2..-1] 2>/dev/null | string match -q ':files'
 end
 complete -c ctxmgr -f
-complete -c ctxmgr -a '(__ctxmgr_told)'
+complete -c ctxmgr -a '(__ctxmgr_words)'
 complete -c ctxmgr -n __ctxmgr_files -F
 """
 
@@ -71,7 +73,7 @@ def completion(
 
 
 FILES = ":files"
-"""Says that files may stand here as well."""
+"""The candidate that stands for files."""
 
 _ROOT = ("-C", "--quiet", "--no-color", "--no-pager", "--version", "--help")
 _CHOICES = {
@@ -84,15 +86,16 @@ _CHOICES = {
 }
 _SESSIONS = frozenset({"session", "target", "address"})
 _CLIENTS = ("claude-code", "codex", "gemini", "copilot", "opencode", "pi")
-_MAX_SESSIONS = 200
+_MAX_SESSIONS = 200  # a list that a person can still look through, and that a shell waits for
 
 
 def completions(words: Sequence[str]) -> list[str]:
-    """Return what the last word could become, each perhaps with a tab and what it means; none where nobody can say.
+    """Return the candidates for the last word, each perhaps with a tab and its meaning; none where none is known.
 
-    What is recorded is filtered as on a terminal; a word with blanks or signs of the shell is left out.
+    Recorded text is filtered as on a terminal; a word with blanks or special characters of the shell is left out.
     """
     *before, last = words or [""]
+    # Global options before the command take no part in its completion; of them only -C has a value.
     while before[:1] and before[0].startswith("-"):
         before = before[2 if before[0] == "-C" else 1 :]
     if before[:1] == ["help"]:
@@ -181,9 +184,11 @@ def _sessions() -> Iterator[str]:
 
     try:
         with Workspace.open(readonly=True) as workspace:
+            # Not judged: a shell waits at every press of the key.
             found = workspace.sessions(SessionsRequest(limit=_MAX_SESSIONS, judge=False)).sessions
     except (CtxmgrError, OSError):
         return
     for session in found:
+        # The shell would take anything else for several words, or for a command of its own.
         if session.session.replace("-", "").replace("_", "").replace(".", "").isalnum() and session.session.isascii():
             yield f"{session.session}\t{safe(session.title or session.workflow, limit=60)}"

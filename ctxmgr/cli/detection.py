@@ -42,12 +42,12 @@ class DetectionResult(NamedTuple):
 
     @property
     def status(self) -> Literal["ok", "empty", "partial"]:
-        """What the envelope says of it."""
+        """The status for the envelope."""
         return "partial" if self.code is Exit.PARTIAL else self.found.status
 
 
 def damaged_part(size: int) -> str:
-    """Return why so many bytes of a log were not judged."""
+    """Return the reason why so many bytes of a log were not judged."""
     return f"{size:,} bytes of it are damaged, and nobody can judge what stood there"
 
 
@@ -88,6 +88,7 @@ def detected(
     stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
     stuck = stuck or [verdict.session for verdict in verdicts if verdict.notes]
     following = [session_command("recover", stuck[0], store)] if stuck else []
+    # "Healthy" may only be said of what was read (ruling 28): with damage, or without records, the answer is partial.
     code, unread = VERDICTS[every], workspace.store.unread()
     if code is Exit.OK and (unread or any(NOTHING_KNOWN in verdict.notes for verdict in verdicts)):
         code = Exit.PARTIAL
@@ -101,8 +102,8 @@ def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
     return verdict.model_copy(update={"verdict": every, "summary": summary_of(every, verdict.notes)})
 
 
-_NAMED = 20
-"""Files that are named one by one; of more only the number is told."""
+_MAX_NAMED = 20
+"""Limit of files that are named one by one; of the others only the number is given."""
 
 
 @dataclass(slots=True)
@@ -110,10 +111,10 @@ class FolderFindings:
     """What was found in the logs of a folder.
 
     Attributes:
-        logs: of each log that was judged its verdicts.
+        logs: the verdicts of each log that was judged.
         passed_over: (path, reason) of each file that looks like a log and could not be judged.
-        others: what is to be told of the files that are no logs.
-        notes: of the logs that were judged.
+        others: remarks on files that are no logs.
+        notes: remarks on the logs that were judged.
     """
 
     logs: dict[str, list[SessionVerdict]] = field(default_factory=dict[str, list[SessionVerdict]])
@@ -131,9 +132,9 @@ class FolderFindings:
 
     @property
     def warnings(self) -> list[str]:
-        """What a person should hear about it."""
-        lines = [f"not read: {path}: {why}" for path, why in self.passed_over[:_NAMED]]
-        if (more := len(self.passed_over) - _NAMED) > 0:
+        """Lines for a person: what was not read, and why."""
+        lines = [f"not read: {path}: {why}" for path, why in self.passed_over[:_MAX_NAMED]]
+        if (more := len(self.passed_over) - _MAX_NAMED) > 0:
             lines.append(f"not read: {more} more files")
         if self.passed_over:
             lines.append(f"judged: {len(self.logs)} logs; not read: {len(self.passed_over)} files")
@@ -151,6 +152,7 @@ def detected_in_folder(
     found = FolderFindings()
     from ctxmgr.history.ingest import find_logs
 
+    # Files that are no logs are told from damaged logs: only the latter make the answer partial.
     there = find_logs([Path(folder)])
     found.passed_over = [(each.path, each.skipped or "") for each in there.passed]
     found.others = there.others.told

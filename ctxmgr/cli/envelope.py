@@ -45,7 +45,7 @@ def ascii_json(value: Any, indent: int | None = None) -> str:
 
 
 def write_json(value: Any, finished: Callable[[str], str] | None = None) -> None:
-    """Write a value in one line, or laid out where a person watches; ``finished`` has the last hand on the text."""
+    """Write a value in one line, or indented on a terminal; ``finished`` makes the last change to the text."""
     text = ascii_json(value, indent=2 if sys.stdout.isatty() else None)
     write_lines([text if finished is None else finished(text)])
 
@@ -58,6 +58,7 @@ def write_lines(lines: Iterable[str]) -> None:
 
 def wants_json(arguments: Sequence[str]) -> bool:
     """Whether a command line asks for JSON; for errors that come before its options are understood."""
+    # What follows "--" is another program's command line.
     own = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     named = [own[place + 1] for place, word in enumerate(own[:-1]) if word == "--format"]
     named += [word.removeprefix("--format=") for word in own if word.startswith("--format=")]
@@ -67,7 +68,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 
 def report_error(command: str, form: str, error: CtxmgrError) -> int:
-    """Say what went wrong, as the caller reads it; return the error's exit code."""
+    """Report an error in the form that the caller reads; return its exit code."""
     from ctxmgr.cli.exits import exit_for
 
     error.message, error.hint = without_secrets(error.message) or "", without_secrets(error.hint)
@@ -80,7 +81,7 @@ def report_error(command: str, form: str, error: CtxmgrError) -> int:
 
 
 def without_secrets(text: str | None) -> str | None:
-    """Return a text that quotes what was given, as an error does, without secrets: builds keep what is shown."""
+    """Return a message without the secrets that it may quote from the command line: build systems keep output for years."""
     if text is None:
         return None
     from ctxmgr.log.mask_prefilter import mask
@@ -91,9 +92,9 @@ def without_secrets(text: str | None) -> str | None:
 
 
 def say(text: str, *, always: bool = False) -> None:
-    """Tell a person something on stderr, unless he wished for quiet; ``always`` is for what went wrong.
+    """Write a message to stderr, unless ``--quiet`` was given; ``always`` is for errors.
 
-    Every line of it is filtered. That nobody can hear it is no fault.
+    Every line is filtered. A closed stderr is no error.
     """
     if global_options.quiet and not always:
         return
@@ -144,7 +145,7 @@ _MANY_UNINDEXED = 32_768
 
 
 def slow_search(unindexed: int) -> tuple[list[str], list[str]]:
-    """Return the warnings, and the commands that may come next, after a search that had so many records to read."""
+    """Return warnings and next commands after a search that had to read so many unindexed records."""
     if unindexed < _MANY_UNINDEXED:
         return [], []
     read = f"{unindexed:,} records are not indexed for searching, so they are read each time; 'ctxmgr index' indexes them"

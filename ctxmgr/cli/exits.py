@@ -17,12 +17,14 @@ class Exit(IntEnum):
     BUDGET = 6
     BUSY = 7
     PARTIAL = 8
+    # Verdicts of detect, then outcomes of recover; the gaps leave room in each group.
     LOOP = 10
     HUNG = 11
     LOOP_AND_HUNG = 12
     NEEDS_HUMAN = 20
     HEALTHY = 21
     REFUSED = 22
+    # 128 and the number of the signal, as shells have it.
     INTERRUPTED = 130
     TERMINATED = 143
 

@@ -13,7 +13,7 @@ else:
     ModuleType = type(sys)
 
 _MIN_WIDTH = 20
-"""Cells of a line below which words are not kept whole."""
+"""Line width in cells below which words are broken."""
 
 
 class OutputOption:
@@ -36,7 +36,7 @@ OUTPUT = {
 
 
 class GlobalOptions:
-    """The options that every command knows: ``-q`` for no talk but errors, ``--no-color``, ``--no-pager``."""
+    """The options that every command has: ``-q`` (no messages but errors), ``--no-color``, ``--no-pager``."""
 
     __slots__ = ("colour", "pager", "quiet")
 
@@ -50,17 +50,18 @@ class GlobalOptions:
 
 
 global_options = GlobalOptions()
-"""Those of the command that runs."""
+"""The global options of the running command."""
 
 
 def quiet(code: int) -> int:
-    """Discard further output, also that at exit, and return the code: that a reader such as ``head`` leaves is no fault."""
+    """Discard further output and return the code: a reader such as ``head`` that stops early is no error."""
+    # The descriptor itself, since Python flushes stdout once more at exit and would report the broken pipe then.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return code
 
 
 def columns(stream: TextIO | None) -> int:
-    """Return the cells of a line as `shutil.get_terminal_size` does, whose module brings four ways of packing files."""
+    """Return the width of a line as `shutil.get_terminal_size` does, without loading `shutil` and its compression modules."""
     try:
         wide = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
@@ -74,7 +75,7 @@ def columns(stream: TextIO | None) -> int:
 
 
 def at_words(line: str, stream: TextIO) -> str:
-    """Return a filtered line of talk in lines that a terminal holds, broken at blanks and all as far in; elsewhere as it is."""
+    """Return a filtered message wrapped at words for a terminal, every line indented like the first; elsewhere unchanged."""
     if not stream.isatty():
         return line
     wide = max(columns(stream), _MIN_WIDTH)
@@ -149,7 +150,7 @@ class _NoLoader(ModuleType):
 
 
 def child_environment() -> dict[str, str]:
-    """Return the environment for programs that are started: as it was handed over."""
+    """Return the environment for child processes: ours, without the variable that we set ourselves."""
     found = dict(os.environ)
     if _ours and found.get(_NAME) == _NONE:
         del found[_NAME]

@@ -90,8 +90,9 @@ def _proposed(task: _Task, done: Mapping[str, bool]) -> PlannedTask:
     title = titled(task.title)[0]
     names = [name for name in (titled(part)[0] for part in task.subtasks) if name]
     parts = [PlannedStep(title=name, done=done.get(name, False)) for name in names]
-    whole = done.get(title, False) or (bool(parts) and all(part.done for part in parts))
-    return PlannedTask(title=title or "untitled", done=whole, subtasks=parts)
+    # Only the plan may say that something is done: a model that claims it would have steps skipped.
+    is_done = done.get(title, False) or (bool(parts) and all(part.done for part in parts))
+    return PlannedTask(title=title or "untitled", done=is_done, subtasks=parts)
 
 
 def _asked(choice: ModelChoice, goal: str, source: str | None, model: Any) -> tuple[Split | None, str | None]:
@@ -106,7 +107,7 @@ def _asked(choice: ModelChoice, goal: str, source: str | None, model: Any) -> tu
 
 
 _MAX_DOCUMENT_CHARS = 24_000
-_MIN_SECONDS = 0.5
+_MIN_SECONDS = 0.5  # with less time left, a request is not worth starting
 
 _SUMMARY_RULES = """You shorten one {kind} document for an agent that will work from your text alone.
 - Keep names, numbers, headings, signatures and decisions exactly as they are written; leave out reasons and repetition.
@@ -160,7 +161,7 @@ class ModelImprover:
             answer, failure = ask(replace(self._choice, seconds=left), rules, prompt, Shortened, self._model)
         except InvalidInput as error:
             answer, failure = None, error.message
-            self._until = self._clock()  # it would be the same for each
+            self._until = self._clock()  # a wrong setting fails for every document alike
         self.failure = failure or self.failure
         return None if answer is None else answer.summary
 

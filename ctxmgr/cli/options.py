@@ -8,6 +8,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import invocation
 
 _WHERE, _WHICH, _HOW, _MODEL = "Store", "Filters", "Output", "Model"
+# Spelled in `invocation`, which the fast path reads without loading these declarations.
 _JSON, _FORMAT, _FIELDS, _JQ, _RAW = (each.words for each in invocation.OUTPUT.values())
 
 Store = Annotated[
@@ -17,7 +18,7 @@ Store = Annotated[
 ]  # fmt: skip
 Session = Annotated[
     str | None,
-    typer.Option("--session", "-s", metavar="ID", help="Session id or prefix, or a log; else the latest one.",
+    typer.Option("--session", "-s", metavar="ID", help="Session id or prefix, or a log; else the latest session.",
                  rich_help_panel=_WHERE),
 ]  # fmt: skip
 Target = Annotated[
@@ -39,9 +40,11 @@ Process = Annotated[
 ]
 Status = Annotated[
     list[str] | None,
-    typer.Option("--status", help="ok, error, denied, interrupted or open; repeatable.", rich_help_panel=_WHICH),
+    typer.Option(
+        "--status", help="Only this status: ok, error, denied, interrupted or open; repeatable.", rich_help_panel=_WHICH
+    ),
 ]
-Kind = Annotated[str, typer.Option("--kind", help="entry, event or all.", rich_help_panel=_WHICH)]
+Kind = Annotated[str, typer.Option("--kind", help="Kind of rows: entry, event or all.", rich_help_panel=_WHICH)]
 EventType = Annotated[
     list[str] | None, typer.Option("--event-type", help="Only events of this type; repeatable.", rich_help_panel=_WHICH)
 ]
@@ -50,25 +53,25 @@ Since = Annotated[
     typer.Option("--since", metavar="TIME", help="From this time on: 2h, 7d, yesterday, RFC 3339.", rich_help_panel=_WHICH),
 ]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time.", rich_help_panel=_WHICH)]
-Offset = Annotated[int, typer.Option("--offset", help="Skip this many rows.", rich_help_panel=_WHICH)]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Show at most this many rows.", rich_help_panel=_WHICH)]
-Json = Annotated[bool, typer.Option(*_JSON, help="One JSON envelope.", rich_help_panel=_HOW)]
+Offset = Annotated[int, typer.Option("--offset", help="Number of rows to skip.", rich_help_panel=_WHICH)]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="Maximum number of rows.", rich_help_panel=_WHICH)]
+Json = Annotated[bool, typer.Option(*_JSON, help="Print one JSON envelope.", rich_help_panel=_HOW)]
 Format = Annotated[
     str | None, typer.Option(*_FORMAT, metavar="FORMAT", help="table, json, ndjson, md, csv or tsv.", rich_help_panel=_HOW)
 ]
 Fields = Annotated[
-    str | None, typer.Option(*_FIELDS, metavar="A,B", help="Only these fields of each row.", rich_help_panel=_HOW)
+    str | None, typer.Option(*_FIELDS, metavar="A,B", help="Show only these fields of each row.", rich_help_panel=_HOW)
 ]
 Jq = Annotated[
     str | None,
-    typer.Option(*_JQ, metavar="EXPR", help="Filter the JSON envelope.", rich_help_panel=_HOW),
+    typer.Option(*_JQ, metavar="EXPR", help="Filter the JSON envelope with a jq program.", rich_help_panel=_HOW),
 ]
-Raw = Annotated[bool, typer.Option(*_RAW, help="Print texts that --jq finds without quotes.", rich_help_panel=_HOW)]
+Raw = Annotated[bool, typer.Option(*_RAW, help="Print strings that --jq finds without quotes.", rich_help_panel=_HOW)]
 OUTPUT: dict[str, Any] = dict(zip(invocation.OUTPUT, (Json, Format, Fields, Jq, Raw), strict=True))
 """Parameter -> declaration of the options that say how an answer is shown."""
 Now = Annotated[
     str | None,
-    typer.Option("--now", metavar="TIME", help="Judge stalls against this time ('now' for the clock).", rich_help_panel=_WHICH),
+    typer.Option("--now", metavar="TIME", help="Time at which stalls are judged; 'now' for the clock.", rich_help_panel=_WHICH),
 ]
 Set = Annotated[
     list[str] | None,
@@ -84,14 +87,12 @@ Prompt = Annotated[bool, typer.Option("--prompt", help="Print only the text for 
 Diff = Annotated[
     bool | None,
     typer.Option(
-        "--diff/--fresh", help="Leave out what the agent was given before and holds, or tell everything.", show_default=False
+        "--diff/--fresh", help="Leave out what the agent was given before, or include everything.", show_default=False
     ),
 ]
-OnlySession = Annotated[
-    bool, typer.Option("--only-session", help="Read this session alone, neither related ones of the store nor memory.")
-]
+OnlySession = Annotated[bool, typer.Option("--only-session", help="Read only this session, not related sessions or memory.")]
 TrustProject = Annotated[
-    bool, typer.Option("--trust-project", help="Take over access rules, artifacts and context that the records set.")
+    bool, typer.Option("--trust-project", help="Accept access rules, artifacts and context that the records set.")
 ]
 Routes = Annotated[
     str | None, typer.Option("--routes", metavar="FILE", help="A routing table (TOML or JSON); else the configured one.")
@@ -101,30 +102,31 @@ GoalDir = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", metavar="PROVIDER:NAME", help="Ask this model too; else CTXMGR_MODEL.", rich_help_panel=_MODEL),
+    typer.Option("--model", metavar="PROVIDER:NAME", help="Model to ask as well; else CTXMGR_MODEL.", rich_help_panel=_MODEL),
 ]
 BaseUrl = Annotated[
     str | None,
-    typer.Option(
-        "--base-url", metavar="URL", help="Server of the model, if it speaks OpenAI's dialect.", rich_help_panel=_MODEL
-    ),
+    typer.Option("--base-url", metavar="URL", help="Server of the model, where it has OpenAI's API.", rich_help_panel=_MODEL),
 ]
 LlmMode = Annotated[
     str | None,
     typer.Option(
-        "--llm-mode", metavar="MODE", help="tools: it reads the history; lead: one narrow question.", rich_help_panel=_MODEL
+        "--llm-mode",
+        metavar="MODE",
+        help="tools: the model reads the history; lead: it answers one question.",
+        rich_help_panel=_MODEL,
     ),
 ]
 NoLlm = Annotated[bool, typer.Option("--no-llm", help="Ask no model, whatever is configured.", rich_help_panel=_MODEL)]
 Timeout = Annotated[
     float | None,
-    typer.Option("--timeout", metavar="SECONDS", help="Time limit of the model; 30 by default.", rich_help_panel=_MODEL),
+    typer.Option("--timeout", metavar="SECONDS", help="Time limit for the model; 30 by default.", rich_help_panel=_MODEL),
 ]
 ModelTokens = Annotated[
-    int | None, typer.Option("--model-tokens", help="Token limit of the model, read and written.", rich_help_panel=_MODEL)
+    int | None, typer.Option("--model-tokens", help="Token limit for the model, input and output.", rich_help_panel=_MODEL)
 ]
 MaxToolCalls = Annotated[
-    int | None, typer.Option("--max-tool-calls", help="Limit of the model's tool calls.", rich_help_panel=_MODEL)
+    int | None, typer.Option("--max-tool-calls", help="Limit on the model's tool calls.", rich_help_panel=_MODEL)
 ]
 Transcript = Annotated[
     str | None,

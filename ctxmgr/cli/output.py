@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.query import Page
     from ctxmgr.workspace import Workspace
 
-_MAX_INDEX_DIGITS = 9
+_MAX_INDEX_DIGITS = 9  # of a list index in --fields; Python refuses to parse numbers of thousands of digits
 FORMATS = ("table", "json", "ndjson", "md", "csv", "tsv")
 _T = TypeVar("_T")
 Place = tuple[str | None, str | None]
@@ -31,9 +31,9 @@ Status = Literal["ok", "empty", "partial", "error"]
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """How the answer is wanted: one of the formats, only some fields of each row, or what a jq program makes of it.
+    """How to show the answer: in one of the formats, with some fields of each row, or as the results of a jq program.
 
-    ``raw`` prints texts that the program finds without quotes.
+    ``raw`` prints strings among these results without quotes.
     """
 
     format: str = "table"
@@ -42,7 +42,7 @@ class OutputOptions:
     raw: bool = False
 
     def check(self) -> None:
-        """Refuse what can't be shown, before anything is done.
+        """Refuse output options that can't be met, before anything is done.
 
         Raises:
             InvalidInput: an unknown format, or a faulty jq program.
@@ -57,11 +57,11 @@ class OutputOptions:
 
 @dataclass(slots=True)
 class Answer:
-    """What a command found.
+    """The answer of a command.
 
     Attributes:
         data: JSON values: a list of rows or one object.
-        draw: shows it to people.
+        draw: shows the answer to people.
         next: commands that may come next.
         columns: the names of the columns, where there may be no row that has them.
     """
@@ -104,17 +104,17 @@ def answer(
     """Open the workspace, do the work, show the answer, and end with its exit code.
 
     Args:
-        command: its name, for the envelope.
-        how: the answer is wanted.
-        work: what the command does.
+        command: name of the command, for the envelope.
+        how: how to show the answer.
+        work: does what the command does.
         store: path of the store, if one was named.
-        writes: whether the command adds to history; create: and makes a store where there is none.
-        create: see ``writes``.
+        writes: whether the command adds to history.
+        create: as ``writes``, and a missing store is created.
         masked: mask secrets in what is written.
-        lenient: answer from a store that can only be read, too; ``work`` says what it could not write.
-        scratch: answer beside another agent's log as well, where nothing can be recorded; it is said.
-        frees: the command frees space: on a full disk it may use what was held back for it.
-        damaged: answer of a log in which no record can be read, too.
+        lenient: answer from a store that can only be read, too; ``work`` reports what it could not write.
+        scratch: answer beside another agent's log, too, where nothing can be recorded, with a warning.
+        frees: the command frees space: on a full disk it may use the reserve that is kept for it.
+        damaged: answer from a log without a readable record, too.
     """
     from ctxmgr.history.open_history import require_record
     from ctxmgr.workspace import Workspace, release_reserve
@@ -162,8 +162,8 @@ def resolve(command: str, how: OutputOptions, locate: Callable[..., _T], *named:
 
 
 def _with_store_warnings(how: OutputOptions, work: Callable[[Workspace], Answer], workspace: Workspace) -> Answer:
-    left_out = workspace.config.told()
-    for line in left_out:  # at once, for the work may fail because of it
+    left_out = workspace.config.warnings()
+    for line in left_out:  # before the work, which may fail because of a setting that was left out
         say(f"ctxmgr: {line}")
     done = work(workspace)
     done.warnings[:0] = [line for line in workspace.warnings if how.format == "json" or line not in left_out]
@@ -182,7 +182,7 @@ def _answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, wri
     except CtxmgrError as error:
         fail(command, how, error)
     except OSError as error:
-        if error.filename is None:  # our own output failed: not the work
+        if error.filename is None:  # not the work but our own output failed
             raise
         fail(command, how, StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}", "check it, and its permissions"))
     try:
@@ -190,6 +190,7 @@ def _answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, wri
     except BrokenPipeError:
         quiet(done.code)  # what was found stands, though nobody reads on
     except CtxmgrError as error:
+        # A faulty --fields or --jq shows only now; whoever repeats a command that writes would write twice.
         hint = f"the command itself is done; {error.hint}" if writes else error.hint
         fail(command, how, InvalidInput(error.message, hint))
     if done.code:
@@ -206,16 +207,16 @@ def _emit(command: str, how: OutputOptions, done: Answer) -> None:
     data = _with_fields(done.data, how.fields)
     if how.format == "json":
         page = None if done.page is None else done.page.to_json()
-        whole = envelope(command, done.status, data, page, done.warnings, done.next)
+        document = envelope(command, done.status, data, page, done.warnings, done.next)
         if how.jq is None:
-            write_json(whole)
+            write_json(document)
         else:
-            write_lines(_jq_line(item, raw=how.raw) for item in _filtered(how.jq, whole))
+            write_lines(_jq_line(item, raw=how.raw) for item in _filtered(how.jq, document))
         return
     for warning in done.warnings:
         say(f"ctxmgr: {warning}")
     if how.format in ("table", "md") and done.status == "empty" and _says_all(done.warnings):
-        return  # a view would only say once more that there is nothing
+        return  # the view would only repeat that there is nothing
     rows, columns = _rows(data), how.fields or done.columns
     if how.format == "ndjson":
         write_lines(map(ascii_json, rows))

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from ctxmgr.store import AppendResult, Store
 
-_BATCH = 200
+_BATCH = 200  # records appended in one transaction
 _EARLIER_KEPT = "the records before it are kept"
 
 
 class RecordCounts:
-    """What was taken in: records added, known already, and left out since they would change the project's own state."""
+    """Counts of records added, already known, and left out because they would change the project's own state."""
 
     __slots__ = ("added", "ended", "known", "left_out")
 
@@ -43,17 +43,17 @@ class RecordCounts:
 
     @property
     def data(self) -> dict[str, int]:
-        """What JSON shows of it."""
+        """The counts as JSON."""
         return {"added": self.added, "known": self.known}
 
     @property
     def line(self) -> str:
-        """How a person is told."""
+        """The counts as a sentence."""
         return f"{self.added} records added, {self.known} known already"
 
     @property
     def warnings(self) -> list[str]:
-        """What a person should hear beside."""
+        """Warnings for a person."""
         return [untrusted(self.left_out)] if self.left_out else []
 
 
@@ -75,6 +75,7 @@ def take(store: Store, session: str | None, *, trusted: bool) -> RecordCounts:
     batch: list[tuple[int, codec.Record]] = []
     try:
         for line in _records(session):
+            # Records of this session are access rules and artifacts: input from anywhere must not grant anything.
             if line[1]["session"] == PROJECT and not trusted:
                 done.left_out += 1
                 continue
@@ -138,5 +139,5 @@ def _completed(given: codec.Record, session: str | None) -> codec.Record:
         record.setdefault("id", new_id())
     if record.get("kind") == "event" and "type" in record:
         record["type"] = codec.EVENT_ALIASES.get(str(record["type"]), record["type"])
-    record.pop("sum", None)
+    record.pop("sum", None)  # chains with the record before it in the log that it comes from, not in this store
     return record

@@ -29,6 +29,7 @@ def build(request: type[_Request], **values: Any) -> _Request:
     Raises:
         InvalidInput: naming the first value that can't be used.
     """
+    # Left out instead of null, so that the request's own defaults hold.
     given = {name: value for name, value in values.items() if value is not None}
     if times := given.keys() & {"since", "until"}:
         given |= {name: moment(given[name], time.time()) for name in times}
@@ -133,7 +134,7 @@ def goal_source(folder: str | None) -> GoalSource | None:
 def apply_to_goal(folder: str, continuation: Continuation) -> list[str]:
     """Apply a continuation to the goal; return warnings for a person.
 
-    The continuation is recorded already, so that a goal that can't be written is no failure of the recovery.
+    The continuation is already recorded, so a goal that can't be written does not fail the recovery.
     """
     from ctxmgr.goals.service import Goals
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _BATCH = 256
 _MAX_PLAIN_WIDTH = 60
 
+# Only the eight colours that every terminal has, and that its user has chosen for its background.
 _COLOURS: Mapping[str, str] = {
     "ok": "32", "healthy": "32", "error": "31", "denied": "35", "interrupted": "33", "open": "36",
     "loop": "1;31", "hung": "1;33", "warn": "33", "verified": "32", "recorded": "32", "reconstructed": "36", "unknown": "33",
@@ -52,6 +53,7 @@ class Printer:
     """
 
     def __init__(self, out: TextIO, talk: TextIO, *, terminal: bool, width: int = 80, colour: bool = False) -> None:
+        # A stream of another encoding must spell what it can't hold instead of ending the command.
         for stream in (out, talk):
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:
@@ -144,7 +146,7 @@ class Printer:
 
     def hint(self, *texts: str) -> None:
         """Say something about the answer, on the stream for talk; the answer itself stays pure data."""
-        self._out.flush()
+        self._out.flush()  # or a buffered answer would come after the remark about it
         if global_options.quiet:
             return
         for text in texts:
@@ -152,6 +154,7 @@ class Printer:
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> None:
         """Write a table row by row, so that endless ones need no memory; the first rows decide the widths."""
+        # The first batch decides the widths on a terminal; in a pipe columns may only grow, as nothing is ever cut there.
         source = iter(rows)
         widths: list[int] = []
         while batch := list(islice(source, _BATCH)):
@@ -225,7 +228,7 @@ def printer() -> Printer:
 
 
 _LESS = "FRX"
-"""Ends by itself where all fits on the screen, shows colours, and leaves the text there."""
+"""Options of less: quit if all fits on one screen, pass colours through, leave the text on the screen (as in git)."""
 
 
 @contextmanager
@@ -234,6 +237,7 @@ def paged() -> Generator[Printer]:
     if not _is_wished():
         yield printer()
         return
+    # Held back, since only its length says whether a pager is needed.
     held = io.BytesIO()
     kept = io.TextIOWrapper(held, sys.stdout.encoding or "utf-8", newline="\n", write_through=True)
     plain = printer()
@@ -274,7 +278,7 @@ def _pager() -> list[str]:
 
 
 def _shown(text: bytes) -> bool:
-    """Let the pager show the text; return whether there is one that could be started. Leaving it early is no fault."""
+    """Show the text in the pager; return whether one could be started. Leaving it early is no error."""
     import subprocess
 
     if not (command := _pager()):
@@ -295,21 +299,23 @@ def _shown(text: bytes) -> bool:
         try:
             process.wait()
             return True
-        except KeyboardInterrupt:  # it is the pager's to answer
+        except KeyboardInterrupt:  # less handles it itself, and must not lose the terminal to us
             continue
 
 
-_AFTER = 1.0
+_AFTER = 1.0  # seconds of work before the line appears: shorter work needs none
 _INTERVAL = 0.2
 
 
 class ProgressMeter:
-    """A line on stderr that is written again and again; nothing where stderr is no terminal, or the work is short.
+    """A progress line on stderr that is rewritten; nothing where stderr is no terminal, or the work is short.
 
     Args:
-        doing: what is done, e.g. "indexing the log".
-        unit: what is counted, e.g. "MB"; each: how much of what is told makes one.
-        stream, clock: stderr and seconds, but for tests.
+        doing: the work, e.g. "indexing the log".
+        unit: the unit of the count, e.g. "MB".
+        each: how many of the reported numbers make one unit.
+        stream: stream to write to; stderr by default.
+        clock: returns seconds.
     """
 
     def __init__(
@@ -325,7 +331,7 @@ class ProgressMeter:
         self._shown = 0
 
     def __call__(self, done: int, total: int, *_: object) -> None:
-        """Hear of progress."""
+        """Report progress; what follows the two numbers is ignored."""
         if not self._stream.isatty():
             return
         now = self._clock()
@@ -338,7 +344,7 @@ class ProgressMeter:
             self._write(done, total, now)
 
     def end(self) -> None:
-        """Take the line back: the work is done."""
+        """Erase the line: the work is done."""
         if self._shown:
             self._stream.write("\r" + " " * self._shown + "\r")
             self._stream.flush()

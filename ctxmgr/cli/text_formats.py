@@ -20,6 +20,7 @@ from ctxmgr.cli.views.layout import Cell, Column, Span, as_span
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
+# With the full-width forms, which a spreadsheet may take for the plain ones.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _TSV = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
@@ -103,8 +104,8 @@ _BOLD = frozenset({"strong", "head"})
 _GAPS = lazy_pattern(r"(?<=\S) {2,}(?=\S)")
 _TICKS = lazy_pattern(r"`{3,}")
 _STARTS = lazy_pattern(r"^(\s*)([-+]|\d{1,9}[.)])(?=\s|$)")
-_LAID_OUT, _MAX_WIDTH = 2, 120
-"""Lines with gaps in them, one below the other, from which on they are a drawing, and the widest line of one."""
+_MIN_DRAWING_LINES, _MAX_WIDTH = 2, 120
+"""Number of successive lines with gaps that make a drawing, and the width of its widest line."""
 
 
 class MarkdownPrinter(Printer):
@@ -164,7 +165,7 @@ class MarkdownPrinter(Printer):
         written: list[tuple[str, str]] = []
         for has_gaps, group in groupby(lines, lambda line: _GAPS.search(line[1].strip()) is not None):
             part = list(group)
-            if has_gaps and len(part) >= _LAID_OUT and all(len(drawn) <= _MAX_WIDTH for _, drawn in part):
+            if has_gaps and len(part) >= _MIN_DRAWING_LINES and all(len(drawn) <= _MAX_WIDTH for _, drawn in part):
                 self._part(list(_listed(written)))
                 self._fenced([drawn for _, drawn in part])
                 written = []
@@ -174,6 +175,7 @@ class MarkdownPrinter(Printer):
 
     def _fenced(self, lines: list[str]) -> None:
         longest = max((len(run) for line in lines for run in _TICKS.findall(line)), default=2)
+        # A fence longer than any in the text: recorded text can't close it and go on as Markdown.
         fence = "`" * (longest + 1)
         self._part([fence, *lines, fence])
 

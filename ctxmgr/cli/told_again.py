@@ -1,4 +1,4 @@
-"""Keep what a recovery answers, to be told again while nothing happens in the store and no setting changes."""
+"""Keep a recovery's answer, to be given again while nothing happens in the store and no setting changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _VARIABLES = "CTXMGR_"
 _HARMLESS = frozenset({"CTXMGR_STORE", "CTXMGR_FORMAT", "CTXMGR_PAGER", "CTXMGR_DEBUG", "CTXMGR_WATCH"})
-"""Variables of ours that change no answer; all others may name a model."""
+"""Our environment variables that change no answer; any other may, e.g. by naming a model."""
 
 
 def config_here() -> Config | None:
@@ -50,7 +50,7 @@ def settings_here() -> dict[str, Any] | None:
 
 
 class Keeper:
-    """Keeps what a recovery answers, to be told again: made before it begins, so that it knows what was recorded then."""
+    """Keeps a recovery's answer; made before the recovery begins, so that it knows what was recorded at that time."""
 
     def __init__(self, workspace: Workspace, request: RecoverRequest) -> None:
         self._workspace, self._request = workspace, request
@@ -61,6 +61,7 @@ class Keeper:
         if settings is not None and self._key is not None:
             self._kept = VerdictCache(workspace.store, settings)
             self._session = workspace.store.sessions.name(self._key)
+            # Asked only to note the state of the store now; `shown` keeps the answer under it.
             self._kept.continuation(self._key, self._session)
             self._kept.close()
 

@@ -1,4 +1,4 @@
-"""The agents that can call our hook: how each tells what happens, how it is answered, and where its settings are.
+"""The clients that can call our hook: the form of their events, of the answer to them, and of their settings.
 
 To add one: write a module here, and name it in `CLIENTS`. Start with `interface`.
 """
@@ -28,11 +28,12 @@ def client(name: str) -> Client | None:
     return found
 
 
+# An event carries the whole result of a call; a longer one is read, and passed over.
 _MAX_EVENT_BYTES, _CHUNK = 32_000_000, 1_048_576
 
 
 def event_bytes() -> bytes:
-    """Return the event on stdin, which is read to its end whatever its size: a client that writes must not fail at it."""
+    """Return the event on stdin; it is read to its end whatever its size, so that the client's write never fails."""
     parts: list[bytes] = []
     size = 0
     while part := os.read(0, _CHUNK):
@@ -46,11 +47,11 @@ def parsed(name: str, content: bytes) -> tuple[Client, Event] | None:
     """Return the client of this name and its event; None when it is not for us.
 
     Raises:
-        ValueError: it is no JSON.
+        ValueError: the content is no JSON.
     """
-    asked = client(name)
-    if asked is None or not content:
+    found = client(name)
+    if found is None or not content:
         return None
     fields: Any = loads(content.decode("utf-8", "replace"))
-    event = asked.event(cast("dict[str, Any]", fields)) if isinstance(fields, dict) else None
-    return None if event is None or not event.session else (asked, event)
+    event = found.event(cast("dict[str, Any]", fields)) if isinstance(fields, dict) else None
+    return None if event is None or not event.session else (found, event)

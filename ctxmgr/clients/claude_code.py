@@ -13,19 +13,21 @@ if TYPE_CHECKING:
 PLUGIN = "ctxmgr@ctxmgr"
 """Our plugin and its marketplace, as Claude Code's settings name an enabled one."""
 
+# PostToolBatch comes once a step, also for parallel calls and for calls that were rejected before they ran.
 _KINDS = {"PreToolUse": BEFORE, "PostToolBatch": AFTER, "UserPromptSubmit": PERSON,
           "Notification": WAIT, "SessionEnd": END}  # fmt: skip
 _WAITS = ("permission_prompt", "idle_prompt", "elicitation_dialog")
 _MAX_BYTES = 5_000_000
+# The id of a sub-agent becomes a part of a path, and events are not to be trusted.
 _ID = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 
 class ClaudeCode(Client):
     """Claude Code.
 
-    A wait for a permission is told when nobody has answered for some seconds, so what a person allows at once stays watched.
-    After a batch of calls it is told once, whether they failed or not: `PostToolUse` alone would miss those that fail. Its
-    answer there must never be a decision to block, which ends the run.
+    It notifies of a wait for a permission only when nobody has answered for some seconds, so a call that a person allows at
+    once stays watched. After a batch of calls the hook is called once, whether they failed or not: `PostToolUse` alone would
+    miss those that fail. The answer there must never be a decision to block, which ends the run.
     """
 
     name = "claude-code"
@@ -35,7 +37,7 @@ class ClaudeCode(Client):
     least = (2, 1, 139)  # the first that starts a hook without a shell
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
-        """Return what Claude Code says."""
+        """Return the event, None for one that is not used."""
         name = text_of(fields, "hook_event_name")
         kind = _KINDS.get(name)
         if kind is None or (kind == WAIT and fields.get("notification_type", _WAITS[0]) not in _WAITS):
@@ -58,8 +60,8 @@ class ClaudeCode(Client):
 
     def refuse(self, event: Event, text: str) -> Any:
         """Return a denial: the reason becomes the call's result, and the call is not made."""
-        said = {"hookEventName": event.name, "permissionDecision": "deny", "permissionDecisionReason": text}
-        return {"hookSpecificOutput": said}
+        decision = {"hookEventName": event.name, "permissionDecision": "deny", "permissionDecisionReason": text}
+        return {"hookSpecificOutput": decision}
 
     def log_of(self, event: Event) -> str:
         """Return the session's log, for a sub-agent the one of its own."""
@@ -81,7 +83,7 @@ class ClaudeCode(Client):
 
     def has_plugin(self, environment: Mapping[str, str]) -> bool:
         """Whether the user's Claude Code has the plugin enabled."""
-        from ctxmgr.paths import read_regular
+        from ctxmgr.paths import read_regular  # only `install` and `doctor` ask; a hook does not load it
 
         try:
             settings: Any = loads(read_regular(self.settings_file("user", "", environment), _MAX_BYTES).decode("utf-8"))

@@ -15,17 +15,17 @@ _KINDS = {"PreToolUse": BEFORE, "PostToolUse": AFTER, "UserPromptSubmit": PERSON
 
 
 class Codex(Client):
-    """Codex. Its answer after a call must never be a decision to block: that would replace the output of the tool."""
+    """Codex. The answer after a call must never be a decision to block: that would replace the output of the tool."""
 
     name = "codex"
     title = "Codex"
     program = "codex"
-    asks_trust = True
+    asks_trust = True  # without it Codex skips the hooks and says nothing
     tells_beside_person = True
     least = (0, 169, 0)
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
-        """Return what Codex says."""
+        """Return the event, None for one that is not used."""
         name = text_of(fields, "hook_event_name")
         kind = _KINDS.get(name)
         if kind is None:
@@ -47,14 +47,15 @@ class Codex(Client):
 
     def refuse(self, event: Event, text: str) -> Any:
         """Return a denial: the call is not made, and the model is told the reason."""
-        said = {"hookEventName": event.name, "permissionDecision": "deny", "permissionDecisionReason": text}
-        return {"hookSpecificOutput": said}
+        decision = {"hookEventName": event.name, "permissionDecision": "deny", "permissionDecisionReason": text}
+        return {"hookSpecificOutput": decision}
 
     def unwritten(self, event: Event) -> list[tuple[str, str]]:
         """Return the output of the call: Codex writes it into its log after the hooks."""
         lines: list[tuple[str, str]] = []
         for call in event.calls:
             output = call.result if isinstance(call.result, str) else dumps(call.result)
+            # As a line of Codex's own log, so that one importer reads both.
             item = {"type": "function_call_output", "call_id": call.id, "output": output}
             lines.append((call.id, dumps({"type": "response_item", "payload": item})))
         return lines

@@ -1,4 +1,7 @@
-"""Trust our hooks in Codex, as its own ``/hooks`` does: Codex names each hook and its hash, and stores what is trusted."""
+"""Trust our hooks in Codex, as its own ``/hooks`` does.
+
+Codex itself computes the hash of each hook and stores the trust: the way it hashes is private and has changed before.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ _HINT = "start codex, run /hooks, and trust those of ctxmgr there"
 
 
 def trust(program: str, hooks: str, folder: str) -> int:
-    """Have Codex trust the hooks of ours in a file, and return how many; to be called only when the user said so.
+    """Have Codex trust our hooks in a file, and return how many; to be called only when the user asked for it.
 
     Args:
-        program: that starts Codex.
-        hooks: the file.
-        folder: in which it holds.
+        program: the command that starts Codex.
+        hooks: path of the file with the hooks.
+        folder: the folder for which Codex lists its hooks.
 
     Raises:
         StorageFailed: Codex can't be asked, or does not answer as it did.
@@ -35,6 +38,7 @@ def trust(program: str, hooks: str, folder: str) -> int:
         )
     except OSError as error:
         raise StorageFailed(f"'{program} app-server' can't be started: {error.strerror}", _HINT) from None
+    # Reads from the pipe have no time limit of their own: killing the server ends them.
     limit = threading.Timer(_SECONDS, server.kill)
     limit.start()
     try:
@@ -48,9 +52,9 @@ def trust(program: str, hooks: str, folder: str) -> int:
 
 
 def _trusted(server: subprocess.Popen[bytes], hooks: str, folder: str) -> int:
-    _asked(server, 1, "initialize", {"clientInfo": {"name": "ctxmgr", "version": "1"}})
+    _request(server, 1, "initialize", {"clientInfo": {"name": "ctxmgr", "version": "1"}})
     _send(server, {"method": "initialized"})
-    listed = _asked(server, 2, "hooks/list", {"cwds": [folder]})
+    listed = _request(server, 2, "hooks/list", {"cwds": [folder]})
     found = {
         hook["key"]: {"trusted_hash": hook["currentHash"]}
         for each in listed["data"]
@@ -59,7 +63,7 @@ def _trusted(server: subprocess.Popen[bytes], hooks: str, folder: str) -> int:
     }
     if found:
         edit = {"keyPath": "hooks.state", "value": found, "mergeStrategy": "upsert"}
-        _asked(server, 3, "config/batchWrite", {"edits": [edit]})
+        _request(server, 3, "config/batchWrite", {"edits": [edit]})
     return len(found)
 
 
@@ -69,11 +73,11 @@ def _send(server: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
     server.stdin.flush()
 
 
-def _asked(server: subprocess.Popen[bytes], number: int, method: str, params: dict[str, Any]) -> Any:
-    """Return the result of a request; what else the server says meanwhile is passed over.
+def _request(server: subprocess.Popen[bytes], number: int, method: str, params: dict[str, Any]) -> Any:
+    """Return the result of a request; other messages of the server are passed over.
 
     Raises:
-        ValueError: it answered with an error, or ended.
+        ValueError: the server ended. KeyError: it answered with an error.
     """
     assert server.stdout is not None
     _send(server, {"id": number, "method": method, "params": params})
@@ -81,11 +85,11 @@ def _asked(server: subprocess.Popen[bytes], number: int, method: str, params: di
         message: Any = json.loads(line)
         if message.get("id") == number:
             return message["result"]
-    raise ValueError("it ended")
+    raise ValueError("the server ended")
 
 
 def is_trusted(home: str, hooks: str) -> bool:
-    """Whether Codex has stored a trust in hooks of a file; whether they changed since, only Codex can tell."""
+    """Whether Codex has stored a trust in hooks of this file; only Codex can tell whether they changed since."""
     try:
         table: Mapping[str, Any] = tomllib.loads(read_regular(os.path.join(home, "config.toml"), _MAX_BYTES).decode("utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+# The session's id becomes a part of a path, and events are not to be trusted.
 _ID = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
 
 class Copilot(Client):
-    """Copilot CLI. Its events bear no name: what they hold tells which they are."""
+    """Copilot CLI. Its events bear no name: their fields tell which they are."""
 
     name = "copilot"
     title = "Copilot CLI"
@@ -23,7 +24,7 @@ class Copilot(Client):
     writes_late = True
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
-        """Return what Copilot CLI says."""
+        """Return the event, None for one that is not used."""
         import os
 
         session = text_of(fields, "sessionId")
@@ -40,8 +41,9 @@ class Copilot(Client):
         given: Any = fields.get("toolArgs")
         if isinstance(given, str) and given[:1] == "{":
             given = loads(given)
-        said = as_object(result)
-        answer = result if said is None else text_of(said, "textResultForLlm")
+        # Not "resultType": a command that exits with 1 is a "success" there.
+        content = as_object(result)
+        answer = result if content is None else text_of(content, "textResultForLlm")
         call = Call(text_of(fields, "toolName"), given, "", answer)
         return Event(AFTER, "postToolUse", session, [call], "", log, text_of(fields, "cwd"))
 

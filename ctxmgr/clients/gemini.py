@@ -14,7 +14,7 @@ _KINDS = {"BeforeTool": BEFORE, "AfterTool": AFTER, "BeforeAgent": PERSON, "Noti
 
 
 class Gemini(Client):
-    """Gemini CLI. It counts identical calls itself, and steps in at the fifth; a denial before a call is not proven there."""
+    """Gemini CLI. It counts identical calls itself and steps in at the fifth; whether it obeys a denial is not proven."""
 
     name = "gemini"
     title = "Gemini CLI"
@@ -26,15 +26,15 @@ class Gemini(Client):
     comments = True
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
-        """Return what Gemini CLI says."""
+        """Return the event, None for one that is not used."""
         name = text_of(fields, "hook_event_name")
         kind = _KINDS.get(name)
         if kind is None:
             return None
         answer: Any = fields.get("tool_response")
-        said = as_object(answer)
-        if said is not None and "llmContent" in said:
-            answer = said["llmContent"]
+        response = as_object(answer)
+        if response is not None and "llmContent" in response:  # what the model reads; the rest is for the screen
+            answer = response["llmContent"]
         calls = [Call(text_of(fields, "tool_name"), fields.get("tool_input"), "", answer)]
         return Event(
             kind, name, text_of(fields, "session_id"), calls if kind in (BEFORE, AFTER) else [], "",

@@ -1,6 +1,6 @@
-"""The seam of a client: an event in, an answer out, and what its settings must hold so that it calls us.
+"""The interface of a client: its events, our answers, and the settings that make it call our hook.
 
-Only the standard library is loaded here, and of it as little as can be: a client starts a hook at every call of its agent.
+Only the standard library is loaded here, and as little of it as possible: a client starts a hook at every call of its agent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BEFORE, AFTER, PERSON, WAIT, END, QUIET = "before", "after", "person", "wait", "
 silence of a client whose log is not read."""
 
 MAX_ANSWER_CHARS = 8_900
-"""Characters of an answer. Claude Code puts longer ones than 10,000 into a file that the model does not read."""
+"""Limit in characters of an answer. Claude Code puts one above 10,000 into a file that the model does not read."""
 
 
 class Call:
@@ -33,7 +33,7 @@ class Call:
 
 
 class Event:
-    """What a client says.
+    """An event of a client.
 
     Attributes:
         kind: `BEFORE`, `AFTER`, `PERSON`, `WAIT`, `END` or `QUIET`.
@@ -77,10 +77,10 @@ class Client:
         program: the command that starts it, asked for its version.
         least: the oldest version that knows every event and setting that we use; an older one may disable all its hooks.
         comments: whether its settings file may hold comments.
-        seconds: until the client gives a hook up.
+        seconds: the time limit that the client gives a hook.
         asks_trust: whether the user must trust what is installed before the client runs it.
-        counts_rounds: whether what is installed counts by itself, and starts us only where a round is the third.
-        tells_beside_person: whether what it is told at a person's words reaches the agent too.
+        counts_rounds: whether what is installed counts by itself, and starts us only at a third identical round.
+        tells_beside_person: whether the answer to a person's words reaches the agent too.
         writes_late: whether it writes the result of a call into its log only after the hooks.
         hides_open_calls: whether its log holds nothing of a call before the call is over.
     """
@@ -98,7 +98,7 @@ class Client:
     hides_open_calls = False
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
-        """Return what the client says; None when it does not concern us."""
+        """Return the event that these fields are; None for one that does not concern us."""
         raise NotImplementedError
 
     def tell(self, event: Event, text: str) -> Any:
@@ -126,7 +126,7 @@ class Client:
         return None
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
-        """Return the file that makes the client call us; None when it has none of this scope (``user``, ``project``)."""
+        """Return the path of the settings file; None when the client has none of this scope (``user``, ``project``)."""
         raise NotImplementedError
 
     def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:
@@ -169,7 +169,7 @@ def text_of(fields: Mapping[str, Any], *names: str) -> str:
 
 
 def home_of(environment: Mapping[str, str], variable: str, default: str) -> str:
-    """Return a client's own folder: where a variable says, else this one in the user's home."""
+    """Return a client's own folder: the one that a variable names, else ``default`` in the user's home."""
     named = environment.get(variable) or ""
     if named.startswith("/"):
         return named

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class OpenCode(PluginClient):
-    """opencode; what it is told stands behind the output of the call."""
+    """opencode; the text for the agent stands behind the output of the call."""
 
     name = "opencode"
     title = "opencode"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Pi(PluginClient):
-    """pi; what it is told stands behind the content of the call's result."""
+    """pi; the text for the agent stands behind the content of the call's result."""
 
     name = "pi"
     title = "pi"

@@ -1,8 +1,8 @@
-"""Clients that load a plug-in of JavaScript instead of starting hooks: it counts by itself, and starts us past its threshold.
+"""Clients that load a JavaScript plug-in instead of starting hooks: it counts rounds itself and starts us at the third.
 
-What it then sends is a form of our own: the session, and its last calls with their results, of which some are new to us. So
-no log of the client has to be read. When nothing came for a minute while its agent works, it sends the calls that have not
-come back, once: the watcher reads them as it reads other clients' logs, until the next sign of life takes them away.
+It then sends an event of our own form: the session and its last calls with their results, some of which are new to us. So no
+log of the client has to be read. After a minute of silence while its agent works, it sends the calls that have not come back,
+once: the watcher reads them as it reads other clients' logs, until the next sign of life removes them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+# This runs in the client's own process, so it swallows every error, and starts a process only at a third round. A round is the
+# same action and input with a result that is the same but for hex digits, which blurs numbers and ids as `live.rounds` does.
 COUNTING = """\
 // Made by 'ctxmgr install CLIENT', which replaces it; 'ctxmgr uninstall CLIENT' takes it away.
 // It has an agent told when it goes in circles. Below three identical rounds it starts nothing.
@@ -150,7 +152,7 @@ class PluginClient(Client):
     counts_rounds = True
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
-        """Return what the plug-in says: the new calls, or that nothing comes back; all that it sent is kept for the log."""
+        """Return the new calls, or the silence, that the plug-in reports; all that it sent is kept in ``raw`` for the log."""
         listed = fields.get("calls")
         calls = [as_object(each) for each in cast("list[Any]", listed)] if isinstance(listed, list) else []
         if fields.get("quiet") is True and None not in calls:
@@ -175,7 +177,7 @@ class PluginClient(Client):
             return None
         from ctxmgr.log.ids import format_time
 
-        said: Any = event.raw.get("said")
+        said: Any = event.raw.get("said")  # the plug-in's own key for what people said
         words = [each for each in cast("list[Any]", said) if isinstance(each, str) and each] if isinstance(said, list) else []
         rows: list[dict[str, Any]] = [{"kind": "session", "process": "p"}]
         rows += [
@@ -183,6 +185,7 @@ class PluginClient(Client):
         ]
         moment = _moment(event.raw, 0.0)
         for number, each in enumerate(cast("list[dict[str, Any]]", event.raw["calls"])):
+            # An open call may have begun before the last finished one ended, but the times of a log must not go back.
             moment = max(moment if number else 0.0, _moment(each, moment))
             action = text_of(each, "action") or "?"
             entry = {"kind": "entry", "id": f"e{number}", "agent": self.name, "action": action, "input": each.get("input")}
@@ -193,6 +196,7 @@ class PluginClient(Client):
                 # A model that wrote for minutes after its last call was not silent: the event says when the last sign came.
                 rows.append({**result, "ts": format_time(max(moment, _moment(event.raw, moment)))})
         first = next((row["ts"] for row in rows if "ts" in row), format_time(moment))
+        # A silence outlives this process as a file that the watcher reads, under the client's own name of the session.
         session = event.session if event.kind == QUIET else "s"
         return "".join(dumps({"v": 1, "session": session, "ts": first, **row}) + "\n" for row in rows)
 
@@ -203,6 +207,6 @@ class PluginClient(Client):
 
 
 def _moment(fields: Mapping[str, Any], default: float) -> float:
-    """Return when it was, in seconds since 1970; JavaScript counts milliseconds."""
+    """Return the time of an event in seconds since 1970; JavaScript counts milliseconds."""
     at = fields.get("at")
     return at / 1000 if isinstance(at, int | float) and 0 < at < 1e14 else default

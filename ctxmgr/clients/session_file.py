@@ -1,7 +1,7 @@
-"""The file in which hooks keep what a client's log does not tell of a session: where the log is, who is waited for, its end.
+"""The file in which hooks keep what a client's log lacks: where the log is, waits for a person, the end of the session.
 
-It lies beside the other state of the hooks, for its user alone, as records of our own format, one a line. The watcher finds the
-sessions that live by it; reading a session's log takes up the waits from it. Standard library only, as all that a hook loads.
+It lies beside the other state of the hooks, readable by its user alone, one record of our own format a line. The watcher finds
+the living sessions by it, and reading a session's log adds the waits from it. Standard library only, as all that a hook loads.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def state_folder() -> str:
 
 def digest_of(data: bytes) -> str:
     """Return a short digest of bytes."""
+    # Not `hashlib`, which loads OpenSSL: a hook would take noticeably longer at every call.
     from _blake2 import blake2b
 
     return blake2b(data, digest_size=6).hexdigest()
@@ -50,7 +51,7 @@ class SessionFile:
         self.path = os.path.join(state_folder(), state_name(client, session) + SUFFIX)
 
     def begin(self, log: str, folder: str) -> None:
-        """Note where the session's log is, and which process the hook was started by.
+        """Note where the session's log is, and which process started the hook.
 
         Raises:
             OSError: it can't be written.
@@ -80,7 +81,8 @@ class SessionFile:
     def _append(self, kind: str, row: dict[str, Any], create: int = 0) -> None:
         from ctxmgr.log.ids import now
 
-        whole = {"v": 1, "kind": kind, "session": self.session, "ts": now(), **row}
+        record = {"v": 1, "kind": kind, "session": self.session, "ts": now(), **row}
+        # One small append in one write: hooks that run side by side can't mix their lines.
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | create
         try:
             descriptor = os.open(self.path, flags, 0o600)
@@ -92,13 +94,13 @@ class SessionFile:
             make_private_folder(os.path.dirname(self.path))
             descriptor = os.open(self.path, flags, 0o600)
         try:
-            os.write(descriptor, (dumps(whole) + "\n").encode("ascii"))
+            os.write(descriptor, (dumps(record) + "\n").encode("ascii"))
         finally:
             os.close(descriptor)
 
 
 def rows_in(path: str) -> list[dict[str, Any]]:
-    """Return the last records in the file of a session; none when it can't be read, and not those that make no sense."""
+    """Return the last records in the file of a session; none when it can't be read, and no lines that are no records."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -112,7 +114,7 @@ def rows_in(path: str) -> list[dict[str, Any]]:
     finally:
         os.close(descriptor)
     rows: list[dict[str, Any]] = []
-    for line in lines[1:] if size > _TAIL else lines:
+    for line in lines[1:] if size > _TAIL else lines:  # the first may have lost its beginning
         try:
             row: Any = loads(line.decode("utf-8", "replace"))
         except (ValueError, RecursionError):

@@ -15,34 +15,40 @@ from ctxmgr.light_dataclass import dataclass
 from ctxmgr.types.finding import Observation
 
 _RECENT = 4
-"""Findings that a new sighting is compared with: the newest ones."""
+"""Number of newest findings that a new sighting is compared with."""
 
 
 class DetectorDispatch(NamedTuple):
-    """Detectors that are shown a step, each with whether it is if it remembers nothing; and those of them that are."""
+    """The detectors that are shown a step.
+
+    Attributes:
+        all: every one of them, with whether it is shown the step even while it remembers nothing.
+        if_asleep: those of them for which that is true.
+    """
 
     all: list[tuple[Detector, bool]]
     if_asleep: list[tuple[Detector, bool]]
 
 
-class Plans:
-    """Works out once for each combination of flags (see `Wake`) who is shown such a step."""
+class DispatchTable:
+    """Cache of the detectors to show a step to, one row for each combination of flags (see `Wake`)."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
         self._detectors = detectors
         self._known: dict[int, DetectorDispatch] = {}
 
     def of(self, flags: int) -> DetectorDispatch:
-        """Return which detectors are shown a step with these flags, and whether they are if they remember nothing."""
+        """Return the detectors that are shown a step with these flags."""
         plan = self._known.get(flags)
         if plan is not None:
             return plan
         shown: list[tuple[Detector, bool]] = []
-        for each in self._detectors:
-            heeds = each.wake | Wake.AGAIN if each.wake & Wake.REPEATED else each.wake
-            if each.watchful or flags & heeds:
-                shown.append((each, bool(flags & each.wake)))
-        plan = self._known[flags] = DetectorDispatch(shown, [(each, woken) for each, woken in shown if woken])
+        for detector in self._detectors:
+            # One that counts repeats must also see the step that breaks them: the same question with a new answer.
+            wanted = detector.wake | Wake.AGAIN if detector.wake & Wake.REPEATED else detector.wake
+            if detector.watchful or flags & wanted:
+                shown.append((detector, bool(flags & detector.wake)))
+        plan = self._known[flags] = DetectorDispatch(shown, [(detector, woken) for detector, woken in shown if woken])
         return plan
 
 
@@ -64,7 +70,7 @@ class _Batch:
 
 
 class _Mark(NamedTuple):
-    """What takes later steps back; the detectors that slept by then are given back the state they began with."""
+    """A saved place to go back to. Detectors that were asleep then get back the state they began with."""
 
     number: int
     states: tuple[Any, ...]
@@ -86,13 +92,13 @@ class AgentScope:
     def __init__(self, session: str, settings: DetectSettings, detectors: Sequence[Detector], doubt: float = 1.0) -> None:
         self.session = session
         self.is_explained = False
-        self._still: FastForward | None = None
-        self._settling: OpenFinding | None = None
-        self._settled = 0
+        self._fast_forward: FastForward | None = None
+        self._candidate: OpenFinding | None = None
+        self._repeated = 0
         self._settings = settings
         self._detectors = detectors
         self._watchful = [detector for detector in detectors if detector.watchful]
-        self._plans = Plans(detectors)
+        self._dispatch = DispatchTable(detectors)
         self._asleep = True
         self._listeners: dict[str, list[Detector]] = {}
         for detector in detectors:
@@ -119,11 +125,12 @@ class AgentScope:
         self.cases: list[OpenFinding] = []
         self._before_last: _Mark | None = None
         self._is_fresh, self._remembers = True, False
-        self._blank = tuple(detector.state for detector in detectors)
+        self._blank = tuple(detector.state for detector in detectors)  # what sleeping detectors get back
 
     def begin(self, start: Observation) -> None:
         """Take the start of an entry."""
         if start.turn is not None:
+            # A new turn number is a message from a person even in logs that do not hold the message itself.
             if self._turn is not None and self._turn != start.turn:
                 self.reset("user")
             self._turn = start.turn
@@ -142,8 +149,8 @@ class AgentScope:
         """Take the result of an entry (None: the log records none), or what another scope made of it; return what it raised."""
         self.call = None
         self._is_fresh = False
-        if self._still is not None:
-            if self._still.take(start, finish, self._world(start)):
+        if self._fast_forward is not None:
+            if self._fast_forward.take(start, finish, self._world(start)):
                 self._number += 1
                 return []
             self._catch_up()
@@ -157,6 +164,9 @@ class AgentScope:
         batch.open -= 1
         if batch.open > 0:
             return []
+        # Logs that write each call of a batch with its result close the batch after every call: then the step that was
+        # entered too early is taken back and entered again with the late member. Once another step followed, the late
+        # call is a step of its own.
         amend = batch.taken is not None and bool(self._steps) and self._steps[-1] is batch.taken
         calls = tuple(batch.calls) if amend or batch.taken is None else (call,)
         raised = self._enter(calls, amend=amend)
@@ -168,6 +178,7 @@ class AgentScope:
             return []
         withdrawn: list[OpenFinding] = []
         if amend and self._before_last is not None:
+            # What the incomplete step raised keeps its identity and time if the complete step raises it again.
             withdrawn = [case for case in self.active if case.raised[0] == self._steps[-1].calls[-1].start.id]
             self._restore(self._before_last)
             self.active = [case for case in self.active if case not in withdrawn]
@@ -186,7 +197,8 @@ class AgentScope:
         return raised
 
     def _world(self, start: Observation) -> int:
-        """Return how many changes of others, and words to the agent, may have made a question a new one."""
+        """Return how many changes by others, and messages to the agent, may have made a question a new one."""
+        # A page of another machine does not change because a file was written here.
         written = self.others_writings if self.others_writings and vocabulary.fetches(start) else 0
         return self.others_changes - written + self.heard
 
@@ -194,6 +206,7 @@ class AgentScope:
         step = Step(calls, self._number, self._world(calls[0].start))
         step.foreseen = self.foreseen
         if self._replay:
+            # After a retry the same steps come again; they are expected, not counted. The first other one ends that.
             if step.same(self._replay[0]):
                 del self._replay[0]
                 return []
@@ -202,7 +215,7 @@ class AgentScope:
             self._attempt = self._mark()
         past = self._steps
         flags = self._flags(step)
-        plan = self._plans.of(flags)
+        plan = self._dispatch.of(flags)
         shown = plan.if_asleep if self._asleep else plan.all
         sightings = self._show(step, shown) if shown else None
         if self.opinions is not None:
@@ -211,34 +224,36 @@ class AgentScope:
         past.append(step)
         self._seen[step.query] = self._latest[step.action] = step
         self._number += 1
+        # Cutting at twice the window makes the copying of one step constant on average.
         if len(past) > 2 * self._settings.window:
             self._trim()
         if self.active and not self.is_explained:
-            self._settle(step)
+            self._count_repeats(step)
         return raised
 
-    def _settle(self, step: Step) -> None:
-        """Count the steps by which nothing but the one active loop has gone on; from enough of them on, it stands still."""
+    def _count_repeats(self, step: Step) -> None:
+        """Count the steps in which only the one active loop went on; after enough of them, begin to fast-forward."""
         case = self.active[0]
         if len(self.active) > 1 or not case.is_last(step.calls[-1].start.id) or not may_stand(case, self._settings):
-            self._settling = None
-        elif case is not self._settling or not continues(step, self._steps, case.period, self._settings):
-            self._settling, self._settled = case, 0
+            self._candidate = None
+        elif case is not self._candidate or not continues(step, self._steps, case.period, self._settings):
+            self._candidate, self._repeated = case, 0
         else:
-            self._settled += 1
-            if self._settled >= rounds_kept(case, self._settings) + case.period:
-                self._still = FastForward(case, self._steps, self._settings)
+            self._repeated += 1
+            # One round more than the detectors remember: only then is all of their state made of this loop.
+            if self._repeated >= rounds_kept(case, self._settings) + case.period:
+                self._fast_forward = FastForward(case, self._steps, self._settings)
 
     def _catch_up(self) -> None:
-        """Show the detectors what they have missed: something else happens now."""
-        still, self._still, self._settling = self._still, None, None
+        """Show the detectors the steps that were fast-forwarded: something else happens now."""
+        still, self._fast_forward, self._candidate = self._fast_forward, None, None
         if still is None or not still.count:
             return
         unseen, before = still.unseen()
         self._steps = before
         self._index()
         for step in unseen:
-            plan = self._plans.of(self._flags(step))
+            plan = self._dispatch.of(self._flags(step))
             self._show(step, plan.if_asleep if self._asleep else plan.all)
             self._steps.append(step)
             self._seen[step.query] = self._latest[step.action] = step
@@ -268,6 +283,7 @@ class AgentScope:
         if self._steps and len(self._steps[-1].calls) > 1:
             flags |= Wake.IN_BATCH
         if step.failed:
+            # No ECHO: the detectors that wake on it pass over failed steps, and comparing answers is dear.
             return flags | Wake.FAILED
         before = self._latest.get(step.action)
         return flags | Wake.ECHO if before is not None and step.echoes(before) else flags
@@ -300,7 +316,7 @@ class AgentScope:
         owned = warned = False
         raised: list[OpenFinding] = []
         for case in self.active:
-            match = next((each for each in sightings if each.kind == case.kind and each.key == case.key), None)
+            match = next((seen for seen in sightings if seen.kind == case.kind and seen.key == case.key), None)
             if match is not None:
                 if case.extend(step, match):
                     raised.append(case)
@@ -313,9 +329,10 @@ class AgentScope:
             warned = warned or (mine and case.severity == "warn")
         if any(case.resolved for case in self.active):
             self.active = [case for case in self.active if case.resolved is None]
+        # A step that belongs to a loop opens no other one: a looser description of it would only say it again.
         if owned:
             return raised
-        for sighting in sightings:
+        for sighting in sightings:  # in the order of DETECTORS, the tightest description first
             if warned and sighting.severity == "warn":
                 continue
             left = next((case for case in self.cases[-_RECENT:] if case.continues(sighting)), None)
@@ -345,7 +362,7 @@ class AgentScope:
 
     def hear(self, event: Observation) -> list[OpenFinding]:
         """Show an event to the detectors that listen to its kind; return the cases raised by it."""
-        if self._still is not None:
+        if self._fast_forward is not None:
             self._catch_up()
         self._is_fresh = False
         if self._attempt is None:
@@ -362,12 +379,12 @@ class AgentScope:
             if sighting is not None:
                 raised += self._judge(sighting.steps[-1], [sighting], spoken=True)
             elif self.active:
-                self._drift_away(detector.kind)
+                self._end_spoken(detector.kind)
         self._asleep = not is_any_awake(listeners if self._asleep and not self._remembers else self._detectors)
         return raised
 
-    def _drift_away(self, kind: str) -> None:
-        """Let a case that rests on events end when its detector no longer hears the pattern."""
+    def _end_spoken(self, kind: str) -> None:
+        """End a finding that rests on events when its detector no longer hears the pattern."""
         for case in [case for case in self.active if case.kind == kind and case.is_spoken]:
             case.miss()
             if case.resolved is not None:
@@ -392,7 +409,7 @@ class AgentScope:
 
     def last_changed_the_world(self) -> bool:
         """Whether the newest step may have changed what others see."""
-        last = self._still.last if self._still is not None else self._steps[-1] if self._steps else None
+        last = self._fast_forward.last if self._fast_forward is not None else self._steps[-1] if self._steps else None
         return last is not None and last.changes(self._settings.pollers)
 
     @property
@@ -415,7 +432,7 @@ class AgentScope:
         return any(case.is_last(record) for case in self.active)
 
     def set_boundary(self) -> None:
-        """Remember this place as the one that an attempt begins at: what follows is taken back if it is made once more."""
+        """Remember that an attempt begins here: `replay` takes back what follows."""
         self._boundary = self._number
         self._attempt = None
 
@@ -446,7 +463,7 @@ class AgentScope:
         for case in self.active:
             case.resolved = why
         self.active = []
-        self._still = self._settling = None
+        self._fast_forward = self._candidate = None
         self._steps.clear()
         self._seen.clear()
         self._latest.clear()
@@ -454,6 +471,7 @@ class AgentScope:
         if not self._asleep:
             for detector in self._detectors:
                 detector.reset()
+            # Compactions are remembered across a message: it does not make the context smaller.
             self._asleep, self._remembers = True, is_any_awake(self._detectors)
         self.set_boundary()
         self._before_last = None
@@ -476,5 +494,6 @@ class AgentScope:
         self._asleep = not is_any_awake(self._detectors)
         for case, case_mark in mark.cases:
             case.restore(case_mark)
+        # What was resolved after the mark lasts again.
         resumed = [case for case, _ in mark.cases if case.resolved is None and case not in self.active]
         self.active = resumed + self.active

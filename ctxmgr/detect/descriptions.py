@@ -29,14 +29,14 @@ def loop_reason(
     """
     step = round_[-1]
     if step.first.start.kind == "event" and kind == "errorRepetition":
-        said = _Case("", step, rounds, inputs, facts or {}).fact("said")
-        return f"{who(agent)} got the same error from its provider {rounds} times ({said})"
+        message = _Case("", step, rounds, inputs, facts or {}).fact("said")
+        return f"{who(agent)} got the same error from its provider {rounds} times ({message})"
     describe_kind = _DESCRIBERS.get(kind)
     if describe_kind is not None:
         return describe_kind(_Case(who(agent), step, rounds, inputs, facts or {}))
     if kind == "errorRepetition" and inputs > 1:
         return f"{who(agent)} got the same error {rounds} times from {inputs} different calls{_said(step)}"
-    what = " then ".join(_step(each) for each in round_[:4])
+    what = " then ".join(_step(member) for member in round_[:4])
     if len(round_) > 4:
         what += f" and {len(round_) - 4} more steps"
     if len(round_) > 1:
@@ -48,7 +48,7 @@ def loop_reason(
 
 
 class _Case(NamedTuple):
-    """What a sentence is made of."""
+    """The parts of a sentence about a loop."""
 
     name: str
     step: Step

@@ -18,7 +18,7 @@ from ctxmgr.detect.step import Call, Step
 from ctxmgr.types.finding import Observation
 
 _MAX_KEPT = 4096
-"""Steps that are shown again at most; a window so wide that more were needed is watched step by step."""
+"""Steps that may have to be shown again. Where a wide window would need more, the loop is watched step by step."""
 
 
 class FastForward:
@@ -35,9 +35,9 @@ class FastForward:
         self._past = list(past)
         self._round = list(past[-case.period :])
         self._gap = _shortest_gap(settings, self._round)
-        self._again = rounds_kept(case, settings)
+        self._shown_again = rounds_kept(case, settings)
         self._window = settings.window
-        self._later: deque[tuple[Observation, Observation]] = deque(maxlen=self._again + 2 * self._window)
+        self._kept: deque[tuple[Observation, Observation]] = deque(maxlen=self._shown_again + 2 * self._window)
         self._started, self._ended = past[-1].started, past[-1].ended
 
     def take(self, start: Observation, finish: Observation | None, world: int) -> bool:
@@ -49,7 +49,7 @@ class FastForward:
         if not _follows(self._started, self._ended, start.at, finish.at, self._gap):
             return False
         self._started, self._ended = start.at, finish.at
-        self._later.append((start, finish))
+        self._kept.append((start, finish))
         self.count += 1
         case.go_on(start)
         return True
@@ -62,14 +62,15 @@ class FastForward:
     def unseen(self) -> tuple[list[Step], list[Step]]:
         """Return the steps that the detectors are to be shown now, and those before them, oldest first."""
         steps = self._steps()
-        shown = min(self.count, self._again)
+        shown = min(self.count, self._shown_again)
         cut = len(steps) - shown
         return steps[cut:], steps[:cut]
 
     def past(self, steps: Sequence[Step]) -> list[Step]:
-        """Return what is kept of all steps, ``steps`` being the last, just as if each had been taken on its own.
+        """Return the past as the scope would hold it now, had it taken each step on its own; ``steps`` are the last ones.
 
-        It grows to twice the window and is then cut to the window; how long it is at a time is part of what is found.
+        The scope lets it grow to twice the window and cuts it to the window then. Detectors that read all of it find more
+        in a longer one, so its length must be the same here.
         """
         width = self._window
         length = len(self._past) + self.count
@@ -78,10 +79,10 @@ class FastForward:
         return list(steps[-length:])
 
     def _steps(self) -> list[Step]:
-        number = self._past[-1].number + 1 + self.count - len(self._later)
-        first = self.count - len(self._later)
+        number = self._past[-1].number + 1 + self.count - len(self._kept)
+        first = self.count - len(self._kept)
         made: list[Step] = []
-        for place, (start, finish) in enumerate(self._later):
+        for place, (start, finish) in enumerate(self._kept):
             model = self._round[(first + place) % len(self._round)]
             made.append(Step((Call(start, finish, model.query),), number + place, model.world))
         return [*self._past, *made] if not first else made
@@ -97,6 +98,7 @@ def may_stand(case: OpenFinding, settings: DetectSettings) -> bool:
     return (
         case.kind in ("repetition", "cycle")
         and case.severity == "loop"
+        # The busy detector counts over its own window, which the replayed rounds must cover too.
         and settings.busy_window <= settings.window
         and rounds_kept(case, settings) <= _MAX_KEPT
     )
@@ -116,7 +118,7 @@ def continues(step: Step, past: Sequence[Step], period: int, settings: DetectSet
 
 
 def is_plain(step: Step) -> bool:
-    """Whether equality to the letter is all there is to a step: no batch, no task, no change, no trouble that may pass."""
+    """Whether a step can be compared by its texts alone: no batch, no task, no change, no trouble that may pass."""
     if len(step.calls) != 1 or step.traits or step.transient:
         return False
     start, finish = step.calls[0].start, step.calls[0].finish
@@ -150,7 +152,7 @@ def repeats(model: Step, start: Observation, finish: Observation) -> bool:
 
 
 def _follows(started: float | None, ended: float | None, begins: float | None, ends: float | None, gap: float) -> bool:
-    """Whether a step follows another so soon that no detector takes that for patience (see `patience.is_patient`)."""
+    """Whether a step follows another so soon that no detector takes that for patience (see `polling.is_patient`)."""
     if started is None or begins is None:
         return True
     idle = begins - (started if ended is None else ended)

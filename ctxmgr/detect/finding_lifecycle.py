@@ -12,6 +12,8 @@ from ctxmgr.detect.text.message_text import plain, text_of
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.types.finding import Finding, FindingKind, Observation, Scope, Severity
 
+# Two reports of one loop must get one identity, also in another process: recovery counts its attempts by it. Where the
+# calls differ from round to round they can't be that identity, so one fact of the kind stands for them.
 _SUBJECT = {
     "recoveryLoop": "loopIdentity", "escalatingFailure": "task", "contextLoop": "", "unknownTool": "tools",
     "editRevert": "file", "hung": "", "nearDuplicate": "about", "stagnation": "about", "chanting": "said",
@@ -42,20 +44,20 @@ class OpenFinding:
     __slots__ = (
         "_answered_at",
         "_by_query",
-        "_changed",
+        "_changed_course",
+        "_corrected",
         "_dropped",
         "_error",
         "_facts",
         "_indexes",
         "_left_after",
         "_members",
-        "_new",
-        "_off",
+        "_novel",
+        "_outside",
         "_session",
-        "_told",
         "_total",
         "_touched",
-        "_unseen",
+        "_unlisted",
         "agent",
         "answered",
         "back",
@@ -87,12 +89,12 @@ class OpenFinding:
         self.round = sighting.steps[-sighting.period :]
         self._error = sighting.error
         self._facts = sighting.facts
-        self._unseen = max(0, sighting.rounds * sighting.period - len(sighting.steps))
+        self._unlisted = max(0, sighting.rounds * sighting.period - len(sighting.steps))
         self._total = sighting.total
         self.severity: Severity = sighting.severity
         self.answered = self.back = self.is_listed = False
         self._answered_at = 0
-        self._told = self._changed = False
+        self._corrected = self._changed_course = False
         self.identity = self._identity()
         self._dropped = 0
         self._members: list[str] = []
@@ -100,8 +102,8 @@ class OpenFinding:
         self._by_query: dict[int, Step] = {}
         self.steps = 0
         self.resolved: str | None = None
-        self._off: frozenset[int] = frozenset()
-        self._new: frozenset[int] = frozenset()
+        self._outside: frozenset[int] = frozenset()
+        self._novel: frozenset[int] = frozenset()
         self._touched = False
         leave = left_after if sighting.error is None else left_after * _ERROR_LEAVE
         self._left_after = leave if sighting.leave is None else sighting.leave
@@ -121,12 +123,13 @@ class OpenFinding:
         about = dict(self._facts).get(_SUBJECT.get(self.kind, ""))
         if self.kind in _SUBJECT:
             return fingerprint([self.agent, self.kind, about])
-        asked_ = [sorted(_question(call) for call in step.calls) for step in self.round]
-        return fingerprint([self.agent, min(asked_[turn:] + asked_[:turn] for turn in range(len(asked_)))])
+        # The same round may be caught at any of its steps, so the least rotation stands for all of them.
+        questions = [sorted(_question(call) for call in step.calls) for step in self.round]
+        return fingerprint([self.agent, min(questions[turn:] + questions[:turn] for turn in range(len(questions)))])
 
-    def _has_heeded(self) -> bool:
+    def _has_followed(self) -> bool:
         """Whether the agent was told and has done, or said, something else since; it may still come back."""
-        return self._told and (self._changed or bool(self._off))
+        return self._corrected and (self._changed_course or bool(self._outside))
 
     def _append(self, step: Step) -> None:
         for call in step.calls:
@@ -147,11 +150,11 @@ class OpenFinding:
 
     def mark(self) -> tuple[Any, ...]:
         """Return what `restore` needs to take back later steps."""
-        return len(self._members) + self._dropped, self.steps, self._off, self._new, self._touched, self.resolved
+        return len(self._members) + self._dropped, self.steps, self._outside, self._novel, self._touched, self.resolved
 
     def restore(self, mark: tuple[Any, ...]) -> None:
         """Take back what was added since the mark."""
-        length, self.steps, self._off, self._new, self._touched, self.resolved = mark
+        length, self.steps, self._outside, self._novel, self._touched, self.resolved = mark
         del self._members[length - self._dropped :]
         del self._indexes[length - self._dropped :]
 
@@ -159,7 +162,7 @@ class OpenFinding:
         """Take one more step for which the pattern held; return whether that made the matter worse."""
         self._append(step)
         self._continue()
-        self._facts = sighting.facts
+        self._facts = sighting.facts  # the newest ones: they count what was seen so far
         self._total = sighting.total
         if sighting.over:
             self._resolve()
@@ -179,8 +182,8 @@ class OpenFinding:
 
     def _continue(self) -> None:
         """Note that it goes on: whatever was done aside was no way out."""
-        self._off = self._new = frozenset()
-        self._touched = self._changed = False
+        self._outside = self._novel = frozenset()
+        self._touched = self._changed_course = False
 
     def continues(self, sighting: Sighting) -> bool:
         """Whether the sighting is of this loop, which the agent had left for other work and has taken up again.
@@ -206,11 +209,11 @@ class OpenFinding:
 
     def tell(self) -> None:
         """Note that the agent was told to change its way, by a program or by a continuation."""
-        self._told, self._changed = True, False
+        self._corrected, self._changed_course = True, False
 
     def speak(self) -> None:
         """Note that the agent said something that is no part of it."""
-        self._changed = self._told
+        self._changed_course = self._corrected
 
     def came_back(self) -> bool:
         """Whether it has just gone on for two more rounds after it was answered."""
@@ -225,17 +228,18 @@ class OpenFinding:
         self.severity = sighting.severity
         self.confidence = sighting.confidence
         self.raisings = [*self.raisings, (self.severity, start.id, start.index)]
+        # The step may have been appended already; the newest members are enough to see that, and an endless loop has many.
         if start.id not in self._members[-256:]:
             self._append(sighting.steps[-1])
 
     def miss(self) -> None:
         """Take an event of the kind the case rests on that did not continue the pattern."""
-        self._off |= {len(self._off)}
-        if len(self._off) >= max(2, self._left_after):
+        self._outside |= {len(self._outside)}
+        if len(self._outside) >= max(2, self._left_after):
             self._resolve()
 
     def _resolve(self) -> None:
-        self.resolved = "answered" if self.answered or self._told else "progress"
+        self.resolved = "answered" if self.answered or self._corrected else "progress"
 
     def adopt(self, other: OpenFinding) -> None:
         """Take over the steps of a case that describes the same loop better, keeping when this one was raised."""
@@ -274,7 +278,7 @@ class OpenFinding:
             if fingerprints.error_core(step.first.error()) == self._error:
                 self._resume(step)
                 return True
-        else:
+        else:  # a loop of equal questions: the same answer continues it, a new one ends it
             member = self._by_query.get(step.query)
             if member is not None:
                 if step.same(member):
@@ -283,31 +287,33 @@ class OpenFinding:
                 if not step.failed:
                     self._resolve()
                     return False
-        self._off |= {step.query}
+        self._outside |= {step.query}
         if is_new and not step.failed:
-            self._new |= {step.query}
-        weight = len(self._off)
+            self._novel |= {step.query}
+        weight = len(self._outside)
         if meaning in ("mutation", "other") and not step.failed:
+            # From now on asking again is asking about a changed world; an error is left behind by one success of this kind.
             self._touched = True
             if self._error is not None:
                 weight += _ERROR_LEAVE
-        if weight >= self._left_after or len(self._new) >= _NEW_STEPS:
+        if weight >= self._left_after or len(self._novel) >= _NEW_STEPS:
             self._resolve()
         return False
 
     def _resume(self, step: Step) -> None:
         if not self._touched:
-            self._off = self._new = frozenset()
-            self._changed = False
+            self._outside = self._novel = frozenset()
+            self._changed_course = False
             self._append(step)
 
     def ended_by(self, outside: str | None) -> str | None:
         """Return what ended it, None while it lasts; ``outside`` is what may have ended it besides the agent's own steps."""
-        return self.resolved or outside or ("answered" if self._has_heeded() else None)
+        return self.resolved or outside or ("answered" if self._has_followed() else None)
 
     def finding(self, resolved: str | None = None) -> Finding:
         """Return the case as it stands; ``resolved`` fills in what ended it from outside the agent's own steps."""
-        rounds = self._total or (self.steps + self._unseen) // self.period
+        # A detector may have counted more rounds than the steps it handed over (it keeps a window of them).
+        rounds = self._total or (self.steps + self._unlisted) // self.period
         step = self.round[-1]
         answer = "" if step.first.finish is None else step.answer()
         evidence: dict[str, Any] = {
@@ -323,8 +329,8 @@ class OpenFinding:
             "raised": [{"severity": severity, "id": name, "index": index} for severity, name, index in self.raisings],
             "steps": [
                 {"action": call.start.action, "inputType": call.start.input_type, "input": call.start.input}
-                for each in self.round
-                for call in each.calls
+                for member in self.round
+                for call in member.calls
                 if call.start.kind != "event"
             ],
         }

@@ -12,17 +12,17 @@ from ctxmgr.types.finding import FindingKind, Observation
 
 
 class Wake:
-    """What about a step is of interest to a detector; it is shown no others unless it remembers something.
+    """Flags of a step that wake a sleeping detector. A detector that remembers nothing is shown only steps with its flags.
 
     ``AGAIN``: its question was asked before, within the window. ``FAILED``: it ended in an error. ``ECHO``: the last step
     with the same action was answered alike. ``SPAN``: its input names a part of something (a range of lines).
-    ``CHANGE``: its input holds a change or a whole new content. ``TASK``: it belongs to a task. ``SLEEP``: it may be a pause.
-    ``IN_BATCH``: the step before it was a parallel batch. Of the steps that are ``AGAIN``: ``NEXT`` to the one that asked the
-    same, ``NEAR`` it (no further back than the longest period), ``REPEATED`` when that one was answered the same; who wakes
-    at the last and remembers something is shown all that are ``AGAIN``. (Plain numbers: those of the standard library's flags
-    cost more than the detectors.)
+    ``CHANGE``: its input holds a change or a complete new content. ``TASK``: it belongs to a task. ``SLEEP``: it may be a
+    pause. ``IN_BATCH``: the step before it was a parallel batch. Three flags refine ``AGAIN``: ``NEXT`` follows directly on
+    the step that asked the same, ``NEAR`` follows within the longest period, ``REPEATED`` was answered the same too. A
+    detector that wakes on ``REPEATED`` and remembers something is shown all steps that are ``AGAIN``.
     """
 
+    # Plain numbers: the members of enum.Flag cost more to combine than the detectors themselves.
     AGAIN = 1
     FAILED = 2
     ECHO = 4
@@ -40,7 +40,7 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A pattern holds, as of the step just shown.
+    """A pattern that holds, as of the step just shown.
 
     Attributes:
         kind: what kind of loop.
@@ -53,10 +53,10 @@ class Sighting:
         severity: ``warn`` where the pattern is not yet proof.
         leave: different steps outside the loop after which it was left; None: as the settings say.
         facts: further evidence, as plain JSON values by name.
-        everyone: it is about all agents together.
-        at: the record that raised it, where that is not the last step.
-        total: how often the pattern was seen in all, where steps do not tell.
-        over: the pattern was left again within the record that completed it.
+        everyone: whether it is about all agents together.
+        at: the record that raised it, if that is not the last step.
+        total: how often the pattern was seen in all, if that is more than ``steps`` show.
+        over: whether the pattern ended again within the record that completed it.
     """
 
     kind: FindingKind
@@ -82,10 +82,10 @@ class Opinion:
     Attributes:
         detector: kind of finding it looks for.
         compared: excerpt of what it compared.
-        count: how often the pattern was seen so far, this step included (0: it is no part of one).
-        threshold: how often makes a finding.
+        count: how often the pattern was seen so far, this step included (0: the step is no part of it).
+        threshold: count from which on there is a finding.
         why: why it raised nothing, or that it saw the pattern.
-        rule: what it goes by, where several detectors look for one kind of finding.
+        rule: name of its rule, where several detectors look for one kind of finding.
     """
 
     detector: FindingKind
@@ -106,7 +106,7 @@ class Detector(Protocol):
       it is enough to take steps back (a replay after a broken stream, a late member of a parallel batch);
     * ``state`` is falsy while it remembers nothing: then it is shown only the steps that ``wake`` names (and if it is not
       ``watchful``, never any others);
-    * it returns a sighting for every step that continues the pattern, from the threshold on;
+    * it returns a sighting for every step that continues the pattern, from the threshold on (`OpenFinding` collects them);
     * it never raises on recorded content.
 
     Attributes:
@@ -144,7 +144,7 @@ class Detector(Protocol):
 
 
 class StepDetector:
-    """What the detectors of steps have in common: events are nothing to them."""
+    """Base class of the detectors that look at steps alone and ignore events."""
 
     kind: FindingKind
     wake: int = Wake.ALWAYS

@@ -29,14 +29,16 @@ _MAX_TYPES = 1000
 
 
 class EventEffects(NamedTuple):
-    """What becomes of the events of one type.
+    """The effects of the events of one type.
 
     Attributes:
-        resets: why evidence is forgotten, None where it is not.
-        bounds, replays: whether an attempt may begin there, and whether one is made once more.
-        converses: whether an agent that is named by it says something to others.
+        resets: reason for which evidence is forgotten, None if it is not.
+        bounds: whether an attempt may begin there.
+        replays: whether an attempt is made once more.
+        converses: whether its agent says something to others.
         speaks: whether it is said or thought.
-        is_wide, is_heard: whether detectors of all agents, and of single ones, listen to it.
+        is_wide: whether a detector of all agents together listens to it.
+        is_heard: whether a detector of single agents listens to it.
     """
 
     resets: str | None
@@ -48,26 +50,26 @@ class EventEffects(NamedTuple):
     is_heard: bool
 
 
-class Heeds:
-    """Works that out once for each type: most events are of few types."""
+class EffectsTable:
+    """Cache of the effects by event type: most events are of few types."""
 
     def __init__(self, detectors: Iterable[type[Detector]], wide: Iterable[type[Detector]]) -> None:
-        self._heard = frozenset(kind for each in detectors for kind in each.hears)
-        self._wide = frozenset(kind for each in wide for kind in each.hears)
+        self._heard = frozenset(kind for detector in detectors for kind in detector.hears)
+        self._wide = frozenset(kind for detector in wide for kind in detector.hears)
         self._known: dict[str, EventEffects] = {}
 
     def of(self, kind: str) -> EventEffects:
-        """Return what becomes of the events of this type."""
-        heed = self._known.get(kind)
-        if heed is not None:
-            return heed
-        if len(self._known) >= _MAX_TYPES:
+        """Return the effects of the events of this type."""
+        effects = self._known.get(kind)
+        if effects is not None:
+            return effects
+        if len(self._known) >= _MAX_TYPES:  # event types are recorded text: a hostile log may invent any number
             self._known.clear()
-        heed = self._known[kind] = EventEffects(
+        effects = self._known[kind] = EventEffects(
             RESETS.get(kind), kind in BOUNDARIES, kind in REPLAYS, kind in MESSAGES or kind == "nudge", kind in _SPOKEN,
             kind in self._wide, kind in self._heard,
         )  # fmt: skip
-        return heed
+        return effects
 
 
 def is_synthetic(event: Observation) -> bool:
@@ -82,7 +84,9 @@ NO_CLOCK = "no time was given to judge a live run against: stalls are not judged
 
 _MAX_ACTIONS = 1000
 _BLIND_ROUNDS = 1
+"""Rounds wanted on top of the usual ones where the log holds no results."""
 _BLIND_DOUBT = 0.6
+"""Factor on the confidence of findings that rest on inputs alone."""
 
 
 class Monitor:
@@ -103,11 +107,11 @@ class Monitor:
     ) -> None:
         self.settings = settings or DetectSettings()
         self.notes: list[str] = []
-        enabled = [each for each in detectors if each.kind not in self.settings.disabled]
-        self._classes = [each for each in enabled if not each.session_wide]
-        wide = [each for each in enabled if each.session_wide]
-        self._heeds = Heeds(self._classes, wide)
-        self._wide = AgentScope("", self.settings, [each(self.settings) for each in wide])
+        enabled = [detector for detector in detectors if detector.kind not in self.settings.disabled]
+        self._classes = [detector for detector in enabled if not detector.session_wide]
+        wide = [detector for detector in enabled if detector.session_wide]
+        self._effects = EffectsTable(self._classes, wide)
+        self._wide = AgentScope("", self.settings, [detector(self.settings) for detector in wide])
         self._current: dict[str | None, AgentScope] = {}
         self._latest: AgentScope | None = None
         self._explain = explain
@@ -122,14 +126,15 @@ class Monitor:
         self._by_agent: dict[str | None, list[AgentScope]] = {}
         self._all_changes = self._all_writings = 0
         self._talking: dict[str, bool] = {}
-        self._said: dict[str | None, str] = {}
+        self._last_words: dict[str | None, str] = {}
         self._speaker: AgentScope | None = None
         self._raised: list[OpenFinding] = []
         self._seen_processes: dict[str | None, list[int]] = {}
         self._announced: set[str | None] = set()
 
     def observe_all(self, observations: Iterable[Observation]) -> None:
-        """Take observations as `observe` does, whose findings nobody asks for one by one: for replays of long histories."""
+        """Take observations as `observe` does, without returning findings: faster for replays of long histories."""
+        # A start is held until the next observation shows whether its result came with it: such an entry needs less work.
         waiting: Observation | None = None
         for observation in observations:
             if waiting is not None:
@@ -168,24 +173,23 @@ class Monitor:
         return raised
 
     def _list(self, raised: Sequence[OpenFinding]) -> None:
-        """Keep what was raised for the first time; a loop may be raised again, by a higher severity or by coming back."""
+        """Keep what was raised for the first time. A loop is raised again when its severity rises or it comes back."""
         for case in raised:
             if not case.is_listed:
                 case.is_listed = True
                 self._raised.append(case)
 
     def _take_whole(self, start: Observation, finish: Observation) -> bool:
-        """Take an entry that came with its result at once; return whether it could be.
+        """Take an entry together with its result; return False where `_begin` and `_end` must do it in two steps.
 
-        It can where it was never open, to nobody it mattered: then this is what `_begin` and `_end` do, without what the
-        second undoes again.
+        It does what both do for an entry that was open for no time, without the parts of which the second undoes the first.
         """
         watch, key = self._watch, (start.agent, start.process)
         scope = self._scopes.get(key)
         if (
             scope is None
             or watch is None
-            or finish.at is not start.at
+            or finish.at is not start.at  # the result came later
             or finish.status == "interrupted"
             or self._explain is not None
             or start.id in self._open
@@ -235,7 +239,7 @@ class Monitor:
             return []
         seen = self._seen_processes.get(start.process)
         if seen is None or start.process in self._announced:
-            self._meet(start, watch)
+            self._begin_process(start, watch)
         else:
             seen[1] = start.seq
         start.progress = self._progress
@@ -260,7 +264,7 @@ class Monitor:
         finish.progress = self._progress
         watch.end(finish)
         self._progress = progress_of(finish) or self._progress
-        if finish.status == "interrupted":
+        if finish.status == "interrupted":  # by a person, who stepped in with that (design ruling 8)
             self._reset("interrupt")
             return []
         return self._conclude(start, finish, scope)
@@ -278,10 +282,11 @@ class Monitor:
                 scope.writings += 1
                 self._all_writings += 1
         if raised or scope.came_back:
-            raised = [*raised, *self._tell(raised, scope)]
+            raised = [*raised, *self._report_loops(raised, scope)]
         talks = self._talking.get(start.action)
         if talks is None:
             talks = self._talks(start.action)
+        # Detectors of all agents wake at calls that hand something over; else they need to see nothing.
         if talks or self._wide.is_awake or self._wide.active:
             raised = [*raised, *self._wide.end(start, finish, scope.call)]
         return raised
@@ -292,8 +297,8 @@ class Monitor:
         talks = self._talking[action] = hands_over(action)
         return talks
 
-    def _tell(self, raised: Sequence[OpenFinding], scope: AgentScope) -> list[OpenFinding]:
-        """Tell the detector of recoveries which loops are there, and return what it makes of it."""
+    def _report_loops(self, raised: Sequence[OpenFinding], scope: AgentScope) -> list[OpenFinding]:
+        """Report loops that were raised or came back to the detector of recovery loops; return what it raises."""
         found: list[OpenFinding] = []
         for case in (*raised, *scope.came_back):
             record, index = case.raisings[-1][1:]
@@ -305,48 +310,49 @@ class Monitor:
 
     def _hear(self, event: Observation, watch: StallWatch) -> list[OpenFinding]:
         kind = event.type or ""
-        heed = self._heeds.of(kind)
+        effects = self._effects.of(kind)
         event.progress = self._progress
         if kind == "nudge":
             self._correct(event)
-        if heed.resets is not None:
+        if effects.resets is not None:
             if not is_synthetic(event):
                 watch.hear(event)
-                self._reset(heed.resets)
+                self._reset(effects.resets)
                 return []
+            # A program's message in a person's name corrects the agent but forgets nothing (design ruling 8).
             event = replace(event, type="nudge")
             kind = "nudge"
-            heed = self._heeds.of(kind)
+            effects = self._effects.of(kind)
         watch.hear(event)
         if kind == BEGINS:
             self._announce(event, watch)
-        if heed.replays:
+        if effects.replays:
             for scope in self._addressed(event):
                 scope.replay()
-        raised = self._hear_words(event, heed)
-        if heed.bounds:
+        raised = self._hear_words(event, effects)
+        if effects.bounds:
             for scope in self._addressed(event):
                 scope.set_boundary()
         return raised
 
-    def _hear_words(self, event: Observation, heed: EventEffects) -> list[OpenFinding]:
+    def _hear_words(self, event: Observation, effects: EventEffects) -> list[OpenFinding]:
         if event.type == "continuation":
-            event = self._answered(event)
-        elif heed.converses and event.agent is not None:
+            event = self._record_answer(event)
+        elif effects.converses and event.agent is not None:
             self._converse(event)
-        if heed.speaks:
+        if effects.speaks:
             self._unseen.speak(event.agent)
-        raised = self._wide.hear(event) if heed.is_wide else []
-        if heed.is_heard and not self._wide.covers(event.id):
-            scope = self._hearer(event)
+        raised = self._wide.hear(event) if effects.is_wide else []
+        if effects.is_heard and not self._wide.covers(event.id):
+            scope = self._scope_hearing(event)
             scope.others_changes = self._all_changes - scope.changes
             spoken = scope.hear(event)
             if spoken or scope.came_back:
-                raised = [*raised, *spoken, *self._tell(spoken, scope)]
+                raised = [*raised, *spoken, *self._report_loops(spoken, scope)]
         return raised
 
     def _correct(self, nudge: Observation) -> None:
-        """Note who was told to change its way. What one program says to another in a conversation is no such thing."""
+        """Note which agents were told to change their way: the nudge's agent, else all of them."""
         for scope in (*(self._by_agent.get(nudge.agent) or self._scopes.values()), self._wide):
             scope.tell()
 
@@ -357,20 +363,20 @@ class Monitor:
         """
         own = self._current.get(event.agent)
         text = text_of(event)
-        if own is None or not text or self._said.get(event.agent) == text:
+        if own is None or not text or self._last_words.get(event.agent) == text:
             return
-        self._said[event.agent] = text
+        self._last_words[event.agent] = text
         own.speak()
         # Whoever spoke before has been answered by now, but for the last one.
         if self._speaker is not None and self._speaker is not own:
             self._speaker.heard += 1
         self._speaker = own
 
-    def _answered(self, event: Observation) -> Observation:
+    def _record_answer(self, event: Observation) -> Observation:
         """Take a continuation: it answers the loops it names, else all that last."""
         data = cast("dict[str, object]", event.data) if isinstance(event.data, dict) else {}
-        given = data.get("answers")
-        named = [each for each in cast("list[object]", given) if isinstance(each, str)] if isinstance(given, list) else []
+        answers = data.get("answers")
+        named = [item for item in cast("list[object]", answers) if isinstance(item, str)] if isinstance(answers, list) else []
         for scope in (*self._scopes.values(), self._wide):
             for identity in named or (None,):
                 scope.answer(identity)
@@ -379,8 +385,8 @@ class Monitor:
         lasting = [case.identity for scope in self._scopes.values() for case in scope.active]
         return replace(event, data={**data, "answers": lasting})
 
-    def _hearer(self, event: Observation) -> AgentScope:
-        """Return the one scope in which an event counts: its agent's newest, or of none the one that acted last."""
+    def _scope_hearing(self, event: Observation) -> AgentScope:
+        """Return the one scope in which an event counts: its agent's newest, or the one that acted last if it names none."""
         if event.agent is None and event.process is None and self._latest is not None:
             return self._latest
         if event.process is None and event.agent in self._current:
@@ -428,7 +434,7 @@ class Monitor:
             scope.reset(why)
 
     def _scope(self, settings: DetectSettings, doubt: float = 1.0) -> AgentScope:
-        scope = AgentScope(self._session, settings, [each(settings) for each in self._classes], doubt)
+        scope = AgentScope(self._session, settings, [detector(settings) for detector in self._classes], doubt)
         scope.is_explained = self._explain is not None
         return scope
 
@@ -441,7 +447,7 @@ class Monitor:
         self._seen_processes[beginning.process] = [beginning.seq, beginning.seq]
         self._announced.add(beginning.process)
 
-    def _meet(self, start: Observation, watch: StallWatch) -> None:
+    def _begin_process(self, start: Observation, watch: StallWatch) -> None:
         """Take the first entry of a process."""
         if self._seen_processes.keys() - {start.process}:
             watch.leave_open()

@@ -19,6 +19,7 @@ _SECONDS_KEYS = ("timeout_s", "timeout_seconds", "timeoutSeconds", "timeout_sec"
 _MILLISECONDS_KEYS = ("timeoutMs", "timeout_ms", "timeoutMillis")
 _LIMIT_KEYS = frozenset({*_SECONDS_KEYS, *_MILLISECONDS_KEYS, "timeout"})
 _SURELY_MILLISECONDS = 10_000
+"""From here on a bare ``timeout`` is in milliseconds: as seconds it would be nearly three hours."""
 
 
 @dataclass(slots=True)
@@ -54,7 +55,16 @@ class OpenCall:
 
 @dataclass(slots=True)
 class Stall:
-    """A finding in the making."""
+    """A stall before it is written as a finding.
+
+    Attributes:
+        calls: the calls it is about, none when nothing is in flight.
+        why: ``overdue``, ``late`` (the result came after the limit), ``silent`` or ``torn`` (the log ends there).
+        seconds: how long it lasted, None without times.
+        limit: the limit in seconds that was passed, None where the log ends.
+        last: id and index of the session's last record.
+        ended: whether the log is all there will ever be.
+    """
 
     calls: list[OpenCall]
     why: str
@@ -104,15 +114,15 @@ def stall_finding(stall: Stall, session: str, newest: Observation | None) -> Fin
     first = stall.calls[0].start if stall.calls else newest
     agent = None if first is None else first.agent
     process = None if first is None else first.process
-    named = [call.start for call in stall.calls]
-    identity = fingerprint([agent, "hung", stall.why, [[call.action, call.input] for call in named]])
+    starts = [call.start for call in stall.calls]
+    identity = fingerprint([agent, "hung", stall.why, [[call.action, call.input] for call in starts]])
     anchor = (first.id, first.index) if first is not None else stall.last
     indexes: dict[str, Any] = {
         "first": anchor[1],
-        "last": anchor[1] if not named else named[-1].index,
+        "last": anchor[1] if not starts else starts[-1].index,
         "raisedAt": stall.last[1],
         "lastProgress": None if progress is None else progress.index,
-        "members": [call.index for call in named],
+        "members": [call.index for call in starts],
     }
     evidence: dict[str, Any] = {
         "identity": identity,
@@ -137,10 +147,10 @@ def stall_finding(stall: Stall, session: str, newest: Observation | None) -> Fin
         period=0,
         count=1,
         first=anchor[0],
-        last=named[-1].id if named else anchor[0],
+        last=starts[-1].id if starts else anchor[0],
         raised_at=stall.last[0],
         resolved=stall.resolved,
-        members=[call.id for call in named],
+        members=[call.id for call in starts],
         last_progress=None if progress is None else progress.id,
         scope=Scope(agent=agent, process=process),
         confidence=0.8 if stall.ended else 0.9,
@@ -181,11 +191,11 @@ Key = tuple[str | None, str | None]
 
 
 class UnseenResults:
-    """One scope for each agent and process until its first result comes.
+    """A scope for each agent and process whose results the log does not hold, until a first result comes.
 
-    What a call brings is foreseen when the one before it is over (its agent has spoken since, so it had its answer, recorded
-    or not) and nothing since makes the question a new one: no other agent was seen to change anything, and no work was
-    handed over that nobody had been given before. Handing over is no change itself: what comes of it is in the log.
+    The answer to a call is foreseen when the call before it is over (its agent has spoken since, so it had an answer,
+    recorded or not) and nothing since makes the question a new one: no other agent was seen to change anything, and no work
+    was handed over for the first time. Handing over is no change itself: what comes of it is in the log.
     """
 
     def __init__(self, make: Callable[[], AgentScope]) -> None:
@@ -216,10 +226,10 @@ class UnseenResults:
         scope.spoke_since = False
         self._seen[key] = (self._changes, start.seq)
         scope.begin(start)
-        return scope.end(start, None)
+        return scope.end(start, None)  # entered at its start: no result is waited for
 
     def is_over(self, key: Key) -> bool:
-        """Whether the results of an agent were seen, and nobody is watched without: then an entry changes nothing here."""
+        """Whether this agent's results are recorded and no other agent is watched: then an entry changes nothing here."""
         return not self._watched and self._scopes.get(key, self) is None
 
     def _assign(self, start: Observation) -> None:
@@ -229,7 +239,7 @@ class UnseenResults:
         self._assigned = self._assignments.setdefault(Call.of(start, None).query, start.seq)
 
     def end(self, key: Key) -> None:
-        """Leave an agent to those who see its results: they are recorded, so what was seen without is no evidence."""
+        """Stop watching an agent: its results are recorded after all, so what was seen without them is no evidence."""
         scope = self._scopes.get(key)
         if scope is None:
             return

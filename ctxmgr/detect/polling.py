@@ -27,7 +27,7 @@ def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
     A poll may have waited inside the call too. Any other query must have been idle for long. Failures are patient only
     where waiting can cure them: rate limits and unreachable servers, not a command that runs into its own time limit.
     """
-    if step.meaning(settings.pollers) == "paced" and (step.transient or not step.failed):
+    if step.meaning(settings.pollers) == "paced" and (step.transient or not step.failed):  # it slept before it asked
         return True
     if step.world != before.world and not step.falls_short and step.meaning(settings.pollers) in ("query", "poll"):
         return True  # another agent has changed something since: asking again is asking anew
@@ -35,6 +35,7 @@ def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
         return False
     idle = step.started - (before.started if before.ended is None else before.ended)
     inside = 0.0 if step.ended is None else step.ended - step.started
+    # A call that blocks until something happens waits inside of itself, so either kind of waiting counts.
     if idle < settings.poll_gap and inside < settings.poll_gap:
         return False
     if step.failed:
@@ -59,6 +60,7 @@ def backs_off(previous_gap: float | None, now_gap: float | None, step: Step) -> 
     """Whether a retry after trouble of the infrastructure waited longer than the one before."""
     if previous_gap is None or now_gap is None or now_gap < 1:
         return False
+    # A fifth longer at least: less may be the jitter of a constant delay.
     return now_gap > previous_gap * 1.2 and step.transient
 
 
@@ -72,6 +74,7 @@ def rounds_needed(step: Step, settings: DetectSettings, foreseen: bool = False) 
     if step.first.finish is None:
         reads = step.meaning(settings.pollers) == "query" and not is_lookout(step.first.start)
         usual += 0 if foreseen and reads else 1
+    # Without times a patient client and a tight loop look the same, so the log must show many more rounds.
     if step.failed:
         return max(usual, settings.transient_rounds) if step.started is None and step.transient else usual
     if step.meaning(settings.pollers) == "gesture":

@@ -9,8 +9,11 @@ from ctxmgr.log.codec import EVENT_ALIASES
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Observation
 
-Told = tuple[Any, ...]
-"""What a record tells of what happened, as plain data: its kind in `_ENTRY`, `_RESULT`, `_EVENT` and the fields that count."""
+RecordFields = tuple[Any, ...]
+"""The fields of one record that detection needs, by place: first `_ENTRY`, `_RESULT` or `_EVENT`, then those of that kind.
+
+A plain tuple, because a second process hands them over while this one judges.
+"""
 
 _ENTRY, _RESULT, _EVENT = range(3)
 
@@ -22,46 +25,53 @@ def observations_of(
     *,
     distinct: bool = False,
 ) -> Iterator[Observation]:
-    """Yield what happened, in the order of the log.
-
-    Where the records are only the end of a session, ``index`` is that of the first entry among them and ``earlier`` holds
-    the entries before it that are still open, each with its index. Where they are ``distinct``, as in a store, no two of
-    them are of one entry, or results of one; then only what is open is kept in mind, else every entry's id.
+    """Yield the observations of one session's records, in the order of the log.
 
     An entry that carries its result is a start followed by a finish. Records that belong to no step of the run (notes,
     snapshots), a second record of the same entry, and results of entries that are not there yield nothing. A stored
     continuation is an event of type ``continuation``, the beginning of a process one of type ``session``. Never raises:
     fields of the wrong type count as absent.
+
+    Args:
+        records: records of log format 1.
+        index: index of the first entry among them, if they are only the end of a session.
+        earlier: then the entries before them that are still open, each with its index.
+        distinct: whether no entry and no result comes twice, as in a store. Then only open entries are remembered, else the
+            id of every entry.
     """
     known = [(place, _entry_fields(record.get)) for place, record in earlier]
     return observations_from(map(record_fields, records), index, known, distinct=distinct)
 
 
 def observations_from(
-    happenings: Iterable[Told | None], index: int = 0, earlier: Sequence[tuple[int, Told]] = (), *, distinct: bool = False
+    rows: Iterable[RecordFields | None],
+    index: int = 0,
+    earlier: Sequence[tuple[int, RecordFields]] = (),
+    *,
+    distinct: bool = False,
 ) -> Iterator[Observation]:
-    """Yield what happened as `observations_of` does, from the `record_fields` of each record, in the same order."""
+    """Yield observations as `observations_of` does, from the `record_fields` of each record, in the same order."""
     starts: dict[str, Observation] = {}
     known: set[str] = set()
-    for place, (_, name, session, *asked, limit, meta, task, _, _, _, _) in earlier:
-        process, agent, at, turn, step, parent, action, input_type, given = asked
+    for place, (_, name, session, *fields, limit, meta, task, _, _, _, _) in earlier:
+        process, agent, at, turn, step, parent, action, input_type, given = fields
         start = starts[name] = Observation(
             "start", 2 * place - 2 * index, name, session, place, process, agent, at, turn, step, parent, action, input_type,
             given, None, None, None, None, limit, None, None, meta, task,
         )  # fmt: skip
         known.add(name)
         yield start
-    seq = -2
-    for happening in happenings:
+    seq = -2  # two places for each record: an entry with its result is a start and a finish
+    for row in rows:
         seq += 2
-        if happening is None:
+        if row is None:
             continue
-        kind = happening[0]
+        kind = row[0]
         if kind == _ENTRY:
             (
                 _, name, session, process, agent, at, turn, step, parent, action, input_type, given, limit, meta, task,
                 status, output, error, took,
-            ) = happening  # fmt: skip
+            ) = row  # fmt: skip
             if not name or name in known:
                 continue
             if not distinct:
@@ -80,19 +90,19 @@ def observations_from(
                 )  # fmt: skip
             index += 1
         elif kind == _RESULT:
-            begun = starts.pop(happening[1], None)
-            if begun is not None:
-                yield _finish(begun, happening, seq)
+            opened = starts.pop(row[1], None)
+            if opened is not None:
+                yield _finish(opened, row, seq)
         else:
-            _, what, name, session, process, agent, at, label, data = happening
+            _, what, name, session, process, agent, at, label, data = row
             yield Observation(
                 what, seq, name, session, None, process, agent, at, None, None, None, "", None, None, None, None, None, None,
                 None, label, data,
             )  # fmt: skip
 
 
-def record_fields(record: Mapping[str, Any]) -> Told | None:
-    """Return what a record tells of what happened; None of one that tells nothing."""
+def record_fields(record: Mapping[str, Any]) -> RecordFields | None:
+    """Return the fields of a record that detection needs, None for a record that it does not."""
     get = record.get
     kind = get("kind")
     if kind == "entry":
@@ -118,7 +128,7 @@ def record_fields(record: Mapping[str, Any]) -> Told | None:
     )  # fmt: skip
 
 
-def _entry_fields(get: Callable[[str], Any]) -> Told:
+def _entry_fields(get: Callable[[str], Any]) -> RecordFields:
     name, session, process, agent, action = get("id"), get("session"), get("process"), get("agent"), get("action")
     status = get("status")
     return (
@@ -134,10 +144,10 @@ def _entry_fields(get: Callable[[str], Any]) -> Told:
     )  # fmt: skip
 
 
-_OPEN: Told = (None, None, None, None)
+_OPEN: RecordFields = (None, None, None, None)
 
 
-def _result_fields(get: Callable[[str], Any]) -> Told:
+def _result_fields(get: Callable[[str], Any]) -> RecordFields:
     error: object = get("error")
     problem = cast("dict[str, Any]", error) if isinstance(error, dict) else None
     return _optional(get("status")), get("output"), problem, _number(get("durationMs"))
@@ -146,7 +156,7 @@ def _result_fields(get: Callable[[str], Any]) -> Told:
 # The fields of an observation are given by place: by name costs as much again as all of the rest.
 
 
-def _finish(start: Observation, result: Told, seq: int) -> Observation:
+def _finish(start: Observation, result: RecordFields, seq: int) -> Observation:
     _, _, at, status, output, error, took = result
     return Observation(
         "finish", seq, start.id, start.session, start.index, start.process, start.agent, start.at if at is None else at,
@@ -156,7 +166,7 @@ def _finish(start: Observation, result: Told, seq: int) -> Observation:
 
 
 def _data(record: Mapping[str, Any], kind: str) -> object:
-    """Return how a process ended, or of a stored continuation which loop or stall it answers."""
+    """Return the outcome of a ``sessionEnd``, or the identities that a continuation answers and whether an agent asked."""
     if kind == "sessionEnd":
         return record.get("outcome")
     patterns = [record.get("loop"), record.get("stall")]

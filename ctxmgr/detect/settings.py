@@ -18,6 +18,7 @@ _ROUNDS = (
     "denied_varied_rounds", "monologue_rounds", "paraphrase_rounds", "chant_rounds", "compaction_rounds",
     "context_error_rounds", "revert_rounds", "handoff_rounds",
 )  # fmt: skip
+# Counted over events, of which no window of steps must hold all.
 _UNWINDOWED = frozenset({"chant_rounds", "compaction_rounds", "monologue_rounds", "paraphrase_rounds"})
 _COUNTS = ("escalate_attempts", "recovery_rounds", "volume_chars", "stalled_ledgers", "ignored_updates", "sleep_rounds")
 _SECONDS = ("poll_gap", "idle_gap", "stall_seconds", "call_seconds", "volume_seconds", "sleep_seconds")
@@ -158,8 +159,8 @@ class DetectSettings:
         tables = table.get("actions", {})
         if not isinstance(tables, Mapping):
             raise InvalidInput("actions must be a table of tables", '[detect.actions."wait_for_build"]')
-        own = cast("Mapping[str, object]", tables)
-        return common.with_actions({str(name): _action_table(str(name), each) for name, each in own.items()})
+        rows = cast("Mapping[str, object]", tables)
+        return common.with_actions({str(name): _action_table(str(name), row) for name, row in rows.items()})
 
     def with_actions(self, tables: Mapping[str, Mapping[str, object]]) -> DetectSettings:
         """Return these settings with tables for single actions over them.
@@ -198,6 +199,7 @@ class DetectSettings:
         unknown = self.disabled - frozenset(get_args(FindingKind))
         if unknown:
             raise InvalidInput(f"{min(unknown)!r} is no kind of finding", f"kinds: {', '.join(get_args(FindingKind))}")
+        # A peer kept 20 events and could never reach thresholds above 10: such settings are refused instead.
         counted = [getattr(self, name) for name in _ROUNDS if name not in _UNWINDOWED]
         needed = max(self.cycle_rounds * self.max_period, *counted)
         if self.window < needed:
@@ -224,6 +226,7 @@ class DetectSettings:
             raise InvalidInput("busy_novelty must be a share from 0 to 1, busy_window at least 2")
 
 
+# Not what counts rounds of several actions, nor what counts events.
 _PER_ACTION = frozenset({*_ROUNDS, "disabled", "left_after", "poll_gap", "idle_gap"}) - {"cycle_rounds", *_UNWINDOWED}
 
 

@@ -11,10 +11,12 @@ from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.types.finding import Observation
 
 _SLACK = 4
+"""Characters by which the lengths of two answers may differ for a closer comparison to be worth its cost."""
 _MIN_VIEW = 40
-_STAMPS = fingerprints.NOISE_KEYS | fingerprints.CLOCK_KEYS | fingerprints.CURSOR_KEYS
+"""Characters from which on an answer shows something; a shorter one only acknowledges."""
+_VOLATILE_KEYS = fingerprints.NOISE_KEYS | fingerprints.CLOCK_KEYS | fingerprints.CURSOR_KEYS
 _RECEIPT_NOISE = fingerprints.NOISE_KEYS | fingerprints.RECEIPT_KEYS
-_SPAN, _CHANGE, _TASK, _SLEEP = 8, 16, 32, 64
+_SPAN, _CHANGE, _TASK, _SLEEP = 8, 16, 32, 64  # the flags of `interface.Wake`, which imports this module
 _SPAN_KEYS = frozenset({
     "offset", "limit", "start", "end", "start_line", "end_line", "startLine", "endLine", "line_start", "line_end", "view_range",
     "line_range", "range", "lines", "from", "to",
@@ -24,11 +26,11 @@ _CHANGE_KEYS = frozenset({
     "new_content", "text", "edits",
 })  # fmt: skip
 TASK_KEYS = frozenset({"subtask", "subtask_id", "subtaskId", "subtask_name", "subtaskName", "description", "title"})
-"""How work that is handed over is called."""
-_TELLING_KEYS = _SPAN_KEYS | _CHANGE_KEYS | TASK_KEYS
+"""Fields that name the work that is handed over."""
+_TRAIT_KEYS = _SPAN_KEYS | _CHANGE_KEYS | TASK_KEYS
 BEGIN_PATCH = "*** Begin Patch"
-"""How a patch in the form of Codex begins, in whatever field of the input it stands."""
-_DOING_KEYS = frozenset({"action", "operation", "command", "cmd", "script"})
+"""First line of a patch in the form of Codex, in whatever field of the input it stands."""
+_VERB_KEYS = frozenset({"action", "operation", "command", "cmd", "script"})
 
 
 @dataclass(slots=True)
@@ -44,12 +46,12 @@ class Call:
     @classmethod
     def of(cls, start: Observation, finish: Observation | None) -> Call:
         """Return the call with the fingerprint of its question: action and canonical input."""
-        given: object = start.input
+        call_input: object = start.input
         traits = 0 if start.task is None else _TASK
-        if isinstance(given, dict):
-            fields = cast("dict[Any, Any]", given)
+        if isinstance(call_input, dict):
+            fields = cast("dict[Any, Any]", call_input)
             texts = fingerprints.texts_of(fields)
-            if not _TELLING_KEYS.isdisjoint(fields):
+            if not _TRAIT_KEYS.isdisjoint(fields):
                 if not _SPAN_KEYS.isdisjoint(fields):
                     traits |= _SPAN
                 if not _CHANGE_KEYS.isdisjoint(fields):
@@ -58,10 +60,11 @@ class Call:
                     traits |= _TASK
         else:
             texts = None
-        text = fingerprints.canonical(cast("object", given)) if texts is None else "\n".join(texts)
+        text = fingerprints.canonical(cast("object", call_input)) if texts is None else "\n".join(texts)
         if text is None:
             # What can't be compared is never equal to anything: a loop is claimed on evidence alone.
             return cls(start, finish, hash((start.action, start.id, start.seq)), traits & _TASK)
+        # Without the first letter it is found in "sleep" and in "Start-Sleep" alike.
         if "leep" in text or "leep" in start.action:
             traits |= _SLEEP
         if "sed -n" in text:
@@ -79,7 +82,8 @@ class Call:
         """Return a hash of status and blurred output, None when the output can't be compared."""
         finish = self.finish
         if finish is None:
-            return 0
+            return 0  # all calls of a log without results are answered the same
+        # Ids are news in what a read returns, and noise in an error or in the receipt of a change.
         receipt = self.failed or self.meaning() == "mutation"
         output = finish.output
         if output is None and finish.error is not None:
@@ -90,7 +94,8 @@ class Call:
         if text is None:
             return None
         blurred = fingerprints.blur(text, ids=receipt)
-        if "~" in blurred and vocabulary.measures(self._doing()[1], self.start.action):
+        # A span of time was blurred: of a benchmark that was the answer.
+        if "~" in blurred and vocabulary.measures(self._verb_and_command()[1], self.start.action):
             return hash((finish.status, text))
         return hash((finish.status, blurred))
 
@@ -130,7 +135,7 @@ class Call:
         return self._class
 
     def changes(self, pollers: frozenset[str] = frozenset()) -> bool:
-        """Whether the call may have changed something, as `meaning` says; mostly without working out what that is."""
+        """Whether the call may have changed something, as `meaning` says; faster, for most need no classification."""
         known = self._class
         if known is not None or pollers:
             return self.meaning(pollers) in ("mutation", "other")
@@ -142,16 +147,16 @@ class Call:
         return self.meaning() in ("mutation", "other")
 
     def _classify(self) -> ActionClass:
-        verb, command = self._doing()
+        verb, command = self._verb_and_command()
         meaning = vocabulary.classify(self.start.action, verb, command)
         return "sleep" if meaning in ("poll", "other") and vocabulary.pauses(self.start) else meaning
 
-    def _doing(self) -> tuple[str, str]:
+    def _verb_and_command(self) -> tuple[str, str]:
         """Return the verb and the command within the input, both empty where only the name says what the call does."""
         start = self.start
         if isinstance(start.input, dict):
             fields = cast("dict[str, Any]", start.input)
-            if _DOING_KEYS.isdisjoint(fields):
+            if _VERB_KEYS.isdisjoint(fields):
                 return "", ""
             return _text(fields.get("action")) or _text(fields.get("operation")), _command(fields)
         if isinstance(start.input, str) and vocabulary.is_shell(start.action):
@@ -229,6 +234,7 @@ class Step:
             return False
         if len(self.calls) == 1 and len(other.calls) == 1:
             mine, theirs = self.calls[0], other.calls[0]
+            # A compaction may have replaced one of the two outputs by a stub; then their identities from before decide.
             if mine.finish is not None and mine.finish.meta:
                 mark, their_mark = mine.identity(), theirs.identity()
                 if mark is not None and their_mark is not None:
@@ -236,7 +242,7 @@ class Step:
             if mine.answered_alike(theirs):
                 return True
         results = self._result or self.results()
-        return results == (other._result or other.results()) and None not in results
+        return results == (other._result or other.results()) and None not in results  # None can't be compared
 
     def echoes(self, other: Step) -> bool:
         """Whether the answers are the same to the letter, or are so much alike that comparing them is worth its cost."""
@@ -261,12 +267,12 @@ class Step:
         return fields and self.view() == other.view()
 
     def view(self) -> int:
-        """Return what is equal for answers that show one page, whatever times, ids and gauges stand on it."""
+        """Return a hash that is equal for answers that show one page, whatever times, ids and gauges stand on it."""
         if self._view is None:
             finish = self.calls[0].finish
             output: object = None if finish is None else finish.output
             fields = cast("dict[str, Any]", output) if isinstance(output, dict) else None
-            text = self.answer() if fields is None else fingerprints.plain_text(fields, drop=_STAMPS)
+            text = self.answer() if fields is None else fingerprints.plain_text(fields, drop=_VOLATILE_KEYS)
             self._view = hash(fingerprints.blur_ticks(fingerprints.blur(text or "", ids=True)))
         return self._view
 
@@ -282,6 +288,7 @@ class Step:
         """Return what the step does to the world: of a batch, the most far-reaching of its calls."""
         if self._meaning is None:
             meanings = {call.meaning(pollers) for call in self.calls}
+            # The most far-reaching first.
             order: tuple[ActionClass, ...] = ("mutation", "other", "gesture", "query", "poll", "paced", "sleep")
             self._meaning = next(meaning for meaning in order if meaning in meanings)
         return self._meaning
@@ -335,10 +342,10 @@ def call_text(start: Observation) -> str:
             return f'{action} "{fingerprints.one_line(text)}"'
     if start.input in (None, "", {}, []):
         return action
-    given = cast("object", start.input)
-    if isinstance(given, str):
-        return f'{action} "{fingerprints.one_line(given)}"'
-    return f"{action} {fingerprints.one_line(fingerprints.canonical(given) or '(input)')}"
+    call_input = cast("object", start.input)
+    if isinstance(call_input, str):
+        return f'{action} "{fingerprints.one_line(call_input)}"'
+    return f"{action} {fingerprints.one_line(fingerprints.canonical(call_input) or '(input)')}"
 
 
 def excerpt(step: Step) -> str:
@@ -372,6 +379,7 @@ def has_failed(finish: Observation) -> bool:
         return True
     output: object = finish.output
     if type(output) is str:
+        # Many tools return their errors as ordinary text with the status "ok".
         if output[:6] in _ERROR_STARTS and len(output) <= _MAX_ERROR:
             return True
     elif isinstance(output, dict) and _says_failed(cast("dict[str, object]", output)):
@@ -381,8 +389,8 @@ def has_failed(finish: Observation) -> bool:
 
 _ERROR_STARTS = frozenset({"Error:", "ERROR:", "error:"})
 _MAX_ERROR = 500
-"""Characters of an answer that is an error all through; a longer one may begin like one by chance."""
-_FAILED = frozenset({"error", "failed", "failure", "blocked", "denied", "rejected"})
+"""Longest answer, in characters, that is an error as a whole; a longer one may begin like one by chance."""
+_FAILED_STATUSES = frozenset({"error", "failed", "failure", "blocked", "denied", "rejected"})
 
 
 def _says_failed(output: dict[str, object]) -> bool:
@@ -390,7 +398,7 @@ def _says_failed(output: dict[str, object]) -> bool:
     if _exit_code(output) not in (None, 0) or output.get("is_error") is True or output.get("isError") is True:
         return True
     status = output.get("status")
-    return isinstance(status, str) and status in _FAILED
+    return isinstance(status, str) and status in _FAILED_STATUSES
 
 
 def _exit_code(holder: object) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from ctxmgr.detect.text.fingerprints import word_set
@@ -214,7 +215,7 @@ def _over(evidence: Evidence, sentence: str) -> tuple[list[EntryView], list[str]
             if unit and said[number.end() :].strip().casefold().startswith(unit) and (_value(number.group(0)) or 0) > limit
         ]  # fmt: skip
         asked = [
-            number for number in _NUMBER.findall(given(entry)[:4_000])
+            number for number in _NUMBER.findall(f"{given(entry)[:4_000]} {json.dumps(entry.input, default=str)[:4_000]}")
             if entry.status in ("error", "denied") and limit < (_value(number) or 0) <= limit * _MOST_TIMES
         ]  # fmt: skip
         if named or asked:

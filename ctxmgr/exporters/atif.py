@@ -36,6 +36,7 @@ def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
 
 def _trajectory(conversation: Conversation, part: Part, children: dict[str, Part], losses: Losses) -> dict[str, Any]:
     about = conversation.about
+    # The format names a sub-agent in the result of its call: a call without a result has no place for that.
     started = {child.parent: name for name, child in children.items() if child.parent}
     losses["links from a call to the sub-agent that it started"] += sum(
         not any(str(call.record["id"]) == child.parent and call.result for call in conversation.calls)

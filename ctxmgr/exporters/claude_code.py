@@ -25,7 +25,7 @@ from ctxmgr.exporters.conversation import (
 VERSION = "2.1.330"
 """The version whose shape this is; a session of Claude Code keeps its own."""
 
-_HELD = ("nudge", "interrupt", "compaction", "error")
+_WRITTEN_EVENTS = ("nudge", "interrupt", "compaction", "error")
 _USAGE = {
     "input_tokens": ("inputTokens",),
     "output_tokens": ("outputTokens",),
@@ -62,21 +62,21 @@ class _Transcript:
         if step.source == "agent":
             self._answer(number, step, model)
         elif step.source == "user":
-            self._said(step.at, step.text)
+            self._add_user_record(step.at, step.text)
         elif step.source == "nudge":
             origin = {} if self.agent else {"origin": {"kind": str(step.data.get("origin") or "program")}}
-            self._said(step.at, step.text, **origin)
+            self._add_user_record(step.at, step.text, **origin)
         elif step.source == "interrupt":
-            self._said(step.at, "[Request interrupted by user]")
+            self._add_user_record(step.at, "[Request interrupted by user]")
         elif step.source == "compaction":
             words = str(step.data.get("summary") or step.text)
             self.add("system", step.at, subtype="compact_boundary", content="Conversation compacted")
-            self._said(step.at, words or "This session is being continued.", isCompactSummary=True)
+            self._add_user_record(step.at, words or "This session is being continued.", isCompactSummary=True)
         elif step.source == "error":
-            told = {"formatted": step.text or str(step.data.get("message") or "error")}
-            self.add("system", step.at, subtype="api_error", level="error", error=told)
+            error = {"formatted": step.text or str(step.data.get("message") or "error")}
+            self.add("system", step.at, subtype="api_error", level="error", error=error)
 
-    def _said(self, at: str | None, words: str, **fields: Any) -> None:
+    def _add_user_record(self, at: str | None, words: str, **fields: Any) -> None:
         self.add("user", at, message={"role": "user", "content": words}, **fields)
 
     def _answer(self, number: int, step: Step, model: str | None) -> None:
@@ -91,12 +91,13 @@ class _Transcript:
                 self.losses["inputs that are no objects, written as they are"] += 1
             blocks.append({"type": "tool_use", "id": call.name, "name": call.record["action"], "input": given})
         usage = {name: count for name, names in _USAGE.items() if (count := tokens_of(step, *names)) is not None}
-        self.losses["token counts of other kinds"] += other_tokens(step, *(each for names in _USAGE.values() for each in names))
+        self.losses["token counts of other kinds"] += other_tokens(step, *(name for names in _USAGE.values() for name in names))
         message: dict[str, Any] = {
             "id": f"msg_{_uuid(self.conversation.session, self.agent or '', f'step {number}')[:24]}", "type": "message",
             "role": "assistant", "model": step.usage.get("model") or model or "unknown",
             "stop_reason": "tool_use" if step.calls else "end_turn",
         }  # fmt: skip
+        # One record for each block, all with the id and the figures of the response, as the program itself writes them.
         for block in blocks or [None]:
             content = [block] if block is not None else []
             self.add("assistant", step.at, message={**message, "content": content, "usage": usage})
@@ -109,8 +110,8 @@ class _Transcript:
         shown = result.get("output")
         if shown is not None and not isinstance(shown, str):
             self.losses["outputs that are no text, written as JSON"] += 1
-        told = as_text(shown) or call.error or ""
-        block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.name, "content": told}
+        content = as_text(shown) or call.error or ""
+        block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.name, "content": content}
         side: dict[str, Any] = {}
         if call.status != "ok":
             block["is_error"] = True
@@ -123,7 +124,7 @@ class _Transcript:
 
 def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
     """Yield the lines of a session; those of its sub-agents follow as side chains."""
-    lose_events(conversation, losses, *_HELD)
+    lose_events(conversation, losses, *_WRITTEN_EVENTS)
     for place, part in enumerate(conversation.parts):
         yield from _lines(conversation, part, place, losses)
 
@@ -139,6 +140,7 @@ def _lines(conversation: Conversation, part: Part, place: int, losses: Losses) -
 
 
 def _uuid(*words: str) -> str:
+    # Made of what it names, so that exporting twice gives the same file.
     return str(UUID(bytes=sha256("\0".join(words).encode("utf-8", "surrogatepass")).digest()[:16], version=4))
 
 

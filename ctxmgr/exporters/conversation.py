@@ -1,6 +1,6 @@
-"""A session as the formats of others see it: what each agent was told, said, thought, did and got back, in steps.
+"""A session as steps of a conversation, the form that foreign formats share: prompts, answers, thoughts, calls, results.
 
-What none of them has a place for is counted, so that an export can say what it left out.
+Records that have no place in it are counted, so that an export can say what it left out.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, cast
 from ctxmgr.log.codec import Record
 
 _TOKENS = ("inputTokens", "outputTokens", "cacheReadTokens", "cachedInputTokens", "cacheCreationTokens", "reasoningTokens")
-_SAID = ("message", "agent_message_chunk")
-_THOUGHT = ("thought", "agent_thought_chunk")
+_MESSAGE_TYPES = ("message", "agent_message_chunk")
+_THOUGHT_TYPES = ("thought", "agent_thought_chunk")
 
 
 @dataclass(slots=True)
@@ -34,8 +34,8 @@ class Call:
     @property
     def error(self) -> str | None:
         """What went wrong."""
-        held = (self.result or {}).get("error")
-        return str(cast("dict[str, Any]", held).get("message") or "") or None if isinstance(held, dict) else None
+        error = (self.result or {}).get("error")
+        return str(cast("dict[str, Any]", error).get("message") or "") or None if isinstance(error, dict) else None
 
 
 @dataclass(slots=True)
@@ -103,12 +103,12 @@ class _Reader:
     def read(self, record: Record) -> None:
         kind = record["kind"]
         if kind == "session":
-            held: object = record.get("meta")
+            stated: object = record.get("meta")
             source: object = record.get("source")
-            meta = cast("dict[str, Any]", held) if isinstance(held, dict) else {}
+            meta = cast("dict[str, Any]", stated) if isinstance(stated, dict) else {}
             origin = cast("dict[str, Any]", source) if isinstance(source, dict) else {}
-            told = {**meta, "version": origin.get("version"), "workflow": record.get("workflow")}
-            self.found.about.update((name, value) for name, value in told.items() if value is not None)
+            about = {**meta, "version": origin.get("version"), "workflow": record.get("workflow")}
+            self.found.about.update((name, value) for name, value in about.items() if value is not None)
         elif kind == "entry":
             self._entry(record)
         elif kind == "result":
@@ -133,22 +133,23 @@ class _Reader:
         part = self._part(record)
         part.parent = part.parent or record.get("parent")
         step, own = self._open(part, record.get("ts")), record.get("step")
+        # Calls of one model response have one step; a log without steps makes each call a response of its own.
         if step.calls and (own is None or own != self._step_ids.get(id(step))):
             step = self._new(part, "agent", record.get("ts"))
         self._step_ids[id(step)] = own
         meta: object = record.get("meta")
-        held = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
-        name = str(held.get("callId") or held.get("toolUseId") or record["id"])
-        name = str(record["id"]) if name in self._names else name
+        details = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+        name = str(details.get("callId") or details.get("toolUseId") or record["id"])
+        name = str(record["id"]) if name in self._names else name  # ids of local servers repeat: ``call_0``
         self._names.add(name)
         call = self._calls[str(record["id"])] = Call(record, name)
         step.calls.append(call)
-        part.model = part.model or _name(held.get("model"))
+        part.model = part.model or _name(details.get("model"))
 
     def _event(self, record: Record) -> None:
         kind, at = str(record.get("type")), record.get("ts")
-        held: object = record.get("data")
-        data = cast("dict[str, Any]", held) if isinstance(held, dict) else {"text": held}
+        payload: object = record.get("data")
+        data = cast("dict[str, Any]", payload) if isinstance(payload, dict) else {"text": payload}
         if data.get("synthetic") is True:  # a program that plays the person speaks to the agent, whatever else it does
             record = {**record, "agent": next((name for name in self._parts if name != record.get("agent")), "main")}
         part = self._part(record)
@@ -156,11 +157,11 @@ class _Reader:
         if kind in ("user_message", "user_message_chunk"):
             step = self._new(part, "user", at)
             step.text, step.data = words, {name: value for name, value in data.items() if name != "text"}
-        elif kind in _SAID or kind in _THOUGHT:
+        elif kind in _MESSAGE_TYPES or kind in _THOUGHT_TYPES:
             step = self._open(part, at)
-            if step.calls or step.text:
+            if step.calls or step.text:  # words after a call belong to the next response
                 step = self._new(part, "agent", at)
-            if kind in _SAID:
+            if kind in _MESSAGE_TYPES:
                 step.text = words
             else:
                 step.thought = f"{step.thought}\n{words}" if step.thought else words
@@ -189,7 +190,7 @@ def _name(value: object) -> str | None:
 
 
 def conversation_of(session: str, records: Iterable[Record]) -> Conversation:
-    """Return the conversation that the records of a session make."""
+    """Return the conversation in the records of a session, which come in the order of the log."""
     reader = _Reader(session)
     for record in records:
         reader.read(record)
@@ -207,9 +208,9 @@ def tokens_of(step: Step, *names: str) -> int | None:
     return next((count for name in names if isinstance(count := step.usage.get(name), int)), None)
 
 
-def other_tokens(step: Step, *held: str) -> bool:
+def other_tokens(step: Step, *written: str) -> bool:
     """Whether a step's usage has counts other than these."""
-    return any(step.usage.get(name) for name in _TOKENS if name not in held)
+    return any(step.usage.get(name) for name in _TOKENS if name not in written)
 
 
 def as_text(value: object) -> str | None:
@@ -226,8 +227,8 @@ class Exporter:
     """One format that history can be written in.
 
     Attributes:
-        name: what ``ctxmgr export --format NAME`` calls it.
-        title: what people call it.
+        name: for ``ctxmgr export --format NAME``.
+        title: the name that people use.
         write: yields the lines of a conversation and adds to the losses; several conversations follow one another.
     """
 
@@ -236,12 +237,12 @@ class Exporter:
     write: Callable[[Conversation, Losses], Iterator[str]]
 
 
-def lose_events(conversation: Conversation, losses: Losses, *held: str) -> None:
-    """Add what the conversation left out, and its events but those that are held."""
+def lose_events(conversation: Conversation, losses: Losses, *written: str) -> None:
+    """Count what the conversation left out, and its events of other types than those that the format writes."""
     losses.update(conversation.left)
     for part in conversation.parts:
         for step in part.steps:
-            if step.source not in ("user", "agent", *held):
+            if step.source not in ("user", "agent", *written):
                 losses[f"{step.source} events"] += 1
-    if conversation.outcome is not None and "outcome" not in held:
+    if conversation.outcome is not None and "outcome" not in written:
         losses["the outcome of the session"] += 1

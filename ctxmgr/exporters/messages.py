@@ -18,6 +18,7 @@ def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
             continue
         if place:
             losses["sub-agents, each written as a conversation of its own"] += 1
+        # The format knows one conversation; a reader of it takes another name for another session.
         name = conversation.session if not place else f"{conversation.session}/{part.agent}"
         document = {"session_id": name, "model": part.model, "messages": listed}
         yield json.dumps({key: value for key, value in document.items() if value is not None})
@@ -37,9 +38,9 @@ def _messages(step: Step, losses: Losses) -> Iterator[dict[str, Any]]:
                 shown = call.result.get("output")
                 if shown is not None and not isinstance(shown, str):
                     losses["outputs that are no text, written as JSON"] += 1
-                told = as_text(shown) or call.error or ""
+                content = as_text(shown) or call.error or ""
                 at = {"timestamp": call.result["ts"]} if call.result.get("ts") else {}
-                yield {"role": "tool", "tool_call_id": call.name, "content": told, "status": call.status, **at}
+                yield {"role": "tool", "tool_call_id": call.name, "content": content, "status": call.status, **at}
                 losses["statuses, written in a member that not every reader knows"] += call.status != "ok"
 
 

@@ -46,6 +46,7 @@ class _Spans:
         """Return the nanoseconds of a time, later than those before."""
         seconds = parse_time(at)
         self._losses["times that are not known"] += seconds is None
+        # Through microseconds, the precision of our times: a float of nanoseconds would not come back as the same time.
         self._now = max(self._now + 1, round((seconds or 0) * 1e6) * 1000)
         return self._now
 
@@ -65,24 +66,26 @@ class _Spans:
         """Add what an agent did; its own span comes last, as programs write it."""
         root = _mark(f"{self._trace} agent {part.agent}")[:16]
         self._now, first = 0, len(self.found)
-        told: list[tuple[str, str | None]] = []
+        prompts: list[tuple[str, str | None]] = []
         for step in part.steps:
             if step.source == "user":
-                told.append((step.text, step.at))
+                prompts.append((step.text, step.at))
             elif step.source == "agent":
-                self._response(part, step, told, root, tools)
-                told = []
-        if told:
-            self._response(part, Step("agent", told[-1][1]), told, root, tools)
+                self._response(part, step, prompts, root, tools)
+                prompts = []
+        if prompts:
+            self._response(part, Step("agent", prompts[-1][1]), prompts, root, tools)
         if first == len(self.found):
             return
-        began = int(self.found[first]["startTimeUnixNano"])
+        start = int(self.found[first]["startTimeUnixNano"])
         above = tools.get(part.parent or "", "")
-        self.add(f"invoke_agent {part.agent}", (began, self._now), above, **{"gen_ai.operation.name": "invoke_agent",
+        self.add(f"invoke_agent {part.agent}", (start, self._now), above, **{"gen_ai.operation.name": "invoke_agent",
                  "gen_ai.agent.name": part.agent})  # fmt: skip
-        self.found[-1]["spanId"] = root
+        self.found[-1]["spanId"] = root  # the id that its children were given before it was known where it ends
 
-    def _response(self, part: Part, step: Step, told: list[tuple[str, str | None]], root: str, tools: dict[str, str]) -> None:
+    def _response(
+        self, part: Part, step: Step, prompts: list[tuple[str, str | None]], root: str, tools: dict[str, str]
+    ) -> None:
         parts: list[dict[str, Any]] = []
         if step.thought:
             parts.append({"type": "reasoning", "content": step.thought})
@@ -92,16 +95,18 @@ class _Spans:
             {"type": "tool_call", "id": call.name, "name": call.record["action"], "arguments": call.record.get("input")}
             for call in step.calls
         ]
-        asked = [{"role": "user", "parts": [{"type": "text", "content": words}]} for words, _ in told]
-        began = self.moment(told[0][1] if told else step.at)
+        asked = [{"role": "user", "parts": [{"type": "text", "content": words}]} for words, _ in prompts]
+        start = self.moment(prompts[0][1] if prompts else step.at)
         usage = {name: count for name, names in _USAGE.items() if (count := tokens_of(step, *names)) is not None}
-        self._losses["token counts of other kinds"] += other_tokens(step, *(each for held in _USAGE.values() for each in held))
+        self._losses["token counts of other kinds"] += other_tokens(
+            step, *(name for names in _USAGE.values() for name in names)
+        )
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat", "gen_ai.agent.name": part.agent, "gen_ai.request.model": part.model,
             "gen_ai.input.messages": json.dumps(asked) if asked else None, "ctxmgr.input.messages": "new",
             "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}]) if parts else None, **usage,
         }  # fmt: skip
-        self.add("chat", (began, self.moment(step.at)), root, **attributes)
+        self.add("chat", (start, self.moment(step.at)), root, **attributes)
         for call in step.calls:
             if call.result is not None:
                 tools[str(call.record["id"])] = self._tool(part, call, root)
@@ -137,6 +142,7 @@ def _value(value: object) -> dict[str, Any]:
 
 
 def _mark(words: str) -> str:
+    # Ids are hashes of what they name, so that exporting twice gives the same spans.
     return sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ctxmgr.detect.replay import Told, observations_from, record_fields
+from ctxmgr.detect.replay import RecordFields, observations_from, record_fields
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.history.verdict_cache import GONE_AFTER, STUCK, VerdictCache, is_running
@@ -374,12 +374,12 @@ def replay(store: Store, key: int) -> Iterator[Observation]:
     return observations_from(happenings, distinct=True)
 
 
-def _read_here(store: Store, key: int, after: int) -> Iterator[Told | None]:
+def _read_here(store: Store, key: int, after: int) -> Iterator[RecordFields | None]:
     for _, bodies in stretches(store.engine, key, KINDS, after):
         yield from map(record_fields, map(load, bodies))
 
 
-def _read_in_second_process(store: Store, key: int, place: Place) -> Iterator[Told | None]:
+def _read_in_second_process(store: Store, key: int, place: Place) -> Iterator[RecordFields | None]:
     last = 0
     with run_in_second_process("ctxmgr.history.detection:ahead", tuple(place), key) as stream:
         while True:
@@ -397,7 +397,7 @@ def _read_in_second_process(store: Store, key: int, place: Place) -> Iterator[To
     yield from _read_here(store, key, last)
 
 
-def ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[Told | None]]]:
+def ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[RecordFields | None]]]:
     """Yield (place of the last record, fields of the records) in portions; runs in the second process.
 
     Raises:

@@ -309,7 +309,7 @@ def check_settings(config: Config, environment: Mapping[str, str]) -> Iterator[C
         finding, _, hint = foreign_told(path).partition(": left out. ")
         yield Check(name="settings.foreign", level="warn", finding=f"left out: {finding}", hint=hint, detail={"path": path})
     for name in config.refused:
-        (line,) = config.told(name)
+        (line,) = config.warnings(name)
         finding, _, hint = line.partition(": left out. ")
         yield Check(name="settings.refused", level="warn", finding=f"left out: {finding}", hint=hint, detail={"setting": name})
 

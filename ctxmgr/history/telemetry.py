@@ -59,7 +59,7 @@ class TelemetryRecorder:
         self.received.spans += self._reader.read(export)
         self._reader.finish()
         self._waiting += self._log.take(live=True)
-        self._reader.told()
+        self._reader.release_contents()
         added += self._write()
         self._reader.forget(MOST_REMEMBERED)
         self.received.exports += 1

@@ -10,7 +10,7 @@ from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, sequence, text
 
-_DEEPEST = 8
+_MAX_DEPTH = 8
 
 
 def _proves(value: dict[str, Any]) -> bool:
@@ -30,7 +30,7 @@ class _Trajectories:
             return
         own = text(value.get("session_id")) or text(value.get("trajectory_id"))
         if own is not None and own in self._used:
-            own = f"{own}-{self._log.place}"
+            own = f"{own}-{self._log.place}"  # a later trajectory under the same id is another one
         self._used.add(own or "")
         t = self._log.session(own, agent=text(mapping(value.get("extra")).get("agent")) or "main")
         self._trajectory(t, value, 0)
@@ -48,7 +48,7 @@ class _Trajectories:
         for place, item in enumerate(sequence(value.get("steps")), 1):
             t.place = place
             step = mapping(item)
-            if step.get("is_copied_context") is not True:
+            if step.get("is_copied_context") is not True:  # repeated from an earlier trajectory, which has them itself
                 self._log.count.records += 1
                 self._step(t, step, below)
         for number, item in enumerate(sequence(value.get("subagent_trajectories")), 1):
@@ -56,7 +56,7 @@ class _Trajectories:
             key = text(child.get("trajectory_id")) or text(child.get("session_id")) or str(number)
             name = f"{text(mapping(child.get('agent')).get('name')) or 'agent'}-{key[:12]}"
             name = text(mapping(child.get("extra")).get("agent")) or name
-            if depth < _DEEPEST:
+            if depth < _MAX_DEPTH:
                 part = self._log.session(t.session, agent=name, part=f"{t.part}/{key}", parent=below.get(key, ""))
                 self._trajectory(part, child, depth + 1)
 

@@ -31,6 +31,7 @@ _CALL_IDS, _RESULT_IDS = (
 _ITEMS = frozenset(("function_call", "function_call_output", "reasoning"))
 _THOUGHTS = frozenset(("thinking", "reasoning", "thought", "redacted_thinking"))
 
+# What programs put into a message with the role of a user: reminders and contexts by their tags, guards by their words.
 _HARNESS_TEXT = lazy_pattern(
     r"\s*(?:<(system-reminder|environment_context|environment_details|session_context|system_message|hook_context"
     r"|user_instructions|INSTRUCTIONS|EXTRA_INFO|state_snapshot|notification|explicit_instructions|summary|conversation_summary)[\s>]"
@@ -38,6 +39,7 @@ _HARNESS_TEXT = lazy_pattern(
 )
 _WRAPPED = lazy_pattern(r"\s*<(user_input|task|feedback|answer|user_message)(?: [^<>]*)?>\s*(.*?)\s*</\1>\s*", re.DOTALL)
 _DETAILS = lazy_pattern(r"\s*<(environment_details|mode_notice)(?: [^<>]*)?>.*?</\1>\s*", re.DOTALL)
+# In a line of its own: a text that quotes such words stands inside a line.
 _EXIT = lazy_pattern(
     r"^(?:\[?(?:Command|Process) exited with (?:code|exit code) |Exit [Cc]ode: |exit code: )(-?\d{1,9})\b", re.MULTILINE
 )
@@ -57,7 +59,7 @@ _ABORTED = lazy_pattern(
     r"|(?:aborted|cancell?ed|interrupted)(?: by (?:the )?user)?(?: after [\d.]+ ?s(?:econds)?)?\.?\s*\Z)",
     re.IGNORECASE,
 )
-_ENDS = {
+_STATUS_OF_TYPE = {
     "text": "ok",
     "json": "ok",
     "content": "ok",
@@ -65,12 +67,13 @@ _ENDS = {
     "error-json": "error",
     "execution-denied": "denied",
 }
-"""Types of what a tool returned, by which some clients tell how its call ended."""
+"""Status of a call by the type of its output, in clients that state it so (the AI SDK)."""
 
 _STOPPED = lazy_pattern(r"\n(?:Command|Operation) aborted\.?\s*\Z")
-_LONGEST_REFUSAL = 2_000
-_HANDLED = lazy_pattern(r"An error occurred while (?:running the tool|parsing tool arguments)\b")
-"""How the OpenAI Agents SDK tells the model of a tool that raised; nothing else marks it."""
+_MAX_REFUSAL = 2_000
+"""Characters of a text that may be a refusal or an abort; a longer one is output that begins like one."""
+_SDK_ERROR = lazy_pattern(r"An error occurred while (?:running the tool|parsing tool arguments)\b")
+"""Text that the OpenAI Agents SDK returns for a tool that raised; nothing else marks it."""
 
 
 def role_of(message: Mapping[str, Any]) -> str:
@@ -101,20 +104,20 @@ def read_message(
         response: id of the model response, where several messages share it.
     """
     role = role_of(message)
-    own = text(message.get("id")) or text(record_id)
+    message_id = text(message.get("id")) or text(record_id)
     content = message.get("content", message.get("parts"))
     if role in TOOLS:
         _tool_message(t, message, content, at)
     elif role in MODELS:
-        t.step = f"{t.part}:{text(response) or own or t.place}"
+        t.step = f"{t.part}:{text(response) or message_id or t.place}"
         _thinking(t, message, at)
-        _parts(t, role, content, at, own)
+        _parts(t, role, content, at, message_id)
         for call in sequence(message.get("tool_calls")):
             _call(t, mapping(call), at)
         if legacy := mapping(message.get("function_call")):
             _call(t, legacy, at)
     elif role in PEOPLE:
-        _parts(t, role, content, at, own)
+        _parts(t, role, content, at, message_id)
     elif role not in HARNESS:
         t.count.unknown[f"role {role[:60]}" if role else "message without a role"] += 1
 
@@ -153,7 +156,7 @@ def read_item(t: Transcript, item: Mapping[str, Any], at: object, response: int)
             t.result(key, item.get("output"), at, status="error" if failed else "ok", error=item.get("error"))
     elif kind.endswith("_call_output"):
         shown = item.get("output")
-        failed = _HANDLED.match(shown if isinstance(shown, str) else words_of(shown)) is not None
+        failed = _SDK_ERROR.match(shown if isinstance(shown, str) else words_of(shown)) is not None
         status, output, error = judged({"is_error": failed}, shown)
         t.result(key, output, at, status=status, error=error)
         return response + 1
@@ -178,7 +181,7 @@ def _part_text(part: object) -> str | None:
 
 
 def harness_origin(words: str) -> str | None:
-    """Return what kind of text a program wrote in a person's name, None when a person may have written it."""
+    """Return the kind of a text that a program wrote in a person's name, None when a person may have written it."""
     found = _HARNESS_TEXT.match(words)
     return (found[1] or "program") if found else None
 
@@ -216,11 +219,11 @@ def _parts(t: Transcript, role: str, content: object, at: object, record_id: str
     for part in [content] if isinstance(content, str) else sequence(content):
         body = mapping(part)
         kind = text(body.get("type")) or ""
-        if kind in CALL_PARTS or _held(body, _CALLS):
-            _say(t, person, said, pictures, at, record_id)
+        if kind in CALL_PARTS or _first_object(body, _CALLS):
+            _add_said(t, person, said, pictures, at, record_id)
             said, pictures = [], 0
             _call(t, body, at)
-        elif kind in RESULT_PARTS or _held(body, _RESULTS):
+        elif kind in RESULT_PARTS or _first_object(body, _RESULTS):
             _result(t, body, at)
         elif kind in _THOUGHTS or body.get("thought") is True:
             t.thought(text(body.get("thinking")) or words_of([body]) or text(body.get("content")) or "", at)
@@ -228,10 +231,10 @@ def _parts(t: Transcript, role: str, content: object, at: object, record_id: str
             pictures += 1
         elif words := _part_text(part):
             said.append(words)
-    _say(t, person, said, pictures, at, record_id)
+    _add_said(t, person, said, pictures, at, record_id)
 
 
-def _say(t: Transcript, person: bool, said: list[str], pictures: int, at: object, record_id: str | None) -> None:
+def _add_said(t: Transcript, person: bool, said: list[str], pictures: int, at: object, record_id: str | None) -> None:
     if not person:
         t.message("\n".join(said), at, record_id)
         return
@@ -245,7 +248,7 @@ def _say(t: Transcript, person: bool, said: list[str], pictures: int, at: object
         speak(t, "\n".join(human), at, record_id, pictures=pictures)
 
 
-def _held(body: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _first_object(body: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     """Return the object under the first of these names that there is, else an empty one."""
     for name in names:
         if found := mapping(body.get(name)):
@@ -254,19 +257,19 @@ def _held(body: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _call(t: Transcript, body: Mapping[str, Any], at: object) -> None:
-    inner = mapping(body.get("function")) or _held(body, _CALLS) or body
+    inner = mapping(body.get("function")) or _first_object(body, _CALLS) or body
     name = inner.get("name") or inner.get("toolName") or body.get("tool_name") or text(body.get("function"))
     names = ("arguments", "input", "args", "parameters")
     given = next((inner[key] for key in names if key in inner), None)
     own = next((found for key in _CALL_IDS if (found := text(body.get(key)) or text(inner.get(key)))), None)
     made = t.call(own, name, parsed(given), at)
-    if own is None:
+    if own is None:  # older shapes name no calls: their results come in the same order
         t.unnamed.append(made)
 
 
 def _tool_message(t: Transcript, message: Mapping[str, Any], content: object, at: object) -> None:
     parts = [mapping(part) for part in sequence(content)]
-    inner = [part for part in parts if text(part.get("type")) in RESULT_PARTS or _held(part, _RESULTS)]
+    inner = [part for part in parts if text(part.get("type")) in RESULT_PARTS or _first_object(part, _RESULTS)]
     for part in inner:
         _result(t, part, at)
     if not inner:
@@ -274,7 +277,7 @@ def _tool_message(t: Transcript, message: Mapping[str, Any], content: object, at
 
 
 def _result(t: Transcript, body: Mapping[str, Any], at: object) -> None:
-    inner = _held(body, _RESULTS) or body
+    inner = _first_object(body, _RESULTS) or body
     key = next((found for name in _RESULT_IDS if (found := text(inner.get(name)))), None) or text(inner.get("id"))
     several = sequence(inner.get("tool_call_ids"))
     key = key if key in t.calls else (text(several[0]) if several else key)
@@ -293,30 +296,31 @@ def judged(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None
         body: of the result: flags and codes stand there.
         shown: what the tool returned.
     """
-    told = mapping(shown)
-    if (ended := _ENDS.get(text(told.get("type")) or "")) and ("value" in told or ended == "denied"):
-        body, shown = {**body, "status": ended}, told.get("value", told.get("reason"))
+    typed = mapping(shown)
+    if (ended := _STATUS_OF_TYPE.get(text(typed.get("type")) or "")) and ("value" in typed or ended == "denied"):
+        body, shown = {**body, "status": ended}, typed.get("value", typed.get("reason"))
     several = [mapping(item) for item in sequence(shown)]
     if several and all(isinstance(item.get("success"), bool) for item in several):
-        return _judged_each(several)
+        return _judge_list(several)
     output = _output(shown)
     words = output if isinstance(output, str) else ""
-    held = mapping(output) or (mapping(parsed(words)) if words[:1] == "{" and len(words) < 100_000 else {})
-    error = text(held.get("error")) or text(mapping(held.get("error")).get("message"))
+    body_of = mapping(output) or (mapping(parsed(words)) if words[:1] == "{" and len(words) < 100_000 else {})
+    error = text(body_of.get("error")) or text(mapping(body_of.get("error")).get("message"))
+    # A refusal is looked for before a failure: clients report both as errors, and only the words tell them apart.
     stated = text(body.get("status"))
     if stated in ("ok", "interrupted"):
         return stated, output, None if stated == "ok" else error or words or None
     said = error or words
-    if stated in ("denied", "rejected") or (len(said) < _LONGEST_REFUSAL and _DENIED.match(said)):
+    if stated in ("denied", "rejected") or (len(said) < _MAX_REFUSAL and _DENIED.match(said)):
         return "denied", output, words or error
     flags = (body.get("is_error"), body.get("isError"), body.get("error"), body.get("success") is False, stated == "error")
     codes = (
         mapping(body.get("extra")).get("returncode"),
-        *(held.get(name) for name in ("returncode", "exit_code", "exitCode")),
+        *(body_of.get(name) for name in ("returncode", "exit_code", "exitCode")),
     )
     failed = any(flag is True for flag in flags) or any(whole(code) not in (None, 0) for code in codes)
-    if failed or (held and set(held) <= {"error"} and error) or held.get("success") is False:
-        aborted = len(said) < _LONGEST_REFUSAL and _ABORTED.match(said)
+    if failed or (body_of and set(body_of) <= {"error"} and error) or body_of.get("success") is False:
+        aborted = len(said) < _MAX_REFUSAL and _ABORTED.match(said)
         return (
             "interrupted" if aborted or _STOPPED.search(said, max(0, len(said) - 60)) else "error",
             output,
@@ -325,7 +329,7 @@ def judged(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None
     return "ok", output, None
 
 
-def _judged_each(items: list[dict[str, Any]]) -> tuple[str, Any, str | None]:
+def _judge_list(items: list[dict[str, Any]]) -> tuple[str, Any, str | None]:
     """Return status, output and error of a result that tells of several commands; one that failed makes it a failure."""
     output = "\n".join(text(item.get("result")) or text(item.get("error")) or "" for item in items)
     error = next((text(item.get("error")) for item in items if item["success"] is False), None)

@@ -56,7 +56,7 @@ class _Session:
         if text(value.get("id")) and main.seen(f"{value['id']} {at} {kind}"):
             return
         if kind.startswith("subagent."):
-            self._agent_told(main, kind, value, data, at)
+            self._agent_event(main, kind, value, data, at)
             return
         t = self._agent(main, text(value.get("agentId")) or text(data.get("parentToolCallId")))
         if kind == "result":
@@ -66,13 +66,13 @@ class _Session:
         elif kind.startswith("tool.") or kind == "assistant.message":
             self._work(t, kind, data, at)
         elif kind == "user.message":
-            self._said(t, data, at)
+            self._add_prompt(t, data, at)
         elif kind == "assistant.reasoning":
             t.thought(text(data.get("content")) or "", at, data.get("reasoningId"))
         elif kind in ("session.usage_record", "assistant.usage"):
             self._used(t, kind, mapping(data.get("usage")) or data, at)
         else:
-            self._told(t, kind, data, at)
+            self._add_program_event(t, kind, data, at)
 
     def _start(self, data: dict[str, Any], at: object) -> None:
         self._named = text(data.get("sessionId"))
@@ -85,7 +85,7 @@ class _Session:
             model=data.get("selectedModel"),
         )
 
-    def _said(self, t: Transcript, data: dict[str, Any], at: object) -> None:
+    def _add_prompt(self, t: Transcript, data: dict[str, Any], at: object) -> None:
         words, source = text(data.get("content")) or "", text(data.get("source"))
         if source not in (None, "user"):
             t.nudge(words, source or "program", at, data.get("messageId"))
@@ -101,6 +101,7 @@ class _Session:
             t.message(text(data.get("content")) or "", at, data.get("messageId"))
             for request in map(mapping, sequence(data.get("toolRequests"))):
                 t.call(request.get("toolCallId"), request.get("name"), request.get("arguments"), at)
+            # Versions that write usage records state the same tokens there, input included.
             if not self._counted and "outputTokens" in data:
                 t.usage(at, response, data.get("model"), outputTokens=data.get("outputTokens"))
         elif kind in ("tool.execution_start", "tool.user_requested"):
@@ -121,8 +122,8 @@ class _Session:
             status = "denied" if reason in _DENIED else "interrupted"
         elif status == "ok" and code:
             status, kind = "error", "exitCode"
-        told = {"sourceStatus": "failure" if failed else "success", "exitCode": code}
-        t.result(data.get("toolCallId"), shown, at, status=status, error=said, kind=kind, meta=told)
+        meta = {"sourceStatus": "failure" if failed else "success", "exitCode": code}
+        t.result(data.get("toolCallId"), shown, at, status=status, error=said, kind=kind, meta=meta)
 
     def _used(self, t: Transcript, kind: str, used: dict[str, Any], at: object) -> None:
         if kind == "assistant.usage" and self._counted:
@@ -142,7 +143,7 @@ class _Session:
             self._agents[named] = self._log.sub_agent(main, named, f"{name or 'agent'}-{named[-8:]}", call or named)
         return self._agents[named]
 
-    def _agent_told(self, main: Transcript, kind: str, value: dict[str, Any], data: dict[str, Any], at: object) -> None:
+    def _agent_event(self, main: Transcript, kind: str, value: dict[str, Any], data: dict[str, Any], at: object) -> None:
         call, own = text(data.get("toolCallId")) or "", text(value.get("agentId"))
         if kind == "subagent.started" and (own or call in main.calls):
             part = self._agent(main, own or call, text(data.get("agentName")), call)
@@ -150,7 +151,7 @@ class _Session:
         elif kind == "subagent.failed":
             main.failure(data.get("error"), at, reason="subAgentFailed")
 
-    def _told(self, t: Transcript, kind: str, data: dict[str, Any], at: object) -> None:
+    def _add_program_event(self, t: Transcript, kind: str, data: dict[str, Any], at: object) -> None:
         if kind == "session.compaction_complete" and data.get("success") is not False:
             t.event(
                 "compaction", {"text": text(data.get("summaryContent")) or "", "preTokens": data.get("preCompactionTokens")}, at
@@ -164,20 +165,20 @@ class _Session:
         elif kind == "session.snapshot_rewind":
             t.event("rewind", {"from": text(data.get("upToEventId"))}, at)
         elif kind == "session.shutdown":
-            self._ended(t, data, at)
+            self._shutdown(t, data, at)
         elif kind in _WAITING:
             asked = data.get("toolCallId") or mapping(data.get("permissionRequest")).get("toolCallId")
             t.event("waiting", {"toolUseId": asked, "reason": kind.partition(".")[0]}, at)
         elif kind == "system.notification":
             t.nudge(text(data.get("content")) or "", "notification", at)
 
-    def _ended(self, t: Transcript, data: dict[str, Any], at: object) -> None:
+    def _shutdown(self, t: Transcript, data: dict[str, Any], at: object) -> None:
         """Add what the end of a program tells: why it failed, and the tokens where no response told more than its output."""
         if data.get("shutdownType") == "error":
             t.failure(data.get("errorReason"), at, reason="shutdown")
         spent = mapping(data.get("modelMetrics")) or mapping(mapping(data.get("accountingSnapshot")).get("modelMetrics"))
-        for model, told in spent.items() if not self._counted else ():
-            used = mapping(mapping(told).get("usage"))
+        for model, metrics in spent.items() if not self._counted else ():
+            used = mapping(mapping(metrics).get("usage"))
             t.usage(
                 at, f"shutdown {t.place} {model}", model, inputTokens=used.get("inputTokens"),
                 cacheReadTokens=used.get("cacheReadTokens"), cacheCreationTokens=used.get("cacheWriteTokens"),

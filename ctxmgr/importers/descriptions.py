@@ -21,10 +21,13 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.foreign_jsonl import Line, Report
 from ctxmgr.types.importing import FileCount
 
-_LONGEST_ID = 200
-_LONG_HEAD = 60_000
-_MOST_RANGES = 1_000
-_LOOKED_THROUGH = 16 << 20
+_MAX_ID = 200
+_MIN_FULL_HEAD = 60_000
+"""Bytes of a head from which on the file is longer than the head (64 KiB)."""
+_MAX_RANGES = 1_000
+"""Damaged ranges of one file that are listed."""
+_MAX_SEARCHED = 16 << 20
+"""Bytes of a long document that are searched for what proves its format."""
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", re.IGNORECASE)
 
 
@@ -47,7 +50,7 @@ class Log:
     transcripts: dict[tuple[str, str], Transcript] = field(default_factory=lambda: dict[tuple[str, str], Transcript]())
     counter: Iterator[int] = field(default_factory=count_from)
     _prefix: str | None = None
-    _whole: list[Transcript] = field(default_factory=lambda: list[Transcript]())
+    _finished: list[Transcript] = field(default_factory=lambda: list[Transcript]())
 
     def turn_to(self, path: Path, count: FileCount) -> None:
         """Go on to a file."""
@@ -73,7 +76,7 @@ class Log:
             part: what the ids of this agent's part begin with, where the session has several.
             parent: the entry by which another agent started this one.
         """
-        name = (text(session) or named_session(self.path))[:_LONGEST_ID]
+        name = (text(session) or named_session(self.path))[:_MAX_ID]
         key = name, part or name
         if key not in self.transcripts:
             self.transcripts[key] = Transcript(
@@ -98,8 +101,8 @@ class Log:
         self.transcripts[transcript.session, transcript.part] = transcript
 
     def close(self) -> None:
-        """Let go of the sessions so far: they are whole. A log may hold thousands."""
-        self._whole += self.transcripts.values()
+        """Let go of the sessions so far, which are complete: a log may hold thousands."""
+        self._finished += self.transcripts.values()
         self.transcripts.clear()
 
     def unknown(self, name: object) -> None:
@@ -110,20 +113,21 @@ class Log:
         """Return the records added since last time; of a running program (``live``) all, though a title is not known yet."""
         if final:
             self.close()
-        if len(self.transcripts) == 1 and not self._whole:
+        if len(self.transcripts) == 1 and not self._finished:
             (only,) = self.transcripts.values()
             if only.titled:
                 return Part.take(only)[1] if only.records else []
             return only.take(final=live)[1]
         numbers: list[int] = []
         records: list[Record] = []
-        for transcript in self._whole:
+        for transcript in self._finished:
             transcript.finish()
             taken = transcript.take(final=True)
             numbers += taken[0]
             records += taken[1]
-        self._whole.clear()
-        waiting = {each.session for each in self.transcripts.values() if not (live or each.is_ready())}
+        self._finished.clear()
+        # A session's record comes first and holds its title, so all its parts wait until that is known.
+        waiting = {part.session for part in self.transcripts.values() if not (live or part.is_ready())}
         for transcript in self.transcripts.values():
             if transcript.session not in waiting:
                 taken = transcript.take(final=live)
@@ -288,22 +292,22 @@ class JsonImporter(Described):
 
 def _is_further_on(path: Path, head: bytes, pattern: re.Pattern[bytes]) -> bool:
     """Whether a document whose beginning is all that is known holds this in its first megabytes."""
-    if len(head) < _LONG_HEAD or not head.startswith((b"{", b"[")):
+    if len(head) < _MIN_FULL_HEAD or not head.startswith((b"{", b"[")):
         return False
     try:
         with open_log(path, lambda _offset, _length, _reason: None) as stream:
-            return pattern.search(stream.read(_LOOKED_THROUGH)) is not None
+            return pattern.search(stream.read(_MAX_SEARCHED)) is not None
     except OSError:
         return False
 
 
 def noting(count: FileCount) -> Report:
-    """Return what takes note of a file's damage."""
+    """Return a callback that notes the damage of a file in its count."""
 
     def damaged(offset: int, length: int, reason: str) -> None:
-        if len(count.damaged) < _MOST_RANGES:
+        if len(count.damaged) < _MAX_RANGES:
             count.damaged.append((offset, length, reason))
-        elif len(count.damaged) == _MOST_RANGES:
+        elif len(count.damaged) == _MAX_RANGES:  # a hostile file may hold damage at every other byte
             count.damaged.append((offset, max(0, count.bytes - offset), "more damage follows; not listed"))
         if reason == ZSTD_REMEDY:
             count.notes.append(reason)
@@ -365,8 +369,8 @@ class TableImporter(Described):
 
     def companions(self, path: Path) -> Sequence[Path]:
         """Return the log beside a database that holds its latest changes, where there is one."""
-        beside = path.with_name(f"{path.name}{_SIDE_FILE}")
-        return [beside] if beside.is_file() else []
+        wal = path.with_name(f"{path.name}{_SIDE_FILE}")
+        return [wal] if wal.is_file() else []
 
     def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
         """Put each database and the log beside it into one group."""

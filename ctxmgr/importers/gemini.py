@@ -19,7 +19,7 @@ from ctxmgr.importers.values import mapping, sequence, text
 _TYPES = frozenset(("user", "gemini", "info", "warning", "error"))
 _BLOCKED = "Command injection detected: "
 """Begins the result of a command that the shell tool did not run; the client calls that a success."""
-_ENDS = frozenset(("success", "error", "cancelled"))
+_ENDS = frozenset(("success", "error", "cancelled"))  # any other status is of a call that is not over
 _SHELL = frozenset(("run_shell_command", "shell"))
 _SNAPSHOT = "<state_snapshot>"
 """Stands in the message that takes the place of all that was said before a compression."""
@@ -65,6 +65,7 @@ class _Session:
             self._log.unknown(value.get("type"))
 
     def _begin(self, value: dict[str, Any]) -> None:
+        # A sub-agent's file lies in a folder named after the session that started it.
         own = text(value.get("sessionId"))
         above = self._log.path.parent.name
         if value.get("kind") == "subagent" and above != "chats":
@@ -126,8 +127,8 @@ class _Session:
         shown = responses[0] if len(responses) == 1 else responses or call.get("resultDisplay")
         status, output, error, code = returned(source, shown, call.get("name"))
         kind = "exitCode" if code else "toolError"
-        told = {"sourceStatus": source, "exitCode": code}
-        t.result(key, output, call.get("timestamp"), status=status, error=error, kind=kind, meta=told)
+        meta = {"sourceStatus": source, "exitCode": code}
+        t.result(key, output, call.get("timestamp"), status=status, error=error, kind=kind, meta=meta)
 
 
 def returned(
@@ -144,7 +145,7 @@ def returned(
     status, output, error = judged({"is_error": source in ("error", "cancelled")}, shown)
     body = mapping(output)
     output = body["output"] if set(body) == {"output"} else error if set(body) == {"error"} and error else output
-    if source == "cancelled" and status != "denied":
+    if source == "cancelled" and status != "denied":  # a refusal is a cancelled call too; its words tell
         status = "interrupted"
     if source == "success":
         status = "ok"
@@ -225,9 +226,9 @@ class _Printed:
         elif kind == "tool_use":
             t.call(value.get("tool_id"), value.get("tool_name"), value.get("parameters"), at)
         elif kind == "tool_result":
-            told = mapping(value.get("error")).get("message")
-            status, output, error, _ = returned(text(value.get("status")), told or value.get("output"), None)
-            t.result(value.get("tool_id"), value.get("output", output), at, status=status, error=told or error)
+            reason = mapping(value.get("error")).get("message")
+            status, output, error, _ = returned(text(value.get("status")), reason or value.get("output"), None)
+            t.result(value.get("tool_id"), value.get("output", output), at, status=status, error=reason or error)
         elif kind == "error":
             t.failure(value.get("message"), at)
         elif kind == "result":
@@ -245,8 +246,8 @@ class _Printed:
             at, "total", inputTokens=used.get("input_tokens"), outputTokens=used.get("output_tokens"),
             cacheReadTokens=used.get("cached"),
         )  # fmt: skip
-        if told := mapping(value.get("error")).get("message"):
-            t.failure(told, at)
+        if reason := mapping(value.get("error")).get("message"):
+            t.failure(reason, at)
         t.end("completed" if value.get("status") == "success" else "failed", at)
 
 

@@ -18,16 +18,16 @@ from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text
 from ctxmgr.log.foreign_jsonl import Line, Report
 
-_ZSTD = 93
-_LOCAL_HEADER = 30
-_MOST_BYTES = 256 * 1024 * 1024
+_ZSTD = 93  # method of compression in a ZIP archive (APPNOTE.TXT, 4.4.5)
+_LOCAL_HEADER = 30  # bytes before the file's name (APPNOTE.TXT, 4.3.7)
+_MAX_BYTES = 256 * 1024 * 1024
 _ATTACHMENT = "attachment://"
-_DEEPEST = 20
+_MAX_DEPTH = 20
 
 
 def _proves(value: dict[str, Any]) -> bool:
-    told = mapping(value.get("eval"))
-    return "task" in told and ("run_id" in told or "eval_id" in told) and ("plan" in value or "status" in value)
+    header = mapping(value.get("eval"))
+    return "task" in header and ("run_id" in header or "eval_id" in header) and ("plan" in value or "status" in value)
 
 
 def _is_archive(head: bytes) -> bool:
@@ -48,25 +48,27 @@ class _Samples:
             self._sample(sample, place)
 
     def _sample(self, sample: dict[str, Any], place: int) -> None:
-        told = self._eval
-        run = text(told.get("eval_id")) or text(told.get("run_id")) or "eval"
+        header = self._eval
+        run = text(header.get("eval_id")) or text(header.get("run_id")) or "eval"
         own = text(sample.get("uuid")) or f"{run}-{sample.get('id', place)!s:.80}-{sample.get('epoch', 1)!s:.10}"
         t = self._log.session(own)
-        version = mapping(told.get("packages")).get("inspect_ai")
-        t.describe(version, sample.get("started_at"), task=told.get("task"), model=told.get("model"), sample=sample.get("id"))
+        version = mapping(header.get("packages")).get("inspect_ai")
+        t.describe(
+            version, sample.get("started_at"), task=header.get("task"), model=header.get("model"), sample=sample.get("id")
+        )
         kept = mapping(sample.get("attachments"))
         events = [mapping(event) for event in sequence(sample.get("events"))]
         if not any(event.get("event") in ("model", "tool") for event in events):
             for number, message in enumerate(map(mapping, sequence(sample.get("messages"))), 1):
                 t.place = number
-                read_message(t, _whole(message, kept))
+                read_message(t, _with_attachments(message, kept))
         else:
             asked = sample.get("input")
             words = asked if isinstance(asked, str) else "\n".join(
                 words_of(mapping(item).get("content")) for item in sequence(asked) if mapping(item).get("role") == "user"
             )  # fmt: skip
             t.place = "input"
-            speak(t, str(_whole(words, kept)), sample.get("started_at"), None)
+            speak(t, str(_with_attachments(words, kept)), sample.get("started_at"), None)
             self._events(t, events, kept)
         if error := mapping(sample.get("error")):
             t.place = "error"
@@ -105,7 +107,7 @@ class _Samples:
 def _flat(events: Sequence[dict[str, Any]], depth: int = 0) -> Iterator[dict[str, Any]]:
     """Yield the events in their order; those that older versions hold within that of a tool are a span of its agent's."""
     for event in events:
-        within = [mapping(item) for item in sequence(event.get("events"))] if depth < _DEEPEST else []
+        within = [mapping(item) for item in sequence(event.get("events"))] if depth < _MAX_DEPTH else []
         if not any(item.get("event") in ("model", "tool") for item in within):
             yield event
             continue
@@ -124,7 +126,7 @@ def _event(t: Transcript, kind: str | None, event: dict[str, Any], kept: Mapping
         output = mapping(event.get("output"))
         t.step = f"{t.part}:{t.place}"
         for choice in sequence(output.get("choices"))[:1]:
-            message = mapping(_whole(mapping(choice).get("message"), kept))
+            message = mapping(_with_attachments(mapping(choice).get("message"), kept))
             read_message(t, {**message, "role": "assistant", "id": None}, done or at, None, response=t.place)
         used = mapping(output.get("usage"))
         t.usage(
@@ -135,12 +137,13 @@ def _event(t: Transcript, kind: str | None, event: dict[str, Any], kept: Mapping
         if event.get("error"):
             t.failure(event.get("error"), done or at, reason="apiError")
     elif kind == "tool":
-        t.call(event.get("id"), event.get("function"), _whole(event.get("arguments"), kept), at)
+        t.call(event.get("id"), event.get("function"), _with_attachments(event.get("arguments"), kept), at)
         error = mapping(event.get("error"))
         if event.get("pending") is True or ("result" not in event and not error):
             return
+        # Inspect's approvers refuse a call before it runs.
         status = "denied" if error.get("type") == "approval" else "error" if error or event.get("failed") is True else "ok"
-        t.result(event.get("id"), _whole(event.get("result"), kept), done, status=status, error=error.get("message"))
+        t.result(event.get("id"), _with_attachments(event.get("result"), kept), done, status=status, error=error.get("message"))
     elif kind == "error":
         t.failure(mapping(event.get("error")).get("message"), at)
     elif kind == "interrupt":
@@ -151,14 +154,14 @@ def _event(t: Transcript, kind: str | None, event: dict[str, Any], kept: Mapping
         t.failure(event.get("message"), at, reason=text(event.get("type")) or "limit")
 
 
-def _whole(value: object, kept: Mapping[str, Any], depth: int = 0) -> Any:
+def _with_attachments(value: object, kept: Mapping[str, Any], depth: int = 0) -> Any:
     """Return a value with the long texts in it that the log keeps apart."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return kept.get(value[len(_ATTACHMENT) :], value)
-    if depth < _DEEPEST and isinstance(value, dict):
-        return {name: _whole(item, kept, depth + 1) for name, item in cast("dict[str, Any]", value).items()}
-    if depth < _DEEPEST and isinstance(value, list):
-        return [_whole(item, kept, depth + 1) for item in cast("list[Any]", value)]
+    if depth < _MAX_DEPTH and isinstance(value, dict):
+        return {name: _with_attachments(item, kept, depth + 1) for name, item in cast("dict[str, Any]", value).items()}
+    if depth < _MAX_DEPTH and isinstance(value, list):
+        return [_with_attachments(item, kept, depth + 1) for item in cast("list[Any]", value)]
     return value
 
 
@@ -192,7 +195,7 @@ def _member(stream: IO[bytes], info: zipfile.ZipInfo, report: Report) -> dict[st
         stream.seek(info.header_offset)
         names, extra = struct.unpack("<HH", stream.read(_LOCAL_HEADER)[26:30])
         stream.seek(info.header_offset + _LOCAL_HEADER + names + extra)
-        packed = stream.read(min(info.compress_size, _MOST_BYTES))
+        packed = stream.read(min(info.compress_size, _MAX_BYTES))
         return mapping(json.loads(_uncompressed(info.compress_type, packed), parse_constant=str))
     except ImportError:
         report(info.header_offset, info.compress_size, ZSTD_REMEDY)
@@ -211,8 +214,8 @@ def _uncompressed(method: int, packed: bytes) -> bytes:
     if method == zipfile.ZIP_STORED:
         return packed
     if method == zipfile.ZIP_DEFLATED:
-        reader = zlib.decompressobj(-15)
-        found = reader.decompress(packed, _MOST_BYTES)
+        reader = zlib.decompressobj(-15)  # a raw stream: archives leave zlib's header out
+        found = reader.decompress(packed, _MAX_BYTES)
         if reader.unconsumed_tail:
             raise ValueError("larger than the limit")
         return found
@@ -222,7 +225,7 @@ def _uncompressed(method: int, packed: bytes) -> bytes:
 
     try:
         with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed, read_across_frames=True) as stream:
-            return stream.read(_MOST_BYTES)
+            return stream.read(_MAX_BYTES)
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from None
 

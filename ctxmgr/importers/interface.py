@@ -20,8 +20,9 @@ class Place:
 
     Attributes:
         folder: below the user's home folder.
-        pattern: of the logs below it, as `Path.glob` has it.
-        variable: of the environment, which may name the folder instead; below: the folder in what it names.
+        pattern: of the logs below it, as for `Path.glob`.
+        variable: environment variable that may name another folder, "" if there is none.
+        below: the folder of the logs inside the one that the variable names.
     """
 
     folder: str
@@ -36,7 +37,7 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """What people are told: ``~/.pi/agent/sessions/*/*.jsonl``."""
+        """The place as shown to people: ``~/.pi/agent/sessions/*/*.jsonl``."""
         return f"~/{self.folder}/{self.pattern}"
 
 
@@ -52,11 +53,15 @@ def found_at(places: Iterable[Place], home: Path, environment: Mapping[str, str]
 
 @dataclass(frozen=True)
 class Coverage:
-    """What a format's logs tell, and its importer therefore yields: yes or no for each.
+    """The facts that a format's logs hold and its importer yields.
 
     Attributes:
-        errors: calls that failed are marked; open_calls: a call without a result is seen; usage: tokens of each response;
-        sub_agents: the work of agents that the agent started, as their own; times: of calls and results.
+        calls, results: whether there are tool calls, and results.
+        errors: whether failed calls are marked.
+        open_calls: whether a call without a result can be seen.
+        usage: whether there are tokens of each response.
+        sub_agents: whether the work of agents that the agent started is told apart.
+        times: whether calls and results have times.
     """
 
     calls: bool = True
@@ -83,22 +88,22 @@ class Importer(Protocol):
 
     @property
     def name(self) -> str:
-        """What ``ctxmgr import --from NAME`` calls it."""
+        """The name for ``ctxmgr import --from NAME``."""
         ...
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """The name that people use."""
         ...
 
     @property
     def coverage(self) -> Coverage:
-        """What its logs tell."""
+        """The facts that its logs hold."""
         ...
 
     @property
     def places(self) -> Sequence[Place]:
-        """Where the agent keeps them."""
+        """The places where the agent keeps its logs."""
         ...
 
     def sniff(self, path: Path, head: bytes) -> bool:

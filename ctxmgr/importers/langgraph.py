@@ -23,7 +23,7 @@ CHANNELS = ("messages", "__error__", "__interrupt__")
 _GREGORIAN = 0x01B21DD213814000
 """Ticks of 100 nanoseconds from 1582, when UUIDs begin to count, to 1970."""
 
-_DEEPEST = 60
+_MAX_DEPTH = 60
 
 
 def _proves(columns: Mapping[str, Sequence[str]]) -> bool:
@@ -83,8 +83,8 @@ def _in_full(item: object) -> dict[str, Any]:
     return {"role": "user", "content": item} if isinstance(item, str) else mapping(item)
 
 
-def _is_pair(held: Sequence[object]) -> bool:
-    return len(held) == 2 and text(held[0]) in ROLES and isinstance(held[1], str)
+def _is_pair(items: Sequence[object]) -> bool:
+    return len(items) == 2 and text(items[0]) in ROLES and isinstance(items[1], str)
 
 
 def _message(root: Transcript, t: Transcript, message: dict[str, Any], at: str | None) -> None:
@@ -102,6 +102,7 @@ def _time(checkpoint: str) -> str | None:
     """Return when a checkpoint was made, which its id, a UUID of version 6, tells."""
     digits = checkpoint.replace("-", "")
     try:
+        # Version 6 of RFC 9562: 48 bits of the time, the version, then the last 12 bits of the time.
         ticks = int(digits[:12] + digits[13:16], 16) - _GREGORIAN if len(digits) == 32 and digits[12] == "6" else 0
     except ValueError:
         return None
@@ -128,14 +129,15 @@ def _unpacked(data: bytes | memoryview, depth: int) -> Any:
     """
     from msgspec import DecodeError, msgpack
 
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise ValueError("nested too deep")
 
+    # LangGraph's extension types: (module, class, arguments, ...); 4 and 5 are pydantic models, with their fields.
     def extension(code: int, inner: memoryview) -> Any:
-        held = sequence(_unpacked(inner, depth + 1))
-        if code in (4, 5) and len(held) > 2:
-            return mapping(held[2])
-        return held[2] if len(held) > 2 and code < 4 else None
+        parts = sequence(_unpacked(inner, depth + 1))
+        if code in (4, 5) and len(parts) > 2:
+            return mapping(parts[2])
+        return parts[2] if len(parts) > 2 and code < 4 else None
 
     try:
         return _plain(msgpack.decode(data, ext_hook=extension), 0)
@@ -145,7 +147,7 @@ def _unpacked(data: bytes | memoryview, depth: int) -> Any:
 
 def _plain(value: object, depth: int) -> Any:
     """Return a value as JSON has it: bytes and odd keys become text."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return None
     if isinstance(value, dict):
         return {str(key): _plain(item, depth + 1) for key, item in cast("dict[object, object]", value).items()}
@@ -181,12 +183,12 @@ class _Rows:
             return
         blob = text(value.get("blob")) or ""
         try:
-            held = bytes.fromhex(blob.removeprefix("\\x"))
+            data = bytes.fromhex(blob.removeprefix("\\x"))
         except ValueError:
-            held = b""
-        if _channel(value) and not held:
+            data = b""
+        if _channel(value) and not data:
             self._log.unknown("value that is not written as PostgreSQL writes bytes")
-        self._rows.append({**{name: value.get(name) for name in _WRITES}, "value": held})
+        self._rows.append({**{name: value.get(name) for name in _WRITES}, "value": data})
 
     def finish(self) -> None:
         """Read the rows in the order of the checkpoints."""

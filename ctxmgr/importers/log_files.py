@@ -25,24 +25,27 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"
 _XZ_MAGIC = b"\xfd7zXZ\0"
 PACKED = re.compile(rb"\x28\xb5\x2f\xfd|\x1f\x8b|\xfd7zXZ\0|BZh[1-9]1AY&SY")
-"""Begins a file that is compressed in one of the ways that `open_log` undoes."""
+"""The first bytes of a file that is compressed in one of the ways that `open_log` undoes."""
 
 PACKED_SUFFIXES = (".gz", ".zst", ".xz", ".bz2")
 ZSTD_REMEDY = "compressed with zstd; install ctxmgr-cli[zstd] to read it"
 
-MOST_TIMES, MOST_BYTES = 100, 1 << 30
-"""A compressed log is read up to so many times its own size, and in any case up to so many bytes."""
+MAX_RATIO, MAX_BYTES = 100, 1 << 30
+"""A compressed log is read up to this multiple of its own size, or up to this number of bytes if that is more."""
 
-LONGEST_DOCUMENT = 256 * 1024 * 1024
+MAX_DOCUMENT = 256 * 1024 * 1024
 """Bytes of a JSON document, which is held whole; JSON lines have no such limit."""
 
 ELEMENTS = ""
 """The member that holds the elements of a document which is a list."""
 
-_SMALL = 1 << 24
+_MAX_SMALL_FILE = 1 << 24
 _SNIFFED_LINES = 50
-_MOST_TRIES = 10_000
-_MOST_SCANNED = 1 << 26
+_MAX_TRIES = 10_000
+"""Places behind one tear at which an element may begin that are tried."""
+_MAX_SCANNED = 1 << 26
+"""Characters that may be read while trying; a hostile document could cost its length for every try."""
+# Before an object, or before the end of a list that ends the document or is followed by another member.
 _OPENER = re.compile(r"[,\[\s](?=\{)|(?=\]\s*(?:,\s*\"|\}|\Z))")
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -66,7 +69,7 @@ def small_object(path: Path) -> dict[str, Any]:
     """Return the object in a small file of JSON, such as lies beside a log; an empty one where it can't be read."""
     try:
         with open_plain(path) as stream:
-            return mapping(json.loads(stream.read(_SMALL)))
+            return mapping(json.loads(stream.read(_MAX_SMALL_FILE)))
     except (OSError, ValueError, RecursionError):
         return {}
 
@@ -99,7 +102,7 @@ def _zstd(file: io.BufferedReader, size: int, report: Report) -> Generator[io.Bu
         return
     # A frame of a few bytes may ask for a window of gigabytes.
     reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(file, read_across_frames=True)
-    bounded = _Bounded(cast("IO[bytes]", reader), max(MOST_BYTES, size * MOST_TIMES))
+    bounded = _Bounded(cast("IO[bytes]", reader), max(MAX_BYTES, size * MAX_RATIO))
     try:
         expected = zstandard.get_frame_parameters(file.peek(32)).content_size
     except zstandard.ZstdError as error:
@@ -112,7 +115,7 @@ def _zstd(file: io.BufferedReader, size: int, report: Report) -> Generator[io.Bu
         report(0, size, f"damaged zstd data: {error}")
         return
     if bounded.is_cut:
-        report(0, size, f"zstd data expands to more than {bounded.most:,} bytes; the rest was not read")
+        report(0, size, f"zstd data expands to more than {bounded.limit:,} bytes; the rest was not read")
         return
     # The library is silent about data that ends too early; a cut inside a line is told by the line reader.
     known = expected not in (zstandard.CONTENTSIZE_UNKNOWN, zstandard.CONTENTSIZE_ERROR)
@@ -127,32 +130,32 @@ def _unpacked(file: io.BufferedReader, magic: bytes, size: int, report: Report) 
     packers = {GZIP_MAGIC: ("gzip", gzip.open), _XZ_MAGIC: ("xz", lzma.open), b"BZh": ("bzip2", bz2.open)}
     name, unpack = next(packer for start, packer in packers.items() if magic.startswith(start))
     source = unpack(file, "rb")
-    reader = _Whole(cast("IO[bytes]", source), max(MOST_BYTES, size * MOST_TIMES))
+    reader = _UntilFault(cast("IO[bytes]", source), max(MAX_BYTES, size * MAX_RATIO))
     reader.faults = (*reader.faults, lzma.LZMAError)
     yield io.BufferedReader(reader, 1 << 18)
     if reader.fault:
         report(0, size, f"damaged {name} data: {reader.fault}")
     elif reader.is_cut:
-        report(0, size, f"{name} data expands to more than {reader.most:,} bytes; the rest was not read")
+        report(0, size, f"{name} data expands to more than {reader.limit:,} bytes; the rest was not read")
 
 
 class _Bounded(io.RawIOBase):
-    """What a decompressor yields, up to a limit: a few kilobytes can hold terabytes of zeros."""
+    """The output of a decompressor up to a limit: a few kilobytes can hold terabytes of zeros."""
 
-    def __init__(self, source: IO[bytes], most: int) -> None:
+    def __init__(self, source: IO[bytes], limit: int) -> None:
         super().__init__()
-        self._source, self._left, self.most = source, most, most
+        self._source, self._left, self.limit = source, limit, limit
         self.is_cut = False
 
     def readable(self) -> bool:
         return True
 
-    def _take(self, most: int) -> bytes:
-        return self._source.read(most)
+    def _take(self, limit: int) -> bytes:
+        return self._source.read(limit)
 
     def readinto(self, buffer: Buffer, /) -> int:
         view = memoryview(buffer)
-        piece = self._take(min(len(view), self._left + 1))
+        piece = self._take(min(len(view), self._left + 1))  # one byte more shows that there is more
         if len(piece) > self._left:
             self.is_cut = True
             piece = piece[: self._left]
@@ -161,14 +164,14 @@ class _Bounded(io.RawIOBase):
         return len(piece)
 
 
-class _Whole(_Bounded):
-    """Keeps what was read before the data broke off; the fault is told afterwards."""
+class _UntilFault(_Bounded):
+    """Yields what can be read before the data break off; ``fault`` says afterwards what was wrong."""
 
     fault = ""
     faults: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error)
 
-    def _take(self, most: int) -> bytes:
-        return cast("gzip.GzipFile", self._source).read1(most)  # a longer reading would lose what came before the fault
+    def _take(self, limit: int) -> bytes:
+        return cast("gzip.GzipFile", self._source).read1(limit)  # a longer reading would lose what came before the fault
 
     def readinto(self, buffer: Buffer, /) -> int:
         try:
@@ -223,7 +226,7 @@ def read_values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Li
 def _is_document(head: bytes) -> bool:
     """Whether a file is one JSON value: it begins with a list, or no object ends on its first line.
 
-    A first line that is longer than what is seen counts as the line of a document when it is the only one.
+    If the first line is longer than ``head``, the file counts as JSON lines.
     """
     start = head.lstrip(b"\xef\xbb\xbf\0 \t\r\n")
     if start.startswith(b"["):
@@ -245,9 +248,9 @@ def _has_lines(start: bytes) -> bool:
 
 
 def _read_document(stream: io.BufferedReader, lists: Sequence[str], report: Report) -> dict[str, Any]:
-    raw = stream.read(LONGEST_DOCUMENT + 1)
-    if len(raw) > LONGEST_DOCUMENT:
-        report(0, len(raw), f"document is longer than the limit of {LONGEST_DOCUMENT:,} bytes")
+    raw = stream.read(MAX_DOCUMENT + 1)
+    if len(raw) > MAX_DOCUMENT:
+        report(0, len(raw), f"document is longer than the limit of {MAX_DOCUMENT:,} bytes")
         return {}
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
@@ -274,8 +277,8 @@ class _Salvage:
         self.text, self._report = text, report
         self._decoder = json.JSONDecoder(parse_constant=str, strict=False)
         self.shapes = set[frozenset[str]]() if shapes is None else shapes
-        self._to_try = _MOST_SCANNED
-        self.told_of_end = False
+        self._scan_budget = _MAX_SCANNED
+        self.reported_end = False
 
     def value(self, at: int) -> tuple[Any, int] | None:
         """Return the value at a place and where it ends, or None."""
@@ -290,7 +293,7 @@ class _Salvage:
 
     def damaged(self, start: int, end: int) -> None:
         """Report a range, given in characters."""
-        self.told_of_end = end >= len(self.text)
+        self.reported_end = end >= len(self.text)
         offset = len(self.text[:start].encode("utf-8", "surrogatepass"))
         self._report(offset, len(self.text[start:end].encode("utf-8", "surrogatepass")), "torn or unreadable JSON")
 
@@ -298,7 +301,7 @@ class _Salvage:
         """Report what follows a document; or that its end is not there, unless its last part was reported as torn."""
         if end <= len(self.text) and (rest := self.past_space(end)) < len(self.text):
             self.damaged(rest, len(self.text))
-        elif end > len(self.text) and not self.told_of_end:
+        elif end > len(self.text) and not self.reported_end:
             self.damaged(len(self.text), len(self.text))
 
     def elements(self, at: int) -> tuple[list[Any], int]:
@@ -318,12 +321,13 @@ class _Salvage:
         return found, at + 1
 
     def _next_element(self, at: int) -> int:
-        """Return where behind a tear the next element begins, or the list ends; the end of all when neither can be found.
+        """Return the place behind a tear where the next element begins or the list ends; the end of the text if neither.
 
-        An object inside the torn element is told apart by its members, which no other element has, or by what follows.
+        An object inside the torn element is no element: it has members that no element has, and the rest of the document
+        does not follow on it.
         """
         torn = self._tear(at - 1)
-        for found in islice(_OPENER.finditer(self.text, at), _MOST_TRIES):
+        for found in islice(_OPENER.finditer(self.text, at), _MAX_TRIES):
             start = found.end()
             if self.text.startswith("]", start):
                 if start >= torn and self._is_end(start):
@@ -349,8 +353,8 @@ class _Salvage:
     def _is_last_part(self, start: int) -> bool:
         """Whether from here on there are elements, the end of their list, and the rest of the document."""
         at = start
-        while self._to_try > 0 and (read := self.value(at)) is not None:
-            self._to_try -= read[1] - at
+        while self._scan_budget > 0 and (read := self.value(at)) is not None:
+            self._scan_budget -= read[1] - at
             at = self.past_space(read[1])
             if not self.text.startswith(",", at):
                 break
@@ -359,11 +363,11 @@ class _Salvage:
 
     def _is_end(self, at: int) -> bool:
         """Whether the list ends here, and nothing but the rest of the document follows."""
-        if not self.text.startswith("]", at) or self._to_try <= 0:
+        if not self.text.startswith("]", at) or self._scan_budget <= 0:
             return False
         at = self.past_space(at + 1)
         while self.text.startswith(",", at) and (member := _member(self, self.past_space(at + 1), ())) is not None:
-            self._to_try -= member[2] - at
+            self._scan_budget -= member[2] - at
             at = self.past_space(member[2])
         if not self.text.startswith("[", self.past_space(0)):
             at = self.past_space(at + 1) if self.text.startswith("}", at) else 0
@@ -371,7 +375,10 @@ class _Salvage:
 
 
 def _salvaged(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]:
-    """Return what can be read of a damaged document; it is read twice, for the elements behind a tear tell of their like."""
+    """Return what can be read of a damaged document.
+
+    It is read twice: the first time to learn the members of elements, also of those behind a tear.
+    """
     first = _Salvage(text, _ignore)
     _document(first, lists)
     return _document(_Salvage(text, report, first.shapes), lists)

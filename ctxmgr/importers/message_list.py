@@ -28,8 +28,9 @@ _LISTS = (
     "turns",
     ELEMENTS,
 )
-_DEEPEST = 3
-_FURTHER_ON = re.compile(
+_MAX_DEPTH = 3
+# A long document may begin with a configuration; then a list of messages within its first megabytes proves the format.
+_LATER_MESSAGES = re.compile(
     rb'"(?:messages|conversation|traj|history)"\s*:\s*\[\s*\{[^{}\[\]]{0,2000}?"role"\s*:\s*"(?:user|assistant|system|developer)"'
 )
 _SESSIONS = ("session_id", "sessionId", "conversation_id", "thread_id", "id", "instance_id")
@@ -44,16 +45,17 @@ def _conversations(value: dict[str, Any], depth: int = 0) -> Iterator[tuple[dict
     """Yield each list of messages in a document, with the object that holds it: a run, a simulation, the document."""
     for name in _LISTS:
         listed = sequence(value.get(name))
+        # Three are enough: later ones may be of types that only some version knows, and are counted then.
         if listed and all(is_message(item) or is_item(item) for item in listed[:3]):
             yield value, listed
             return
-    for held in value.values() if depth < _DEEPEST else ():
-        for item in sequence(held):
+    for member in value.values() if depth < _MAX_DEPTH else ():
+        for item in sequence(member):
             if inner := mapping(item):
                 yield from _conversations(inner, depth + 1)
 
 
-def _named(holder: dict[str, Any]) -> str | None:
+def _conversation_id(holder: dict[str, Any]) -> str | None:
     """Return the id of a conversation that the object which holds it states."""
     return next((text(holder.get(name)) for name in _SESSIONS if text(holder.get(name))), None)
 
@@ -69,11 +71,13 @@ class _Messages:
         found = list(_conversations(value))
         if not found:
             self._line(value)
-        names = Counter(_named(holder) for holder, _ in found)
+        names = Counter(_conversation_id(holder) for holder, _ in found)
         for place, (holder, listed) in enumerate(found, 1):
             self._list(holder, listed, str(self._log.place) if holder is value else f"{self._log.place}.{place}")
             # A name that stands twice, or on a line of its own each time, is that of one growing conversation.
-            if self._lines is None and (_named(holder) is None or (len(found) > 1 and names[_named(holder)] == 1)):
+            if self._lines is None and (
+                _conversation_id(holder) is None or (len(found) > 1 and names[_conversation_id(holder)] == 1)
+            ):
                 self._log.close()
 
     def _line(self, value: dict[str, Any]) -> None:
@@ -88,7 +92,7 @@ class _Messages:
     def _list(self, holder: dict[str, Any], listed: list[Any], place: str) -> None:
         asked = next((item for item in listed if role_of(mapping(item)) in PEOPLE), listed[0])
         own = named_session(self._log.path, asked)
-        t = self._log.session(_named(holder) or (own if place == "1" else f"{own}-{place}"))
+        t = self._log.session(_conversation_id(holder) or (own if place == "1" else f"{own}-{place}"))
         t.describe(model=holder.get("model"))
         # A run that was marked is one of a benchmark: a program plays the person.
         played = "task_id" in holder and not {"reward", "reward_info"}.isdisjoint(holder)
@@ -145,12 +149,12 @@ MESSAGE_LIST = JsonImporter(
         Place("Library/Application Support/Code/User/globalStorage", "*/tasks/*/api_conversation_history.json"),
     ),
     lists=("messages", "contents", "conversation", "traj", "simulations"),
-    further_on=_FURTHER_ON,
+    further_on=_LATER_MESSAGES,
 )
 
 
 _COUNT = "source_message_count"
-"""Stands in what Cline keeps beside a session of its last compaction: its messages are not said anew."""
+"""Member of the document that Cline keeps of a session's last compaction; the messages in it were said before."""
 
 
 def _is_cline(value: dict[str, Any]) -> bool:
@@ -208,7 +212,7 @@ class _ClineSession:
         return self._log.sub_agent(self._lead, agent, agent, self._tasks.get(agent))
 
 
-def _team(path: Path) -> Sequence[Path]:
+def _team_files(path: Path) -> Sequence[Path]:
     """Return the documents of a session, which lie in a folder of its name: the lead's, and one for each task of the team."""
     lead = path.with_name(f"{path.parent.name}.messages.json")
     if not lead.is_file():
@@ -225,5 +229,5 @@ CLINE = JsonImporter(
     coverage=Coverage(),
     places=(Place(".cline/data/sessions", "*/*.messages.json", variable="CLINE_DIR", below="data/sessions"),),
     lists=("messages",),
-    related=_team,
+    related=_team_files,
 )

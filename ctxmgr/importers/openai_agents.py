@@ -55,9 +55,9 @@ def _proves_trace(value: dict[str, Any]) -> bool:
 class _TraceReader:
     """Reads a trace as the spans that `SpanReader` tells of.
 
-    A span comes when it ends, its turn later, and the agent's own span at the very end. So that a log which grows tells
-    nothing otherwise than before, what belongs to a turn is told once the turn names its agent. Of the turn that is going
-    on the agent is that of the turn before, or the one it handed over to.
+    A span comes when it ends, its turn later, and the agent's own span at the very end. A log that has grown must yield the
+    same records again, so the spans of a turn are read once the turn names its agent. The agent of the turn under way is
+    that of the turn before, or the one it handed over to.
     """
 
     def __init__(self, log: Log) -> None:
@@ -67,16 +67,17 @@ class _TraceReader:
         self._count = 0
 
     def read(self, value: dict[str, Any]) -> None:
-        for each in [mapping(item) for item in sequence(value.get("data"))] or [value]:
-            if each.get("object") == "trace":
-                self._groups[text(each.get("id")) or ""] = text(each.get("group_id")) or ""
-            elif each.get("object") == "trace.span":
+        # The SDK's own exporter sends batches as {"data": [...]}; a processor of one's own writes one object a line.
+        for item in [mapping(item) for item in sequence(value.get("data"))] or [value]:
+            if item.get("object") == "trace":
+                self._groups[text(item.get("id")) or ""] = text(item.get("group_id")) or ""
+            elif item.get("object") == "trace.span":
                 self._count += 1
-                data, trace = mapping(each.get("span_data")), text(each.get("trace_id")) or ""
+                data, trace = mapping(item.get("span_data")), text(item.get("trace_id")) or ""
                 session = self._groups.get(trace) or trace
-                self._traces.setdefault(trace, []).append(_Step(each, data, self._count, session))
+                self._traces.setdefault(trace, []).append(_Step(item, data, self._count, session))
             else:
-                self._log.unknown(each.get("object"))
+                self._log.unknown(item.get("object"))
 
     def finish(self) -> None:
         """Tell of all spans whose agent is known."""

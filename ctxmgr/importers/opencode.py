@@ -17,9 +17,10 @@ from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, text, whole
 
 _SESSION = ("id", "parent_id", "directory", "title", "version", "agent", "time_created")
-_PASSED = frozenset(("step-start", "step-finish", "snapshot", "patch", "file", "agent", "subtask"))
+_IGNORED_PARTS = frozenset(("step-start", "step-finish", "snapshot", "patch", "file", "agent", "subtask"))
 _STORAGE = "storage"
-_MOST_ABOVE = 20
+_MAX_ANCESTORS = 20
+"""Levels of sub-agents that are followed upwards; files may name each other in a circle."""
 
 
 def _proves(columns: Mapping[str, Sequence[str]]) -> bool:
@@ -45,7 +46,7 @@ def _read_tables(log: Log, tables: Tables) -> Iterator[None]:
 
 def _root(own: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the session that a person began, in which this one's agent was started."""
-    seen: set[str] = set()
+    seen: set[str] = set()  # parents are recorded text and may form a circle
     while own not in seen and (above := text(rows[own].get("parent_id"))) in rows and above is not None:
         seen.add(own)
         own = above
@@ -63,15 +64,15 @@ def _session(log: Log, tables: Tables, t: Transcript, own: str, started: dict[st
         message, key = mapping(parsed(row.get("data"))), str(row["id"])
         t.place = key
         if message.get("role") == "user":
-            _said(t, key, parts.get(key, []), row.get("time_created"))
+            _add_prompt(t, key, parts.get(key, []), row.get("time_created"))
         elif message.get("role") == "assistant":
-            _answered(log, t, key, message, parts.get(key, []), row.get("time_created"), started)
+            _add_response(log, t, key, message, parts.get(key, []), row.get("time_created"), started)
         else:
             log.unknown(f"role {text(message.get('role')) or '?'}")
 
 
-def _said(t: Transcript, key: str, parts: Sequence[tuple[str, dict[str, Any], object]], at: object) -> None:
-    said: list[str] = []
+def _add_prompt(t: Transcript, key: str, parts: Sequence[tuple[str, dict[str, Any], object]], at: object) -> None:
+    words_said: list[str] = []
     pictures = 0
     for own, part, _ in parts:
         kind, words = text(part.get("type")), text(part.get("text")) or ""
@@ -81,11 +82,11 @@ def _said(t: Transcript, key: str, parts: Sequence[tuple[str, dict[str, Any], ob
         elif kind == "text" and part.get("synthetic") is True:
             t.nudge(words, "synthetic", at, own)
         elif kind == "text" and part.get("ignored") is not True:
-            said.append(words)
-    speak(t, "\n".join(said), at, key, pictures=pictures)
+            words_said.append(words)
+    speak(t, "\n".join(words_said), at, key, pictures=pictures)
 
 
-def _answered(
+def _add_response(
     log: Log, t: Transcript, key: str, message: Mapping[str, Any], parts: Sequence[tuple[str, dict[str, Any], object]],
     at: object, started: dict[str, str],
 ) -> None:  # fmt: skip
@@ -101,11 +102,11 @@ def _answered(
     if not counted:
         _count_tokens(t, key, message.get("modelID"), mapping(message.get("tokens")), at)
     error = mapping(message.get("error"))
-    told = mapping(error.get("data")).get("message")
+    reason = mapping(error.get("data")).get("message")
     if error.get("name") == "MessageAbortedError":
-        t.event("interrupt", {"text": text(told) or "aborted"}, mapping(message.get("time")).get("completed") or at)
+        t.event("interrupt", {"text": text(reason) or "aborted"}, mapping(message.get("time")).get("completed") or at)
     elif error:
-        t.failure(told or error.get("name"), at, reason=text(error.get("name")) or "error")
+        t.failure(reason or error.get("name"), at, reason=text(error.get("name")) or "error")
 
 
 def _part(log: Log, t: Transcript, own: str, part: Mapping[str, Any], created: object, started: dict[str, str]) -> None:
@@ -120,9 +121,9 @@ def _part(log: Log, t: Transcript, own: str, part: Mapping[str, Any], created: o
     elif kind == "compaction":
         t.event("compaction", {"text": words}, begun, own)
     elif kind == "retry":
-        told = mapping(part.get("error"))
-        t.failure(mapping(told.get("data")).get("message") or told.get("name"), created, own, reason="apiError")
-    elif kind not in _PASSED:
+        error = mapping(part.get("error"))
+        t.failure(mapping(error.get("data")).get("message") or error.get("name"), created, own, reason="apiError")
+    elif kind not in _IGNORED_PARTS:
         log.unknown(f"part {kind or '?'}")
 
 
@@ -148,15 +149,15 @@ def _tool(t: Transcript, part: Mapping[str, Any], created: object, started: dict
     if source not in ("completed", "error"):
         return
     status, output, error = judged({}, state.get("output"))
-    code, kind = whole(meta.get("exit")), "toolError"
+    code, kind = whole(meta.get("exit")), "toolError"  # a command that failed is completed all the same
     if source == "error":
         status, error = judged({"is_error": True}, state.get("error"))[0], text(state.get("error"))
     elif missing:
         status, error = "error", text(given.get("error"))
     elif code:
         status, kind = "error", "exitCode"
-    told = {"sourceStatus": source, "exitCode": code}
-    t.result(part.get("callID"), output, spent.get("end"), status=status, error=error, kind=kind, meta=told)
+    outcome = {"sourceStatus": source, "exitCode": code}
+    t.result(part.get("callID"), output, spent.get("end"), status=status, error=error, kind=kind, meta=outcome)
 
 
 def opencode(open_tables: OpenTables) -> TableImporter:
@@ -202,7 +203,8 @@ class _Printed:
         elif key is None:
             self._log.unknown(value.get("type"))
         elif part.get("type") == "step-finish":
-            own = (text(part.get("id")) or key) if key in self._counted else key  # a message may be made of several responses
+            # A message may consist of several responses; the first one has the id that the database's import gives it.
+            own = (text(part.get("id")) or key) if key in self._counted else key
             self._counted.add(key)
             _count_tokens(t, own, None, mapping(part.get("tokens")), at)
         else:
@@ -242,7 +244,7 @@ class _Files:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._held: dict[str, dict[str, dict[str, Any]]] = {"session": {}, "message": {}, "part": {}}
+        self._tables: dict[str, dict[str, dict[str, Any]]] = {"session": {}, "message": {}, "part": {}}
         self.columns: Mapping[str, Sequence[str]] = {}
 
     def read(self, value: dict[str, Any]) -> None:
@@ -251,7 +253,7 @@ class _Files:
             self._log.unknown(value.get("type"))
             return
         times, own = mapping(value.get("time")), str(value["id"])
-        self._held[table][own] = {
+        self._tables[table][own] = {
             "id": own, "parent_id": value.get("parentID"), "directory": value.get("directory"), "title": value.get("title"),
             "version": value.get("version"), "agent": value.get("agent"), "session_id": value.get("sessionID"),
             "message_id": value.get("messageID"), "time_created": times.get("created", times.get("start")), "data": value,
@@ -259,9 +261,9 @@ class _Files:
 
     def finish(self) -> None:
         """Read the session as the database is read."""
-        for message in self._held["message"].values():  # its own file may be gone
+        for message in self._tables["message"].values():  # its own file may be gone
             own = str(message["session_id"])
-            self._held["session"].setdefault(own, {"id": own, "time_created": message["time_created"]})
+            self._tables["session"].setdefault(own, {"id": own, "time_created": message["time_created"]})
         for _ in _read_tables(self._log, self):
             continue
 
@@ -270,7 +272,7 @@ class _Files:
     ) -> Iterator[dict[str, Any]]:
         """Yield rows as a database would."""
         found = [
-            row for row in self._held[table].values() if all(row.get(key) == value for key, value in (where or {}).items())
+            row for row in self._tables[table].values() if all(row.get(key) == value for key, value in (where or {}).items())
         ]
         found.sort(key=lambda row: tuple(f"{row.get(name) or ''}" for name in order))
         for row in found:
@@ -288,7 +290,7 @@ def _related(path: Path) -> list[Path]:
         file.stem: file for file in sorted(root.glob("session/**/ses*.json")) if file.parent.name not in ("message", "part")
     }
     above = {name: text(small_object(file).get("parentID")) for name, file in sessions.items()}
-    for _ in range(_MOST_ABOVE):
+    for _ in range(_MAX_ANCESTORS):
         own = above.get(own) or own
     family, before = [own], 0
     while before < len(family):

@@ -22,11 +22,12 @@ _KINDS = frozenset(
     )
 )  # fmt: skip
 _NUMBER = re.compile(r"(\d+)")
-_QUIET = frozenset(
+# Events from before 1.0 that are the program's own bookkeeping, or are read elsewhere (thoughts).
+_BOOKKEEPING = frozenset(
     ("null", "agent_state_changed", "change_agent_state", "recall", "system", "agent_think", "think", "condensation_request")
 )
-_LAST = frozenset(("finish", "reject"))
-"""Actions that end a run, which nothing answers."""
+_FINAL_ACTIONS = frozenset(("finish", "reject"))
+"""Actions that end a run; no observation follows them, so they carry their own result."""
 
 
 def _proves(value: dict[str, Any]) -> bool:
@@ -123,7 +124,7 @@ class _Conversation:
             body = mapping(value.get("observation"))
             status, output, error = judged(body, body.get("content", body.get("output")))
             code = whole(body.get("exit_code", mapping(body.get("metadata")).get("exit_code")))
-            failed = status == "ok" and code not in (None, 0, -1)
+            failed = status == "ok" and code not in (None, 0, -1)  # -1: the command still runs
             t.result(
                 key, output, at, status="error" if failed else status, error=error, kind="exitCode" if failed else "toolError",
                 meta={"exitCode": code},
@@ -133,22 +134,22 @@ class _Conversation:
         """Read an event from before 1.0, in which a result names its call by number."""
         action, seen = text(value.get("action")), text(value.get("observation"))
         args, extras = mapping(value.get("args")), mapping(value.get("extras"))
-        told = mapping(value.get("tool_call_metadata"))
+        call_metadata = mapping(value.get("tool_call_metadata"))
         if action == "message" or (action is None and seen is None):
             words = text(args.get("content")) or text(value.get("message")) or ""
             self._spoken(t, text(value.get("source")), words, own, at)
         elif action == "condensation":
             t.event("compaction", {"text": text(args.get("summary")) or ""}, at, own)
-        elif action is not None and action not in _QUIET:
+        elif action is not None and action not in _BOOKKEEPING:
             t.message(text(args.get("thought")) or "", at)
             given = {
                 name: item for name, item in args.items() if name not in ("thought", "security_risk", "confirmation_state")
             }
             t.step = f"{t.part}:{own or t.place}"
-            t.call(f"event {own}", text(told.get("function_name")) or action, given, at)
-            response = mapping(told.get("model_response"))
+            t.call(f"event {own}", text(call_metadata.get("function_name")) or action, given, at)
+            response = mapping(call_metadata.get("model_response"))
             _used(t, mapping(response.get("usage")), response.get("id"), response.get("model"), at)
-            if action in _LAST:
+            if action in _FINAL_ACTIONS:
                 t.message(text(args.get("final_thought")) or text(value.get("message")) or "", at)
                 t.result(f"event {own}", args.get("outputs"), at)
         elif action in ("think", "agent_think"):

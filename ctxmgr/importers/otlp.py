@@ -24,11 +24,12 @@ _AI_SDK_CALLS = (".dogenerate", ".dostream")
 _SESSIONS = ("gen_ai.conversation.id", "session.id", "conversation.id", "thread_id", "langgraph.thread_id")
 _EXPORTS = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")
 _CLAUDE = "claude_code."
-_FIRST_TIME = 10**15
+_MIN_TIME = 10**15
 """Nanoseconds since 1970; what lies before tells of an order alone."""
 
-_MOST_LATE = 10_000
-_COMPARED = 500
+_MAX_LATE = 10_000
+"""Log records that wait for the span they belong to."""
+_MAX_COMPARED = 500
 _SPELLING = re.compile(r"""[\s'"\\]""")
 _TOOLS = ("tool_name", "gen_ai.tool.name", "function_name", "name")
 _GIVEN = ("arguments", "tool_input", "tool_parameters", "function_args")
@@ -80,7 +81,7 @@ class SpanReader:
         self._seen: dict[str, None] = {}
         self._traces: dict[str, tuple[str, str]] = {}
         self._known: dict[str, list[int]] = {}
-        self._said: dict[tuple[str, int], str] = {}
+        self._prompts_seen: dict[tuple[str, int], str] = {}
         self._early: dict[tuple[str, str], list[tuple[int, str]]] = {}
         self._late: dict[str, list[Span]] = {}
         self._ended: dict[str, tuple[str, str | None]] = {}
@@ -109,6 +110,7 @@ class SpanReader:
         """Tell of the spans that are new: what began first comes first, and each result at its end."""
         new, self._new = self._new, []
         self._by_id.update((span.own, span) for span in new if not span.is_log)
+        # Of spans that begin together the longest is the outer one; one without an end still runs.
         ordered = sorted(new, key=lambda span: (span.start, span.end and -span.end, span.order))
         ordered = [span for span in ordered if not self._is_message(span)]
         self._place(ordered)
@@ -121,25 +123,26 @@ class SpanReader:
         for at, starting, _, span in sorted(happenings, key=lambda item: item[:3]):
             t = self._transcript(span)
             t.place = span.own
-            self._happened(t, span, at if at > _FIRST_TIME else None, starting=bool(starting))
+            self._happened(t, span, at if at > _MIN_TIME else None, starting=bool(starting))
         self._in_batches = True
 
-    def told(self) -> None:
-        """Let go of what the spans held; what later ones may ask for stays."""
+    def release_contents(self) -> None:
+        """Let go of the attributes and messages of the spans so far; what later spans may refer to stays."""
         for span in self._by_id.values():
-            span.attributes, span.told, span.answered = {}, [], []
+            span.attributes, span.inputs, span.answered = {}, [], []
 
-    def forget(self, most: int) -> None:
-        """Keep no more than so many of the spans, traces, conversations and sessions that were met last."""
-        held: list[dict[Any, Any]] = [
-            self._by_id, self._seen, self._traces, self._known, self._said, self._early, self._late, self._ended, self._inputs,
+    def forget(self, limit: int) -> None:
+        """Keep only the newest spans, traces, conversations and sessions, ``limit`` of each kind."""
+        caches: list[dict[Any, Any]] = [
+            self._by_id, self._seen, self._traces, self._known, self._prompts_seen, self._early, self._late, self._ended,
+            self._inputs,
         ]  # fmt: skip
-        for each in held:
-            while len(each) > most:
-                del each[next(iter(each))]
+        for cache in caches:
+            while len(cache) > limit:
+                del cache[next(iter(cache))]
         transcripts = self._log.transcripts
         busy = sum(len(t.calls) for t in transcripts.values())
-        while len(transcripts) > most // 100 or busy > most:
+        while len(transcripts) > limit // 100 or busy > limit:
             busy -= len(transcripts.pop(next(iter(transcripts))).calls)
 
     def _is_message(self, span: Span) -> bool:
@@ -147,7 +150,7 @@ class SpanReader:
         if not span.is_log or not span.name.startswith("gen_ai.") or not span.parent:
             return False
         about = self._by_id.get(span.parent)
-        if about is None and sum(map(len, self._late.values())) < _MOST_LATE:
+        if about is None and sum(map(len, self._late.values())) < _MAX_LATE:
             self._late.setdefault(span.parent, []).append(span)
         return about is None or take_message(about, span.name, span.attributes)
 
@@ -198,6 +201,7 @@ class SpanReader:
             if words and self._heard(t, words, "prompt"):
                 t.user(words, at, f"{span.own}:prompt")
         elif span.kind == "execution":
+            # Claude Code's execution is a child of the tool span, and says whether the tool failed.
             if span.failed or span.first("success") in (False, "false"):
                 self._ended[span.parent] = "error", span.error or text(span.first("error", "error.type"))
         elif span.kind == "model":
@@ -209,7 +213,7 @@ class SpanReader:
 
     def _heard(self, t: Transcript, words: str, source: str) -> bool:
         """Whether a person's words are new: spans and log records of one program tell of the same prompts."""
-        known = self._said.setdefault((t.session, hash(words)), source)
+        known = self._prompts_seen.setdefault((t.session, hash(words)), source)
         return known == source
 
     def _waited(self, t: Transcript, span: Span, at: object, *, starting: bool) -> None:
@@ -220,25 +224,26 @@ class SpanReader:
 
     def _answered(self, t: Transcript, span: Span, at: object) -> None:
         """Add what a model was newly told, and what it answered; each request repeats the conversation so far."""
-        told = messages_of(span, "gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt", "ai.prompt.messages")
-        told = told or span.told
-        marks = [hash(repr((role_of(message), message.get("content"), message.get("parts")))) for message in told]
+        messages = messages_of(span, "gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt", "ai.prompt.messages")
+        messages = messages or span.inputs
+        # The conversation so far is known from the last request: the first message that differs from it is new.
+        marks = [hash(repr((role_of(message), message.get("content"), message.get("parts")))) for message in messages]
         known = self._known.get(t.part, [])
         same = next((place for place, mark in enumerate(marks) if place >= len(known) or known[place] != mark), len(marks))
         goes_on = 0 < len(known) == same or span.first("ctxmgr.input.messages") == "new"
-        for message in told[0 if span.first("ctxmgr.input.messages") else same :]:
+        for message in messages[0 if span.first("ctxmgr.input.messages") else same :]:
             words = words_of(message.get("content", message.get("parts")))
             if role_of(message) not in PEOPLE or not words:
                 continue
-            if goes_on or (t.session, hash(words)) not in self._said:
-                self._said[t.session, hash(words)] = "model"
-                speak(t, words, span.start if span.start > _FIRST_TIME else at, None)
+            if goes_on or (t.session, hash(words)) not in self._prompts_seen:
+                self._prompts_seen[t.session, hash(words)] = "model"
+                speak(t, words, span.start if span.start > _MIN_TIME else at, None)
         answered = messages_of(span, "gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
         answered = answered or span.answered or [_responded(span)]
         self._known[t.part] = marks
         for message in answered[:1]:
             asked = {"role": "assistant", **message, "id": None}
-            read_message(t, self._not_yet_made(t, asked, span.end), at, None, response=span.own)
+            read_message(t, self._without_executed(t, asked, span.end), at, None, response=span.own)
         t.usage(
             at, span.first("request_id") or span.own,
             span.first("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "model"),
@@ -255,28 +260,28 @@ class SpanReader:
         if span.failed:
             t.failure(span.error or span.first("error.type"), at, f"{span.own}:error", reason="apiError")
 
-    def _not_yet_made(self, t: Transcript, message: dict[str, Any], end: int) -> dict[str, Any]:
+    def _without_executed(self, t: Transcript, message: dict[str, Any], end: int) -> dict[str, Any]:
         """Return a message without the calls whose execution was told of before it, for batches may come in any order."""
         lists = {name: sequence(message.get(name)) for name in ("tool_calls", "parts", "content")}
-        kept = {name: [item for item in listed if not self._was_early(t, item, end)] for name, listed in lists.items()}
+        kept = {name: [item for item in listed if not self._was_executed(t, item, end)] for name, listed in lists.items()}
         return message | {name: items for name, items in kept.items() if lists[name]}
 
-    def _was_early(self, t: Transcript, item: object, end: int) -> bool:
+    def _was_executed(self, t: Transcript, item: object, end: int) -> bool:
         body = mapping(item)
         inner = mapping(body.get("function")) or body
         name, own = text(inner.get("name")), text(body.get("id")) or text(body.get("call_id"))
         if name is None or (text(body.get("type")) not in CALL_PARTS and "function" not in body):
             return False
-        given = _squeezed(inner.get("arguments", inner.get("input")))
+        given = _without_spelling(inner.get("arguments", inner.get("input")))
         if own is not None:
             self._inputs[t.session, own] = given
             if self._early.pop((t.session, own), None):
                 return True
         waiting = self._early.get((t.session, f"a call of {name}"), [])
-        fitting = [early for early, had in waiting if _may_be(given, had) and (early >= end or self._in_batches)]
+        fitting = [early for early, had in waiting if _may_be_same(given, had) and (early >= end or self._in_batches)]
         if fitting:
             began = min((early for early in fitting if early >= end), default=fitting[0])
-            waiting.remove(next(each for each in waiting if each[0] == began and _may_be(given, each[1])))
+            waiting.remove(next(each for each in waiting if each[0] == began and _may_be_same(given, each[1])))
         return bool(fitting)
 
     def _call(self, t: Transcript, span: Span, at: object) -> None:
@@ -289,14 +294,14 @@ class SpanReader:
         name = text(_tool_of(span)) or span.name
         t.call(span.key, name, _given(span), at)
         early = span.key if span.key != span.own else f"a call of {name}"
-        self._early.setdefault((t.session, early), []).append((span.start, _squeezed(_given(span))))
+        self._early.setdefault((t.session, early), []).append((span.start, _without_spelling(_given(span))))
 
     def _asked(self, t: Transcript, span: Span) -> str | None:
         """Return the id of the call that a model asked for last before this span, which names none, and that it may be."""
         name, given, began = (
             _tool_of(span) or span.name,
-            _squeezed(_given(span)),
-            moment(span.start if span.start > _FIRST_TIME else None) or "",
+            _without_spelling(_given(span)),
+            moment(span.start if span.start > _MIN_TIME else None) or "",
         )
         handoff = isinstance(name, str) and name.startswith("handoff to ")
         fitting = [
@@ -306,7 +311,7 @@ class SpanReader:
             and (call.action == name or (handoff and call.action.startswith("transfer_to_")))
             and (not began or self._in_batches or (call.at or "") <= began)
         ]
-        alike = {key: handoff or _may_be(given, self._inputs.get((t.session, key), "")) for key in fitting}
+        alike = {key: handoff or _may_be_same(given, self._inputs.get((t.session, key), "")) for key in fitting}
         if self._in_batches:  # what it was asked for with may arrive later
             fitting = [key for key in fitting if alike[key]]
         earlier = {key: (t.waiting[key].at or "") <= began for key in fitting}
@@ -314,20 +319,21 @@ class SpanReader:
 
     def _returned(self, t: Transcript, span: Span, at: object) -> None:
         shown = parsed(span.first("gen_ai.tool.call.result", "output.value", "traceloop.entity.output", "ai.toolCall.result"))
-        if shown is None and (held := mapping(span.first("tool.output"))):
-            shown = held.get("output", held.get("content", held))
+        if shown is None and (fields := mapping(span.first("tool.output"))):
+            shown = fields.get("output", fields.get("content", fields))
         body = mapping(mapping(shown).get("kwargs")) or mapping(mapping(shown).get("output")) or mapping(shown)
         if "content" in body:
             shown = body["content"]
         status, output, error = judged({"status": span.first("ctxmgr.status") or body.get("status")}, shown)
         failed = span.failed or span.first("success") in (False, "false")
+        # Written by our own exporter: OTLP has no status for what was denied or interrupted.
         stated = span.first("ctxmgr.status")
         if failed and status == "ok" and stated != "ok":
             status, error = "error", span.error or error or text(span.first("error", "error.type"))
         if status == "ok" and span.own in self._ended:
             status, error = self._ended[span.own]
         error = error or (span.error if stated and status != "ok" else None)
-        spent = (span.end - span.start) / 1e6 if span.end >= span.start > _FIRST_TIME else None
+        spent = (span.end - span.start) / 1e6 if span.end >= span.start > _MIN_TIME else None
         t.result(span.key, output, at, status=status, error=error, duration_ms=spent)
 
 
@@ -349,12 +355,12 @@ def key_of(span: Span) -> str:
     return text(span.first("gen_ai.tool.call.id", "tool_call.id", "call_id", "tool_use_id", "ai.toolCall.id")) or span.own
 
 
-def _squeezed(given: object) -> str:
+def _without_spelling(given: object) -> str:
     """Return arguments without what their spellings, as JSON or as Python shows them, differ in."""
-    return _SPELLING.sub("", given if isinstance(given, str) else json.dumps(given) if given else "")[:_COMPARED]
+    return _SPELLING.sub("", given if isinstance(given, str) else json.dumps(given) if given else "")[:_MAX_COMPARED]
 
 
-def _may_be(one: str, other: str) -> bool:
+def _may_be_same(one: str, other: str) -> bool:
     """Whether two spellings may be of the same arguments: some programs write the only one without its name."""
     return one in other or other in one
 

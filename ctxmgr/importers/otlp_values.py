@@ -10,8 +10,8 @@ from typing import Any
 
 from ctxmgr.importers.values import clean, mapping, number, parsed, sequence, text, whole
 
-_DEEPEST = 12
-_MOST_ITEMS = 2_000
+_MAX_DEPTH = 12
+_MAX_ITEMS = 2_000
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class Span:
         order: place in the file; start, end: nanoseconds since 1970, 0 where there are none.
         own: its id; a log record's, or that of a span without one, is made of all that it holds.
         failed: whether its status says so; error: what it says.
-        told, answered: messages that stand in events of its own, or in log records about it.
+        inputs, answered: messages to the model and from it, in events of the span or in log records about it.
         kind: what it stands for; key: the id of the call that it tells of.
     """
 
@@ -38,7 +38,7 @@ class Span:
     error: str | None = None
     is_log: bool = False
     agent: str = ""
-    told: list[dict[str, Any]] = field(default_factory=lambda: list[dict[str, Any]]())
+    inputs: list[dict[str, Any]] = field(default_factory=lambda: list[dict[str, Any]]())
     answered: list[dict[str, Any]] = field(default_factory=lambda: list[dict[str, Any]]())
     kind: str = ""
     key: str = ""
@@ -83,8 +83,8 @@ def _span(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span
     for event in map(mapping, sequence(raw.get("events"))):
         name = text(event.get("name")) or ""
         if name == "exception":
-            told = attributes_of(event)
-            words = words or text(told.get("exception.message")) or text(told.get("exception.type"))
+            exception = attributes_of(event)
+            words = words or text(exception.get("exception.message")) or text(exception.get("exception.type"))
         elif name == "tool.output":
             attributes.setdefault("tool.output", attributes_of(event))
         elif name.startswith("gen_ai."):
@@ -102,16 +102,16 @@ def _span(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span
 
 
 def _log(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span:
-    told = {**shared, **attributes_of(raw)}
+    attributes = {**shared, **attributes_of(raw)}
     body = _unwrapped(raw.get("body"))
-    name = text(told.get("event.name")) or text(raw.get("eventName")) or text(body) or ""
+    name = text(attributes.get("event.name")) or text(raw.get("eventName")) or text(body) or ""
     at = _nanoseconds(raw.get("timeUnixNano", raw.get("observedTimeUnixNano")))
-    if not at and (stamp := text(told.get("event.timestamp"))):
-        told["timestamp"] = stamp
+    if not at and (stamp := text(attributes.get("event.timestamp"))):
+        attributes["timestamp"] = stamp
     about = text(raw.get("spanId", raw.get("span_id"))) or ""
     if isinstance(body, dict):
-        told.setdefault("body", body)
-    return Span(order, name, text(raw.get("traceId")) or "", f"log {_mark(raw)}", about, at, at, told, is_log=True)
+        attributes.setdefault("body", body)
+    return Span(order, name, text(raw.get("traceId")) or "", f"log {_mark(raw)}", about, at, at, attributes, is_log=True)
 
 
 def _mark(raw: Mapping[str, Any]) -> str:
@@ -127,14 +127,14 @@ def take_message(span: Span, name: str, about: Mapping[str, Any]) -> bool:
         name: ``gen_ai.user.message`` and the like, ``gen_ai.choice``, ``gen_ai.content.prompt``.
         about: the event's attributes, with the ``body`` of a log record.
     """
-    held = mapping(about.get("body")) or mapping(parsed(about.get("gen_ai.event.content"))) or dict(about)
+    body = mapping(about.get("body")) or mapping(parsed(about.get("gen_ai.event.content"))) or dict(about)
     if name == "gen_ai.choice":
-        span.answered.append(mapping(held.get("message")) or held)
+        span.answered.append(mapping(body.get("message")) or body)
     elif name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
         listed = [mapping(item) for item in sequence(parsed(about.get(name.replace(".content.", "."))))]
-        (span.told if name.endswith("prompt") else span.answered).extend(listed)
+        (span.inputs if name.endswith("prompt") else span.answered).extend(listed)
     elif name.startswith("gen_ai.") and name.endswith(".message"):
-        span.told.append({"role": name.split(".")[1], **held})
+        span.inputs.append({"role": name.split(".")[1], **body})
     else:
         return False
     return True
@@ -152,7 +152,7 @@ def attributes_of(holder: Mapping[str, Any]) -> dict[str, Any]:
 def _unwrapped(value: object, depth: int = 0) -> Any:
     """Return what an ``AnyValue`` holds; whole numbers may come as text."""
     body = mapping(value)
-    if not body or depth > _DEEPEST:
+    if not body or depth > _MAX_DEPTH:
         return None if isinstance(value, dict) else clean(value)
     if "intValue" in body:
         given = body["intValue"]
@@ -189,7 +189,7 @@ def _unflattened(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, A
         if not name.startswith(prefix):
             continue
         at = root
-        *above, last = name[len(prefix) :].split(".")[:_DEEPEST]
+        *above, last = name[len(prefix) :].split(".")[:_MAX_DEPTH]
         for part in above:
             at = mapping(at.setdefault(part, {}))
         at.setdefault(last, value)
@@ -202,7 +202,7 @@ def _unflattened(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, A
     return found
 
 
-def _listed(held: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _listed(members: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the members that are numbered, in their order."""
-    places = sorted(int(name) for name in held if name.isdecimal() and len(name) < 6)[:_MOST_ITEMS]
-    return [mapping(held.get(str(place))) for place in places]
+    places = sorted(int(name) for name in members if name.isdecimal() and len(name) < 6)[:_MAX_ITEMS]
+    return [mapping(members.get(str(place))) for place in places]

@@ -66,9 +66,10 @@ class _Session:
         self._last = text(value.get("id")) or self._last
 
     def _message(self, t: Transcript, value: dict[str, Any], message: dict[str, Any], at: object, own: str | None) -> None:
+        # The file is a tree: a prompt that does not follow on the last line went back to an earlier one.
         if message.get("role") == "user" and value.get("parentId", self._last) != self._last:
             t.event("rewind", {"from": text(value.get("parentId"))}, at)
-        if message.get("role") == "bashExecution":
+        if message.get("role") == "bashExecution":  # a command that the person typed
             entry = t.call(own, "bash", {"command": text(message.get("command")) or ""}, at)
             code = message.get("exitCode")
             status = "interrupted" if message.get("cancelled") is True else "error" if code not in (0, None) else "ok"

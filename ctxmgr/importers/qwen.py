@@ -63,7 +63,7 @@ class _Session:
         elif kind == "user":
             self._user(t, value, message, own)
         else:
-            _told(t, text(value.get("subtype")), mapping(value.get("systemPayload")), at, own)
+            _add_program_event(t, text(value.get("subtype")), mapping(value.get("systemPayload")), at, own)
         self._last = own
 
     def _part(self, value: dict[str, Any]) -> Transcript:
@@ -90,22 +90,22 @@ class _Session:
         read_message(t, {**message, "role": "user"}, at, own)
 
 
-def _result(t: Transcript, message: dict[str, Any], told: dict[str, Any], at: object) -> None:
+def _result(t: Transcript, message: dict[str, Any], details: dict[str, Any], at: object) -> None:
     """Add the results of calls; what the client tells beside them holds for a single one."""
     parts = [mapping(mapping(part).get("functionResponse")) for part in sequence(message.get("parts"))]
     for part in filter(None, parts):
-        stated = whole(mapping(told.get("resultDisplay")).get("exitCode"))
-        status, output, error, code = returned(text(told.get("status")), part.get("response"), part.get("name"), stated)
-        if told.get("errorType") in ("execution_denied", "user_denied"):
+        stated = whole(mapping(details.get("resultDisplay")).get("exitCode"))
+        status, output, error, code = returned(text(details.get("status")), part.get("response"), part.get("name"), stated)
+        if details.get("errorType") in ("execution_denied", "user_denied"):
             status = "denied"
         t.result(
-            text(part.get("id")) or text(told.get("callId")), output, at, status=status, error=error,
-            kind="exitCode" if code else "toolError", duration_ms=told.get("durationMs"),
-            meta={"sourceStatus": text(told.get("status")), "exitCode": code},
+            text(part.get("id")) or text(details.get("callId")), output, at, status=status, error=error,
+            kind="exitCode" if code else "toolError", duration_ms=details.get("durationMs"),
+            meta={"sourceStatus": text(details.get("status")), "exitCode": code},
         )  # fmt: skip
 
 
-def _told(t: Transcript, kind: str | None, payload: dict[str, Any], at: object, own: str | None) -> None:
+def _add_program_event(t: Transcript, kind: str | None, payload: dict[str, Any], at: object, own: str | None) -> None:
     event = mapping(payload.get("uiEvent"))
     name = text(event.get("event.name")) or ""
     if kind == "chat_compression":

@@ -11,9 +11,9 @@ from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, number, parsed, sequence, text, whole
 
-_NOTHING: dict[str, Any] = {}
+_NO_MESSAGE: dict[str, Any] = {}
 _EXIT = re.compile(r"\s*exit_[a-z_]+\s*")
-"""Stands for a command in the step with which the program gave up."""
+"""Written in the place of a command in the step with which the program gave up."""
 
 
 def _proves(value: dict[str, Any]) -> bool:
@@ -32,8 +32,9 @@ class _Run:
 
     def read(self, value: dict[str, Any]) -> None:
         history = [mapping(item) for item in sequence(value.get("history"))]
-        told = [message for message in history if message.get("is_demo") is not True]
-        asked = next((message for message in told if role_of(message) in PEOPLE), _NOTHING)
+        own_messages = [message for message in history if message.get("is_demo") is not True]
+        # Demonstrations stand before the task in the history; they are another run's.
+        asked = next((message for message in own_messages if role_of(message) in PEOPLE), _NO_MESSAGE)
         t = self._log.session(named_session(self._log.path, words_of(asked.get("content"))))
         t.describe(environment=value.get("environment"))
         steps = sequence(value.get("trajectory"))
@@ -44,7 +45,7 @@ class _Run:
                 t.place = place
                 _step(t, step)
         else:
-            for place, message in enumerate(told, 1):
+            for place, message in enumerate(own_messages, 1):
                 t.place = place
                 _message(t, message)
         _outcome(t, mapping(value.get("info")))
@@ -108,7 +109,7 @@ SWE_AGENT = JsonImporter(
 
 _COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
 _SUBMITTED = "action was not executed"
-"""How the last command is answered, which hands in the work."""
+"""Answer to the last command, the one that hands in the work: it is no failure."""
 
 _TIMED_OUT = re.compile(r"\s*The (?:last )?command <command>.{0,2000}?</command> timed out", re.DOTALL)
 _CODE = re.compile(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
@@ -130,7 +131,7 @@ class _MiniRun:
     def read(self, value: dict[str, Any]) -> None:
         info = mapping(value.get("info"))
         messages = [mapping(item) for item in sequence(value.get("messages"))]
-        asked = next((message for message in messages if role_of(message) in PEOPLE), _NOTHING)
+        asked = next((message for message in messages if role_of(message) in PEOPLE), _NO_MESSAGE)
         t = self._log.session(named_session(self._log.path, words_of(asked.get("content"))))
         model = mapping(mapping(info.get("config")).get("model")).get("model_name")
         t.describe(info.get("mini_version"), formatVersion=value.get("trajectory_format"), model=model)

@@ -20,11 +20,12 @@ from ctxmgr.types.importing import FileCount
 from ctxmgr.types.plain_records import build
 
 _UNIQUE = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
-_LONGEST_NAME = 200
-_LONGEST_ID = 300
-_LONGEST_MESSAGE = 2_000
-_LONGEST_LIMIT = 1e12
-_HELD = 40
+_MAX_NAME = 200
+_MAX_ID = 300
+_MAX_MESSAGE = 2_000
+_MAX_LIMIT = 1e12  # milliseconds, more than 30 years
+_MAX_WAITING_RECORDS = 40
+"""Records that wait for the title of their session; a log whose first person speaks later is opened without one."""
 _STATUSES = frozenset(("ok", "error", "denied", "interrupted"))
 
 
@@ -51,7 +52,7 @@ class Part:
     records: list[Record] = field(default_factory=lambda: list[Record]())
     counter: Iterator[int] = field(default_factory=count_from)
     numbers: list[int] = field(default_factory=lambda: list[int]())
-    _asked: object = None
+    _last_time: object = None
     _moment: str | None = None
 
     def __post_init__(self) -> None:
@@ -59,8 +60,9 @@ class Part:
 
     def when(self, at: object) -> str | None:
         """Return a time as records have it, from any of the ways in which sources tell one."""
-        if at is not self._asked:
-            self._asked, self._moment = at, moment(at)
+        # By identity: the records of one line ask with the same object, and comparing would cost as much as parsing.
+        if at is not self._last_time:
+            self._last_time, self._moment = at, moment(at)
         return self._moment
 
     def add(self, record: Record) -> None:
@@ -113,14 +115,14 @@ class Part:
         duration_ms: float | None,
         meta: Mapping[str, object] | None,
     ) -> None:
-        """Add what came of an entry."""
+        """Add the result of an entry."""
         self.count.failed += status != "ok"
         self.add(build(
             "result", self.session, self.when(at), entry=entry, status=status, output=output, error=error,
             durationMs=duration_ms, meta=meta or None,
         ))  # fmt: skip
 
-    def told(
+    def add_event(
         self,
         name: str,
         kind: str,
@@ -169,7 +171,7 @@ class Call:
 class Transcript(Part):
     """What one agent did in a session, while its log is read.
 
-    A format whose ids, places or times are told otherwise says so in a class of its own: see `own_id`, `source_of`, `lasted`.
+    A format with other ids, places or times overrides `own_id`, `source_of` or `lasted`.
 
     Attributes:
         part: what the ids of this agent's part begin with: of the session itself its id. Unless a format says otherwise all
@@ -208,7 +210,7 @@ class Transcript(Part):
         self.count.agent = self.count.agent or self.agent
 
     def describe(self, version: object = None, started: object = None, **about: object) -> None:
-        """Take over what a header tells; what is known already stays."""
+        """Take over the fields of a header; what is known already stays."""
         self.started = self.started or moment(started)
         for name, value in {"version": version, **about}.items():
             if value not in (None, "", {}, []):
@@ -223,8 +225,8 @@ class Transcript(Part):
             self.nudge(words, "parentAgent", at, record_id)
             return
         self.count.user_messages += 1
-        told = {"text": words, **({"pictures": pictures} if pictures else {}), **({"synthetic": True} if self.played else {})}
-        made = self.event("user_message", told, at, record_id)
+        data = {"text": words, **({"pictures": pictures} if pictures else {}), **({"synthetic": True} if self.played else {})}
+        made = self.event("user_message", data, at, record_id)
         self.turn = self.turn if self.played else made
         self.about.setdefault("title", title(words))
         self.step = None
@@ -270,9 +272,9 @@ class Transcript(Part):
         Returns:
             The id of its entry.
         """
-        action = (text(name) or "unknown")[:_LONGEST_NAME]
+        action = (text(name) or "unknown")[:_MAX_NAME]
         key = text(call_id) or ""
-        if key and record_id is None and key in self.waiting:
+        if key and record_id is None and key in self.waiting:  # streams and snapshots write an open call again
             return self.waiting[key].entry
         entry = self.own_id(call_id if record_id is None else record_id)
         self.calls[key or entry] = self.waiting[key or entry] = Call(entry, self.when(at), action)
@@ -283,14 +285,14 @@ class Transcript(Part):
             source.update(meta)
         self.entry(
             entry, action, clean(given), at, input_type=input_type, turn=turn, step=self.step, parent=parent,
-            timeout_ms=limit if limit is not None and 0 < limit <= _LONGEST_LIMIT else None,
+            timeout_ms=limit if limit is not None and 0 < limit <= _MAX_LIMIT else None,
             meta=source,
         )  # fmt: skip
         return entry
 
     def source_of(self, call_id: str) -> dict[str, object]:
-        """Return what is told of a call's place in its log, and the id that it has there."""
-        return {"callId": call_id[:_LONGEST_ID] or None, "place": self.place}
+        """Return the place of a call in its log and the id that it has there, for the entry's ``meta``."""
+        return {"callId": call_id[:_MAX_ID] or None, "place": self.place}
 
     def abandon(self, call_id: str) -> None:
         """Leave a call open for good: its result will not come under its id."""
@@ -337,18 +339,19 @@ class Transcript(Part):
         self.waiting.pop(key, None)
         status = status if status in _STATUSES else "error"
         self.count.open -= 1
-        told = None if duration_ms is None else number(duration_ms)
+        stated_ms = None if duration_ms is None else number(duration_ms)
         self.outcome(
             call.entry, status, at, output=clean(output), error=stated or _error(status, kind, error, output),
-            duration_ms=self.lasted(call, at) if told is None or told < 0 else told, meta=present(**meta) if meta else None,
+            duration_ms=self.lasted(call, at) if stated_ms is None or stated_ms < 0 else stated_ms,
+            meta=present(**meta) if meta else None,
         )  # fmt: skip
 
     def lasted(self, call: Call, at: object) -> float | None:
-        """Return how many milliseconds a call took whose result does not tell: from the one record to the other."""
+        """Return the milliseconds from a call's record to its result's, for a result that states no duration."""
         return elapsed(call.at, self.when(at))
 
     def usage(self, at: object, response: object, model: object = None, **tokens: object) -> None:
-        """Add the tokens of one model response; told again under the same id they do not count again."""
+        """Add the tokens of one model response. A second record with the same response id adds nothing."""
         found = {name: max(count, 0) for name, value in tokens.items() if (count := whole(value)) is not None}
         key = f"usage:{text(response) or self._place_id()}"
         if not any(found.values()) or key in self._used:
@@ -357,7 +360,7 @@ class Transcript(Part):
         self.count.responses += 1
         self.count.usage.update(found)
         data = present(**found, model=text(model), responseId=text(response))
-        self.event("usage", data, at, f"{self.part}:{key}"[:_LONGEST_ID])
+        self.event("usage", data, at, f"{self.part}:{key}"[:_MAX_ID])
 
     # --- the rest
 
@@ -366,7 +369,7 @@ class Transcript(Part):
     ) -> str:
         """Add an event, of a call where its ``entry`` is given, and return its id."""
         made = self.own_id(record_id)
-        self.told(made, kind, clean(data), at, process=self.process, turn=self.turn, entry=entry)
+        self.add_event(made, kind, clean(data), at, process=self.process, turn=self.turn, entry=entry)
         return made
 
     def failure(self, words: object, at: object = None, record_id: object = None, *, reason: str = "error") -> None:
@@ -407,9 +410,10 @@ class Transcript(Part):
         self.records.insert(0, self.opening(self.started, version, path, about))
 
     def is_ready(self) -> bool:
-        """Whether what was added can be told: the session's title is known, or will not be waited for any longer."""
+        """Whether the records can be yielded: the session's title is known, or is not waited for any longer."""
         return (
-            self._opened or self.known or self.parent is not None or "title" in self.about or len(self.records) >= _HELD
+            self._opened or self.known or self.parent is not None or "title" in self.about
+            or len(self.records) >= _MAX_WAITING_RECORDS
         )  # fmt: skip
 
     def finish(self) -> None:
@@ -419,6 +423,7 @@ class Transcript(Part):
             self.orphans = 0
 
     def _place_id(self) -> str:
+        # Numbered within one place and not within the log, so that a log that has grown gives the same ids.
         if self.place != self._last_place:
             self._last_place, self._made = self.place, 0
         self._made += 1
@@ -432,9 +437,9 @@ class Transcript(Part):
         elif _UNIQUE.match(own) or own.startswith(f"{self.part}:"):
             wanted = own
         else:
-            wanted = f"{self.part}:{own[:_LONGEST_ID]}"
+            wanted = f"{self.part}:{own[:_MAX_ID]}"
         while wanted in self._used:
-            wanted = f"{self.part}:{own[:_LONGEST_ID] if own else ''}:{self._place_id()}"
+            wanted = f"{self.part}:{own[:_MAX_ID] if own else ''}:{self._place_id()}"
         self._used.add(wanted)
         return wanted
 
@@ -443,4 +448,4 @@ def _error(status: str, kind: str, error: object, output: object) -> dict[str, s
     if status == "ok":
         return None
     words = text(error) or text(output) or status
-    return {"type": kind if status == "error" else status, "message": words[:_LONGEST_MESSAGE]}
+    return {"type": kind if status == "error" else status, "message": words[:_MAX_MESSAGE]}

@@ -11,19 +11,22 @@ from typing import Any, cast
 
 from ctxmgr.log.ids import format_time, parse_time
 
-_DEEPEST = 80
+_MAX_DEPTH = 80
+"""Levels of nesting that are kept; the log accepts 256 (`ctxmgr.log.codec.MAX_DEPTH`)."""
 SIMPLE = frozenset((str, int, bool, type(None)))
-"""Classes of the values that are clean as they are; asked for before a call, since most values are of them."""
+"""Classes whose values are clean as they are. Callers test for them before `clean`, since most values are of these."""
 
 _SPACE = " \t\r\n"
 _STARTS = frozenset('{["-0123456789tfnNI')
-_LONGEST_ID = 256
-_LONG_TEXT = 500_000
-_TITLE = 80
-_MOST = 2**53
-_LARGEST = 2**63
-_MOST_DIGITS = 30
+_MAX_ID = 256
+_MAX_TEXT = 500_000
+_MAX_TITLE = 80
+_MAX_COUNT = 2**53  # whole numbers beyond it are not exact as floats
+_MAX_INTEGER = 2**63  # databases hold 64 bits
+_MAX_DIGITS = 30  # a longer text of digits is no time, and hostile ones have millions
 _YEAR_2300 = 10_413_792_000
+"""Seconds since 1970. A larger number is not in seconds but in milliseconds, micro- or nanoseconds."""
+# Days up to the 28th alone: those exist in every month.
 _PLAIN_TIME = re.compile(
     r"[12]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3}|\.\d{6})?Z", re.ASCII
 )
@@ -31,7 +34,7 @@ _PLAIN_TIME = re.compile(
 
 @cache
 def decoder() -> Callable[[bytes | str], Any]:
-    """Return a fast reader of JSON; what it refuses may still be JSON to the module `json`, which also tells what is wrong.
+    """Return msgspec's fast JSON decoder. What it refuses may still be JSON for the module `json`.
 
     It raises `ValueError` or `RecursionError`, also for NaN, infinity, lone surrogates and numbers that are out of range.
     """
@@ -57,13 +60,13 @@ def text(value: object) -> str | None:
 
 def ident(value: object) -> str | None:
     """Return an id: a text of 1 to 256 characters; None for anything else."""
-    return value if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID else None
+    return value if isinstance(value, str) and 0 < len(value) <= _MAX_ID else None
 
 
 def positive(value: object) -> float | None:
     """Return a number from 0 to 2**53, or None."""
     found = number(value)
-    return found if found is not None and 0 <= found <= _MOST else None
+    return found if found is not None and 0 <= found <= _MAX_COUNT else None
 
 
 def number(value: object) -> float | None:
@@ -72,13 +75,13 @@ def number(value: object) -> float | None:
         return None
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value if -_LARGEST < value < _LARGEST else None
+    return value if -_MAX_INTEGER < value < _MAX_INTEGER else None
 
 
 def whole(value: object) -> int | None:
     """Return a whole number of less than 2**63 either way, or None."""
     if type(value) is int:
-        return value if -_LARGEST < value < _LARGEST else None
+        return value if -_MAX_INTEGER < value < _MAX_INTEGER else None
     found = number(value)
     return int(found) if found is not None and found == int(found) else None
 
@@ -99,7 +102,7 @@ def clean(value: object, depth: int = 0) -> Any:
     """Return the value as JSON that every store accepts: no NaN, no infinity, no endless nesting."""
     if value.__class__ in SIMPLE:
         return value
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return "<nested too deep>"
     below = depth + 1
     if isinstance(value, dict):
@@ -115,7 +118,7 @@ def clean(value: object, depth: int = 0) -> Any:
 def shortened(value: object) -> Any:
     """Return JSON whose texts are cut to 500,000 characters each, so that a record fits on one line of the log."""
     if isinstance(value, str):
-        return value if len(value) <= _LONG_TEXT else f"{value[:_LONG_TEXT]}… [{len(value) - _LONG_TEXT:,} more]"
+        return value if len(value) <= _MAX_TEXT else f"{value[:_MAX_TEXT]}… [{len(value) - _MAX_TEXT:,} more]"
     if isinstance(value, list):
         return [shortened(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
@@ -127,7 +130,9 @@ def parsed(value: object) -> Any:
     """Return what a JSON text holds, the text itself when it holds no JSON, any other value as it is."""
     if not isinstance(value, str):
         return clean(value)
-    if value[:1] not in _STARTS and value.lstrip(_SPACE)[:1] not in _STARTS:  # an error that tells where would cost more
+    if (
+        value[:1] not in _STARTS and value.lstrip(_SPACE)[:1] not in _STARTS
+    ):  # most texts are no JSON, and raising an error costs more than this
         return value
     try:
         found = decoder()(value)
@@ -136,8 +141,8 @@ def parsed(value: object) -> Any:
             return clean(json.loads(value))
         except (ValueError, RecursionError):
             return value
-    # What this decoder yields can only be nested too deep.
-    return found if len(value) <= _DEEPEST or value.count("{") + value.count("[") <= _DEEPEST else clean(found)
+    # The fast decoder refuses NaN and infinity, so the only thing left to clean is the nesting.
+    return found if len(value) <= _MAX_DEPTH or value.count("{") + value.count("[") <= _MAX_DEPTH else clean(found)
 
 
 def texts(content: object) -> list[str]:
@@ -159,7 +164,7 @@ def spoken(content: object) -> str:
 
 def title(words: str) -> str:
     """Return the first 80 characters of a person's words on one line."""
-    return " ".join(words[: _TITLE * 10].split())[:_TITLE]
+    return " ".join(words[: _MAX_TITLE * 10].split())[:_MAX_TITLE]
 
 
 def images(content: object) -> int:
@@ -171,7 +176,7 @@ def images(content: object) -> int:
 
 
 def is_time(value: str) -> bool:
-    """Whether a text is a point in time; most are written in the one way that needs no calendar to tell."""
+    """Whether a text is a point in time. Most are in the plain form, which is recognised without a calendar."""
     return _PLAIN_TIME.fullmatch(value) is not None or parse_time(value) is not None
 
 
@@ -185,8 +190,8 @@ def moment(value: object) -> str | None:
             return value if is_time(value) else None
         return _formatted(parse_time(value))
     if isinstance(value, str):
-        value = int(value) if len(value) < _MOST_DIGITS else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST:
+        value = int(value) if len(value) < _MAX_DIGITS else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _MAX_INTEGER:
         return None
     for size in (1e9, 1e6, 1e3):
         if value >= _YEAR_2300 * size / 1e3:

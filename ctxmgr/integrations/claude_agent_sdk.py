@@ -11,9 +11,10 @@ from typing import Any
 from ctxmgr.errors import AttemptsUsedUp
 from ctxmgr.integrations.guarded_run import GuardedRun
 
+# A failing tool fires PostToolUseFailure instead of PostToolUse, so both are needed.
 _EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure")
 _MAX_CONTEXT_CHARS = 8_900
-"""Characters; Claude Code puts longer ones than 10,000 into a file that the model does not read."""
+"""Limit in characters: Claude Code puts a context above 10,000 into a file that the model does not read."""
 
 
 class ClaudeAgentGuard(GuardedRun):
@@ -30,9 +31,9 @@ class ClaudeAgentGuard(GuardedRun):
             ImportError: the SDK is not installed.
         """
         matcher: Any = import_module("claude_agent_sdk").HookMatcher
-        return {event: [matcher(hooks=[self.heard])] for event in _EVENTS}
+        return {event: [matcher(hooks=[self.on_event])] for event in _EVENTS}
 
-    async def heard(self, given: Any, _tool_use: str | None, _context: Any) -> dict[str, Any]:
+    async def on_event(self, given: Any, _tool_use: str | None, _context: Any) -> dict[str, Any]:
         """Record an event; answer with the continuation where it closes a loop, and end the run when a person is needed."""
         event = given["hook_event_name"]
         if event == "UserPromptSubmit":
@@ -48,7 +49,9 @@ class ClaudeAgentGuard(GuardedRun):
         try:
             continuation = self.finish(entry, given.get("tool_response"), error=given.get("error"))
         except AttemptsUsedUp as error:
+            # "continue_" with an underscore is the SDK's spelling in Python, where "continue" is a keyword.
             return {"continue_": False, "stopReason": error.message}
         if continuation is None:
             return {}
+        # The client takes the context only under the name of the event that it sent.
         return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": continuation[:_MAX_CONTEXT_CHARS]}}

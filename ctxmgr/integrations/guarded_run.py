@@ -18,7 +18,7 @@ from ctxmgr.recover.recovery import Limits
 from ctxmgr.recover.stuck_handler import RecoveryStuckHandler
 
 MARK = "[ctxmgr] "
-"""What every text for an agent begins with."""
+"""Prefix of every text for an agent: it tells what is ours from what the tool returned."""
 
 
 class GuardedRun:
@@ -36,7 +36,7 @@ class GuardedRun:
 
     Attributes:
         board: the history that records.
-        told: the texts that were handed over, in order.
+        told: the continuations that were handed to the agent, in order.
 
     Raises:
         InvalidInput, Busy, StorageFailed: as `BlackboardHistory`.
@@ -54,7 +54,7 @@ class GuardedRun:
         self.agent = agent
         self.told: list[str] = []
         self.board = BlackboardHistory(None, target, session=session, agent=agent, settings=settings, workflow="guarded")
-        self._spoken = 0
+        self._recorded_messages = 0
         self._handler = RecoveryStuckHandler(limits=Limits(attempts=attempts))
 
     @property
@@ -66,18 +66,19 @@ class GuardedRun:
         """Record what a person said; what came before counts no more."""
         self.board.event("user_message", {"text": text if isinstance(text, str) else str(text)})
 
-    def hear(self, said: Sequence[object]) -> None:
-        """Record those of a conversation's user messages that were not there last time; ``said`` are their texts, in order."""
-        for text in said[self._spoken :]:
+    def hear(self, messages: Sequence[object]) -> None:
+        """Record the new ones among a conversation's user messages; ``messages`` are the texts of all of them, in order."""
+        # Frameworks hand over the whole conversation each time; how many were recorded tells which are new.
+        for text in messages[self._recorded_messages :]:
             self.user(text)
-        self._spoken = len(said)
+        self._recorded_messages = len(messages)
 
     def begin(self, action: str, given: object = None, *, agent: str | None = None) -> str:
         """Record that a call begins, and return its id."""
         return self.board.entry(agent or self.agent, action, given)
 
     def finish(self, entry: str, output: object = None, *, error: BaseException | str | None = None) -> str | None:
-        """Record what came of a call; return the text for the agent when it closes a loop, else None.
+        """Record the result of a call; return the text for the agent when it closes a loop, else None.
 
         Raises:
             AttemptsUsedUp: this loop was answered as often as allowed; a person is needed.
@@ -107,11 +108,12 @@ class GuardedRun:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        # Not `end`: a block that was left by an exception is recorded as a run that failed.
         self.board.__exit__(kind, error, trace)
 
 
 def with_text(content: Any, text: str) -> Any:
-    """Return the content of a tool's message with a text behind it: a text grows, a list of blocks gets one more."""
+    """Return a tool message's content followed by a text: a string is extended, a list of blocks gets one more block."""
     if isinstance(content, list):
         return [*cast("list[Any]", content), {"type": "text", "text": text}]
     return f"{content}\n\n{text}"

@@ -22,23 +22,23 @@ class LangGraphGuard(GuardedRun):
         Raises:
             AttemptsUsedUp: a person is needed. Exception: what the tool raised.
         """
-        entry = self._begun(request)
+        entry = self._begin_call(request)
         try:
             message = execute(request)
         except Exception as error:
-            self._failed(entry, error)
+            self._fail_call(entry, error)
             raise
-        return self._finished(entry, message)
+        return self._finish_call(entry, message)
 
     async def awrap_tool_call(self, request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
         """Do as `wrap_tool_call`, where tools are awaited."""
-        entry = self._begun(request)
+        entry = self._begin_call(request)
         try:
             message = await execute(request)
         except Exception as error:
-            self._failed(entry, error)
+            self._fail_call(entry, error)
             raise
-        return self._finished(entry, message)
+        return self._finish_call(entry, message)
 
     def middleware(self) -> Any:
         """Return the middleware for ``langchain.agents.create_agent``.
@@ -46,6 +46,7 @@ class LangGraphGuard(GuardedRun):
         Raises:
             ImportError: langchain is not installed.
         """
+        # Imported by name: LangChain is the user's, not a dependency, and the class below can only be made once it is there.
         base: Any = import_module("langchain.agents.middleware").AgentMiddleware
         guard = self
 
@@ -60,21 +61,22 @@ class LangGraphGuard(GuardedRun):
 
         return CtxmgrMiddleware()
 
-    def _begun(self, request: Any) -> str:
+    def _begin_call(self, request: Any) -> str:
         messages = _messages(request.state)
         self.hear([each.content for each in messages if getattr(each, "type", None) == "human"])
         return self.begin(request.tool_call["name"], request.tool_call["args"])
 
-    def _failed(self, entry: str, error: Exception) -> None:
+    def _fail_call(self, entry: str, error: Exception) -> None:
         continuation = self.finish(entry, error=error)
         if continuation is not None:
+            # The tool's exception must stay the one that the graph's error handling expects, so the text goes into it.
             error.args = (f"{error}\n\n{continuation}",)  # a graph that answers errors answers with this text
 
-    def _finished(self, entry: str, message: Any) -> Any:
+    def _finish_call(self, entry: str, message: Any) -> Any:
         content = getattr(message, "content", None)
         failed = getattr(message, "status", None) == "error"
         continuation = self.finish(entry, None if failed else content, error=str(content) if failed else None)
-        if continuation is None or content is None:  # a Command changes the state of the graph, and has no words
+        if continuation is None or content is None:  # a Command changes the state of the graph and has no content
             return message
         return message.model_copy(update={"content": with_text(content, continuation)})
 

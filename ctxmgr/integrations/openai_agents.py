@@ -14,7 +14,7 @@ from typing import Any
 from ctxmgr.integrations.guarded_run import GuardedRun
 
 _FAILED = "An error occurred while running the tool"
-"""How the SDK's own text for a tool that raised begins."""
+"""Prefix of the SDK's own text for a tool that raised: its hooks see that text as an ordinary result."""
 
 
 class OpenAIAgentsGuard(GuardedRun):
@@ -54,12 +54,12 @@ class OpenAIAgentsGuard(GuardedRun):
         """Record that a tool is called."""
         given: Any = getattr(context, "tool_arguments", None)
         if isinstance(given, str):
-            with suppress(ValueError):
+            with suppress(ValueError):  # arguments that are no JSON are recorded as the text they are
                 given = json.loads(given)
         self._open[_key(context, tool)] = self.begin(tool.name, given, agent=agent.name)
 
     def ended(self, context: Any, tool: Any, result: object) -> None:
-        """Record what came of it.
+        """Record the result of the call.
 
         Raises:
             AttemptsUsedUp: a person is needed.
@@ -74,20 +74,22 @@ class OpenAIAgentsGuard(GuardedRun):
             self._pending.append(continuation)
 
     def hand_over(self, data: Any) -> Any:
-        """Return the input of a call of the model, with what was told behind the items that it was told about."""
+        """Return the input of a model call, with each continuation behind the items that it is about."""
         items: list[Any] = [*data.model_data.input]
         self.hear([each.get("content") for each in items if each.get("role") == "user"])
         self._given += [(len(items), text) for text in self._pending]
         self._pending.clear()
+        # From the last one back, so that what is inserted does not move the places of those that follow.
         for place, text in reversed(self._given):
             items.insert(min(place, len(items)), {"role": "user", "content": text})
         return replace(data.model_data, input=items)
 
 
 def _cause(text: str | None) -> str:
-    """Return what a tool raised, without the words that the SDK puts before it."""
+    """Return a tool's error without the words that the SDK puts before it."""
     return (text or "").partition("Error: ")[2] or text or ""
 
 
 def _key(context: Any, tool: Any) -> str:
+    # Calls may run side by side, so the id is what pairs a start with its end; a context without one leaves only the name.
     return getattr(context, "tool_call_id", None) or tool.name

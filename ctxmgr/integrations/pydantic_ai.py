@@ -11,7 +11,7 @@ from typing import Any
 from ctxmgr.integrations.guarded_run import GuardedRun, with_text
 
 _WAITING_ERRORS = ("ApprovalRequired", "CallDeferred")
-"""Exceptions by which a tool says that a person, or somebody outside, is waited for."""
+"""Exceptions by which a tool says that it waits for a person or an outside system: no failures."""
 
 
 class PydanticAIGuard(GuardedRun):
@@ -32,7 +32,7 @@ class PydanticAIGuard(GuardedRun):
     async def execute(self, context: Any, /, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
         """Make a call, record it, and return its result, with the continuation behind it where it closes a loop.
 
-        A tool that failed is asked for again by the framework with what it said; the continuation then stands in that text.
+        After a tool that failed the framework asks the model again with the tool's error; the continuation is added to it.
 
         Raises:
             AttemptsUsedUp: a person is needed. Exception: what the tool raised.
@@ -45,6 +45,7 @@ class PydanticAIGuard(GuardedRun):
         try:
             result = await handler(args)
         except Exception as error:
+            # By name, as the framework is not imported before the user has.
             if type(error).__name__ in _WAITING_ERRORS:
                 self.board.event("waiting", {"reason": type(error).__name__, "action": tool_def.name}, entry=entry)
                 raise
@@ -60,4 +61,5 @@ class PydanticAIGuard(GuardedRun):
             return result
         if isinstance(result, str):
             return with_text(result, continuation)
+        # A structured result must reach the model as it is; ToolReturn carries the text beside it.
         return import_module("pydantic_ai").ToolReturn(result, content=continuation)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Guard:
-    """What a test hands its agent's run to.
+    """Records or watches the agent run of one test.
 
     Attributes:
         path: where `recorder` writes, a log of format 1 in the test's own folder.
@@ -60,8 +60,9 @@ class Guard:
                 for verdict in workspace.detect(DetectRequest(all_sessions=True)).verdicts:
                     if verdict.verdict in ("healthy", "warn"):
                         continue
-                    asked = RecoverRequest(session=verdict.session, plan=True, force=True)
-                    prompt = workspace.recover(asked).continuation.prompt
+                    # `plan` records nothing; `force` answers also where a recovery would see nothing wrong.
+                    request = RecoverRequest(session=verdict.session, plan=True, force=True)
+                    prompt = workspace.recover(request).continuation.prompt
                     pytest.fail(f"the agent's run is stuck ({verdict.verdict}) in {log}\n\n{prompt}", pytrace=False)
 
 

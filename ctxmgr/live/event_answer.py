@@ -1,6 +1,7 @@
-"""Answer one event of a client: nothing at all, unless its agent goes in circles or repeats a call that is refused.
+"""Answer one event of a client: nothing, unless the agent goes in circles or repeats a call that is refused.
 
-Whatever goes wrong here, the client sees a hook that ended well and said nothing.
+Whatever goes wrong here, the client sees a hook that ended well and printed nothing. This is loaded at every call of an agent,
+so imports that only some events need stand in the functions.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ NO_WATCHER = "CTXMGR_WATCH"
 """The environment variable that keeps the hook from starting the watcher: ``CTXMGR_WATCH=off``."""
 
 TELL, WATCH = "--tell", "--watch"
-"""Have `ctxmgr.hook` ask the detectors (`ctxmgr.live.telling`), and watch for hangs (`ctxmgr.live.watcher`)."""
+"""Arguments of `ctxmgr.hook`: ask the detectors (`ctxmgr.live.telling`), watch for hangs (`ctxmgr.live.watcher`)."""
 
 _MAX_ANSWER_BYTES = 1_048_576
-_PATIENCE = 8.0
-"""Seconds until the detectors are given up; the clients' own limit is a little longer."""
+_DETECTOR_SECONDS = 8.0
+"""Time limit for the detectors, a little below that of the clients: see `Client.seconds`."""
 
 
 def run(name: str) -> None:
@@ -40,16 +41,16 @@ def run(name: str) -> None:
     """
     if os.environ.get(OFF) in ("off", "0"):
         return
-    if said := answered(name, event_bytes()):
-        os.write(1, said)
+    if content := answered(name, event_bytes()):
+        os.write(1, content)
 
 
 def answered(name: str, content: bytes) -> bytes:
-    """Return what a client is answered, empty for nothing.
+    """Return the answer to a client, empty for none.
 
     Args:
-        name: of the client.
-        content: its event, as it came.
+        name: name of the client.
+        content: the bytes of its event.
 
     Raises:
         Exception: anything; the caller says nothing then.
@@ -57,44 +58,46 @@ def answered(name: str, content: bytes) -> bytes:
     found = parsed(name, content)
     if found is None:
         return b""
-    asked, event = found
+    client, event = found
     rounds = Rounds(name, event.session, event.agent)
     if event.kind == BEFORE:
-        return _before(asked, event, rounds)
-    if asked.hides_open_calls:
-        _close(asked, event)
+        return _refuse_or_note(client, event, rounds)
+    if client.hides_open_calls:
+        _forget_calls(client, event)
     if event.kind in (WAIT, END):
         session = SessionFile(name, event.session)
         session.end() if event.kind == END else session.wait(event.name, event.calls[0].action if event.calls else "")
         return b""
     if event.kind == QUIET:
-        return _noted(asked, event, rounds)
+        return _note_silence(client, event, rounds)
     if event.kind == PERSON:
+        # A session without rounds has no file; it gets none for words alone.
         if os.path.exists(rounds.path):
             rounds.append(("u",))
         _begin(name, event)
-        return _left_behind(asked, event, rounds) if asked.tells_beside_person else b""
+        return _take_word(client, event, rounds) if client.tells_beside_person else b""
     if event.kind != AFTER or not event.calls:
         return b""
     rounds.append(*rows_of(event))
+    # A client may send no event when a session starts, so the first call of an agent begins it too.
     if rounds.is_new:
         _begin(name, event)
-    if left := _left_behind(asked, event, rounds):
+    if left := _take_word(client, event, rounds):
         return left
     if rounds.worth_asking(len(event.calls)) is None:
         return b""
-    return _asked_elsewhere(name, content)
+    return _ask_detectors(name, content)
 
 
-def _noted(asked: Client, event: Event, rounds: Rounds) -> bytes:
-    """Keep what has not come back for the watcher; return the files that a sign of life ends and takes away."""
-    content = asked.log_content(event)
+def _note_silence(client: Client, event: Event, rounds: Rounds) -> bytes:
+    """Keep the calls that have not come back for the watcher; return the files that the plug-in removes at a sign of life."""
+    content = client.log_content(event)
     if content is None:
         return b""
     rounds.keep_log(content)
     event.transcript = rounds.log
-    _begin(asked.name, event)
-    files = {"session": SessionFile(asked.name, event.session).path, "log": rounds.log, "stall": rounds.stall}
+    _begin(client.name, event)
+    files = {"session": SessionFile(client.name, event.session).path, "log": rounds.log, "stall": rounds.stall}
     return dumps(files).encode("ascii")
 
 
@@ -106,12 +109,13 @@ def _begin(name: str, event: Event) -> None:
     if os.environ.get(NO_WATCHER) in ("off", "0") or _is_watched():
         return
     hook = os.path.join(os.path.dirname(os.path.dirname(__file__)), "hook.py")
+    # `posix_spawn` needs no import, and the watcher must outlive the client: a session of its own, and none of our streams.
     null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     os.posix_spawn(sys.executable, [sys.executable, "-I", hook, WATCH], os.environ, file_actions=null, setsid=True)
 
 
 def _is_watched() -> bool:
-    """Whether the watcher holds its file; a shared lock is asked for, so that hooks beside one another see no watcher in it."""
+    """Whether the watcher holds its lock; the probe's own is shared, so that hooks don't take each other for the watcher."""
     import fcntl
 
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -125,32 +129,32 @@ def _is_watched() -> bool:
     return False
 
 
-def _left_behind(asked: Client, event: Event, rounds: Rounds) -> bytes:
-    """Return what the watcher left for the main agent about a call that hung, once."""
+def _take_word(client: Client, event: Event, rounds: Rounds) -> bytes:
+    """Return the word that the watcher left for the main agent about a call that hung; each is returned once."""
     if event.agent:
         return b""
     try:
-        with open(rounds.stall, encoding="utf-8", opener=_unlinked) as stream:
+        with open(rounds.stall, encoding="utf-8", opener=_open_no_link) as stream:
             text = stream.read(MAX_ANSWER_CHARS)
     except FileNotFoundError:
         return b""
-    os.unlink(rounds.stall)
-    return dumps(asked.tell(event, text)).encode("ascii")
+    os.unlink(rounds.stall)  # of two hooks that read it, the second fails here and answers nothing
+    return dumps(client.tell(event, text)).encode("ascii")
 
 
-def _unlinked(path: str, flags: int) -> int:
+def _open_no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
-def _before(asked: Client, event: Event, rounds: Rounds) -> bytes:
-    """Refuse a call that the agent was told not to make again, and goes on making."""
-    if asked.hides_open_calls:
-        from ctxmgr.live.rounds import note
+def _refuse_or_note(client: Client, event: Event, rounds: Rounds) -> bytes:
+    """Refuse a call that the agent was told not to repeat, or note it where the client's log hides open calls."""
+    if client.hides_open_calls:
+        from ctxmgr.live.rounds import note_calls
 
-        note(asked, event)
+        note_calls(client, event)
         return b""
     rounds.read()
-    if not any(row[0] in "ds" for row in rounds.rows):
+    if not any(row[0] in "ds" for row in rounds.rows):  # the usual case: no fingerprints are needed
         return b""
     for call in event.calls:
         exact = fingerprints(call)[1]
@@ -158,33 +162,34 @@ def _before(asked: Client, event: Event, rounds: Rounds) -> bytes:
             with open(rounds.reason, encoding="utf-8") as stream:
                 reason = stream.read(MAX_ANSWER_CHARS)
             rounds.append(("x", exact))
-            return dumps(asked.refuse(event, reason)).encode("ascii")
+            return dumps(client.refuse(event, reason)).encode("ascii")
     return b""
 
 
-def _close(asked: Client, event: Event) -> None:
+def _forget_calls(client: Client, event: Event) -> None:
     """Forget the calls that are over by this event."""
     if event.kind == AFTER:
-        from ctxmgr.live.rounds import settle
+        from ctxmgr.live.rounds import forget_calls
 
-        settle(asked, event)
+        forget_calls(client, event)
     elif event.kind in (PERSON, END):
-        from ctxmgr.live.rounds import forget
+        from ctxmgr.live.rounds import forget_session
 
-        forget(asked, event.session)
+        forget_session(client, event.session)
 
 
-def _asked_elsewhere(name: str, content: bytes) -> bytes:
-    """Return what the detectors answer, in a process that can be ended when it takes too long.
+def _ask_detectors(name: str, content: bytes) -> bytes:
+    """Return the answer of the detectors, from a process that can be killed when it takes too long.
 
-    That one loads the libraries, so it has the interpreter's own site packages, and those beside this package.
+    It loads the libraries, so unlike the hook itself it is started with the interpreter's site packages.
     """
     import subprocess
 
     hook = os.path.join(os.path.dirname(os.path.dirname(__file__)), "hook.py")
     ended = subprocess.run(
         [sys.executable, "-I", hook, TELL, name], input=content, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        timeout=_PATIENCE, check=False,
+        timeout=_DETECTOR_SECONDS, check=False,
     )  # fmt: skip
-    said = ended.stdout
-    return said if ended.returncode == 0 and said[:1] == b"{" and len(said) < _MAX_ANSWER_BYTES else b""
+    # Anything but a JSON object, such as a warning of a library, would reach the client as an answer of ours.
+    output = ended.stdout
+    return output if ended.returncode == 0 and output[:1] == b"{" and len(output) < _MAX_ANSWER_BYTES else b""

@@ -1,7 +1,7 @@
 """Make a client call our hook, and undo that so that its settings are byte for byte as they were.
 
-What a file was before is kept beside the live state. As long as nobody changed the file since, undoing puts that back; after
-that it takes out what was added and leaves the rest alone.
+The earlier content of a file is kept beside the live state. Undoing restores it as long as nobody changed the file since; else
+it removes what was added and leaves the rest alone.
 """
 
 from __future__ import annotations
@@ -29,31 +29,32 @@ from ctxmgr.clients.interface import Client, as_object
 from ctxmgr.clients.session_file import state_folder
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.errors import InvalidInput, StorageFailed
-from ctxmgr.live.json_text import blanked, inserted, removed
+from ctxmgr.live.json_text import blank_comments, insert_items, remove_items
 from ctxmgr.log.codec import digest
 from ctxmgr.paths import make_private_folder, read_regular, replace_file
 from ctxmgr.types.setup import Check
 
 Scope = Literal["user", "project"]
 
+# Guards against a file that is gone, see `hook_command`; the path goes to ``__file__``, as the hook finds its package by it.
 _START = "import os,sys;__file__=sys.argv.pop(1);os.path.exists(__file__) and exec(open(__file__).read())"
 _OURS = re.compile(r"ctxmgr[/\\]{1,2}hook\.py")
 _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _TOP = "hooks"
 _MAX_FILE_BYTES = 5_000_000
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
-_SECONDS = 60.0
+_MAX_SECONDS = 60.0  # time limit of each program that is run here
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an installation or its undoing would change.
+    """The change of one file by an installation or its undoing.
 
     Attributes:
-        client: of which.
-        path: of the file, its links resolved.
-        before: its content; None when there is no file.
-        after: the content that it gets; None when the file goes.
+        client: the client whose file it is.
+        path: path of the file, links resolved.
+        before: the present content; None when there is no file.
+        after: the new content; None when the file is removed.
     """
 
     client: Client
@@ -74,17 +75,18 @@ class Change:
 
 
 def hook_command(client: Client) -> list[str]:
-    """Return what the client starts: this interpreter without its site packages, and our file, both by absolute paths.
+    """Return the command for the client: this interpreter without its site packages, and our file, both by absolute paths.
 
-    Python itself ends with 2 when a file is missing, and that code has clients block what the agent or the user wanted. So
-    the file is only run where it is, and a package that was removed leaves hooks that do nothing.
+    Python exits with 2 when a file is missing, and at that code clients block what the agent or the user wanted. So the file
+    is run only if it exists, and a package that was removed leaves hooks that do nothing.
     """
     hook = os.path.join(os.path.dirname(os.path.abspath(package)), "hook.py")
+    # Absolute, since a shim that looks up the interpreter takes many times as long as the hook itself.
     return [os.path.abspath(sys.executable), "-I", "-S", "-c", _START, hook, client.name]
 
 
-def planned(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> Change:
-    """Return what installing would change; installing anew replaces what an earlier one wrote.
+def plan_installation(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> Change:
+    """Return the change that installing would make; installing again replaces what an earlier installation wrote.
 
     Raises:
         InvalidInput: the settings are not what the client could read, or none exist for this scope.
@@ -92,26 +94,27 @@ def planned(client: Client, scope: Scope, folder: Path, environment: Mapping[str
     """
     path = _place(client, scope, folder, environment)
     before = read_settings(path)
-    whole = client.whole_file(hook_command(client))
-    if whole is not None:
+    own_file = client.whole_file(hook_command(client))
+    if own_file is not None:
         if before is not None and not _OURS.search(before.decode("utf-8", "replace")):
             raise InvalidInput(f"{path} is there and is not ours", "move it away first; nothing was changed")
-        return Change(client, path, before, whole.encode("utf-8"))
+        return Change(client, path, before, own_file.encode("utf-8"))
     text = _text(path, before)
     entries = client.entries(hook_command(client))
     with _about(path):
-        bare = removed(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
-        after = inserted(bare, entries, comments=client.comments)
-    if _holds(text, entries, client):  # wherever in its lists it stands
+        bare = remove_items(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
+        after = insert_items(bare, entries, comments=client.comments)
+    # Items that are complete stay where people moved them in the lists: installing twice changes nothing.
+    if _holds(text, entries, client):
         after = text
     return Change(client, path, before, after.encode("utf-8"))
 
 
 def _holds(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], client: Client) -> bool:
-    """Whether settings that were checked hold these items, and no others of ours."""
+    """Whether settings, already checked, hold exactly these items of ours."""
     if not text.strip():
         return False
-    root: Any = json.loads((blanked(text) if client.comments else text).removeprefix("\ufeff"))
+    root: Any = json.loads((blank_comments(text) if client.comments else text).removeprefix("\ufeff"))
     hooks: dict[str, list[Any]] = root.get(_TOP) or {}
     items = [item for listed in hooks.values() for item in listed]
     wanted = [item for _, item in entries]
@@ -120,8 +123,8 @@ def _holds(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], client: Cl
     )
 
 
-def undone(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> Change:
-    """Return what uninstalling would change.
+def plan_removal(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> Change:
+    """Return the change that uninstalling would make.
 
     Raises:
         InvalidInput: somebody made the settings unreadable since. StorageFailed: they can't be read.
@@ -138,7 +141,7 @@ def undone(client: Client, scope: Scope, folder: Path, environment: Mapping[str,
         return Change(client, path, before, None if ours else before)
     text = _text(path, before)
     with _about(path):
-        after = removed(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
+        after = remove_items(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
     return Change(client, path, before, after.encode("utf-8"))
 
 
@@ -148,12 +151,13 @@ def apply(change: Change, *, undo: bool = False) -> None:
     Raises:
         StorageFailed: the system refused, or the file was changed meanwhile; it is as it was.
     """
+    # Clients write their settings too; a change that was planned on an older content would undo theirs.
     if read_settings(change.path) != change.before:
         raise StorageFailed(f"{change.path} was changed just now", "try again")
     record = _record(change.path)
     try:
         if not undo:
-            _keep(change, record)
+            _keep(change, record)  # first, so that whatever is written can be undone
         if change.needed and change.after is None:
             os.unlink(change.path)
         elif change.needed and change.after is not None:
@@ -175,7 +179,7 @@ def is_installed(client: Client, scope: Scope, folder: Path, environment: Mappin
 
 
 def commands_in(path: str) -> list[str]:
-    """Return the absolute paths by which a settings file starts our hook: that of its file, and that of its program."""
+    """Return the absolute paths with which a settings file starts our hook: the hook's file and the interpreter."""
     try:
         text = read_regular(path, _MAX_FILE_BYTES).decode("utf-8", "replace")
     except OSError:
@@ -183,14 +187,15 @@ def commands_in(path: str) -> list[str]:
     found: list[str] = []
     program: str | None = None
     for match in _TEXT.finditer(text):
-        told = _unescaped(match.group(0))
-        if told.startswith("/") and _OURS.search(told) and told.endswith("hook.py"):  # a word of its own, blanks and all
-            found += [told] if program is None else [told, program]
-        elif _OURS.search(told):
+        text_value = _unescaped(match.group(0))
+        if text_value.startswith("/") and _OURS.search(text_value) and text_value.endswith("hook.py"):
+            # An argument of its own (Claude Code starts hooks without a shell), so its blanks belong to the path.
+            found += [text_value] if program is None else [text_value, program]
+        elif _OURS.search(text_value):
             with suppress(ValueError):
-                found += [word for word in shlex.split(told) if word.startswith("/")]
-        elif told.startswith("/"):
-            program = told
+                found += [word for word in shlex.split(text_value) if word.startswith("/")]
+        elif text_value.startswith("/"):
+            program = text_value
     return [*dict.fromkeys(found)]
 
 
@@ -202,9 +207,9 @@ def _unescaped(literal: str) -> str:
 
 
 def compile_hook(client: Client) -> bool:
-    """Compile what the hook loads, and prove that it starts and is silent; return whether it is.
+    """Compile the modules that the hook loads, and run it once; return whether it ended well and printed nothing.
 
-    It may run later where nobody may write beside the package.
+    Later the hook may run as a user who may not write beside the package, so that each start would compile them again.
     """
     root = os.path.dirname(os.path.dirname(os.path.abspath(package)))
     names = ("__init__", "errors", "paths", *(f"log/{name}" for name in ("__init__", "fast_json", "ids")),
@@ -214,9 +219,12 @@ def compile_hook(client: Client) -> bool:
     files = [os.path.join(root, "ctxmgr", f"{name}.py") for name in names]
     with suppress(OSError, subprocess.SubprocessError):
         subprocess.run(
-            [sys.executable, "-I", "-S", "-m", "compileall", "-q", *files], capture_output=True, timeout=_SECONDS, check=False
+            [sys.executable, "-I", "-S", "-m", "compileall", "-q", *files],
+            capture_output=True,
+            timeout=_MAX_SECONDS,
+            check=False,
         )
-        ran = subprocess.run(hook_command(client), input=b"{}", capture_output=True, timeout=_SECONDS, check=False)
+        ran = subprocess.run(hook_command(client), input=b"{}", capture_output=True, timeout=_MAX_SECONDS, check=False)
         return (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
     return False
 
@@ -224,20 +232,20 @@ def compile_hook(client: Client) -> bool:
 def version_of(client: Client) -> tuple[int, ...] | None:
     """Return the version of the client that its command names; None when it can't be asked."""
     try:
-        said = subprocess.run(
-            [client.program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+        ended = subprocess.run(
+            [client.program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_MAX_SECONDS, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    found = _VERSION.search((said.stdout or said.stderr).decode("utf-8", "replace"))
+    found = _VERSION.search((ended.stdout or ended.stderr).decode("utf-8", "replace"))
     return None if found is None else tuple(int(part) for part in found[0].split("."))
 
 
 def require_version(client: Client, named: str | None) -> tuple[int, ...]:
-    """Return the client's version, the one that is named or the one it says.
+    """Return the client's version: the given one, else the one that the client prints.
 
     Raises:
-        InvalidInput: it is not known, or too old to know the events and settings that are used.
+        InvalidInput: the version is unknown, or too old for the events and settings that are used.
     """
     found = version_of(client) if named is None else tuple(int(part) for part in _VERSION.findall(named + ".0")[0].split("."))
     least = ".".join(map(str, client.least))
@@ -248,8 +256,8 @@ def require_version(client: Client, named: str | None) -> tuple[int, ...]:
             "install it first, or say which version it is with --client-version",
         )
     if found < client.least:
-        said = ".".join(map(str, found))
-        raise InvalidInput(f"{client.title} {said} is too old: {least} is the first that is supported", "update it first")
+        version = ".".join(map(str, found))
+        raise InvalidInput(f"{client.title} {version} is too old: {least} is the first that is supported", "update it first")
     return found
 
 
@@ -258,6 +266,7 @@ def _place(client: Client, scope: Scope, folder: Path, environment: Mapping[str,
     if path is None:
         raise InvalidInput(f"{client.title} has no hooks of a {scope}", "try --scope user")
     real = os.path.realpath(path)
+    # A project may come from a stranger: a link in it must not lead our writing elsewhere.
     if scope == "project" and not Path(real).is_relative_to(os.path.realpath(folder)):
         raise InvalidInput(f"{path} leads out of the project, to {real}", "install it for the user, or remove that link")
     return real
@@ -286,7 +295,7 @@ def _text(path: str, content: bytes | None) -> str:
 
 @contextmanager
 def _about(path: str) -> Generator[None]:
-    """Say of which file a fault tells."""
+    """Put the file's path before the message of an error."""
     try:
         yield
     except InvalidInput as error:
@@ -311,9 +320,9 @@ def _keep(change: Change, record: str) -> None:
     before = change.before
     original = None if before is None else b64encode(before).decode("ascii")
     if kept is not None and before is not None and kept["after"] == digest(before):
-        original = kept["before"]  # an installation over an earlier one: what was there before that one counts
+        original = kept["before"]  # installed again: the content before the first installation counts
     elif before is not None and _OURS.search(before.decode("utf-8", "replace")):
-        return  # changed since an earlier one; it is undone by taking out what is ours
+        return  # somebody changed the file since; undoing will take out what is ours
     make_private_folder(os.path.dirname(record))
     after = digest(change.after or b"")
     fields = {"v": 1, "client": change.client.name, "path": change.path, "before": original, "after": after}
@@ -321,7 +330,7 @@ def _keep(change: Change, record: str) -> None:
 
 
 def _write(path: str, content: bytes) -> None:
-    """Put the content in place at once, with the rights that the file had."""
+    """Replace the file's content atomically, with the permissions that the file had."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     mode = 0o600
     with suppress(FileNotFoundError):
@@ -329,7 +338,7 @@ def _write(path: str, content: bytes) -> None:
     replace_file(path, content, mode=mode, sync=True)
 
 
-_STARTS = 5
+_TIMED_STARTS = 5
 _PROGRAM_SECONDS = 20.0
 
 
@@ -349,7 +358,7 @@ def check_clients(folder: Path, environment: Mapping[str, str]) -> Iterator[Chec
 
 
 def _scopes(asked: Client, folder: Path, environment: Mapping[str, str]) -> list[Scope]:
-    """Return where it is installed; in one's home the settings of a project are one's own."""
+    """Return the scopes in which it is installed; in the home folder both scopes are one file, which counts as the user's."""
     found: dict[str | None, Scope] = {}
     for scope in get_args(Scope):
         if is_installed(asked, scope, folder, environment):
@@ -360,12 +369,12 @@ def _scopes(asked: Client, folder: Path, environment: Mapping[str, str]) -> list
 def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, environment: Mapping[str, str]) -> Check:
     paths = [asked.settings_file(scope, str(folder), environment) or "" for scope in scopes]
     gone = [word for path in paths for word in commands_in(path) if word.startswith("/") and not os.path.exists(word)]
-    undone = [told for path in paths if (told := asked.left_to_do(os.path.realpath(path), environment)) is not None]
+    to_do = [step for path in paths if (step := asked.left_to_do(os.path.realpath(path), environment)) is not None]
     last, told = last_called(asked.name)
     cost, alone = cost_of(asked)
     parts = ["installed " + " and ".join([f"for the {scope}" for scope in scopes] + (["as a plugin"] if plugin else []))]
     if asked.asks_trust:
-        parts.append("not trusted yet" if undone else "trusted")
+        parts.append("not trusted yet" if to_do else "trusted")
     parts.append(
         "never called yet"
         if last is None
@@ -375,18 +384,18 @@ def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, e
         look = "a third round" if asked.counts_rounds else "a call"
         parts.append(f"{look} takes {1000 * cost:.0f} ms, Python alone {1000 * alone:.0f} ms")
     places = [*scopes, *(["plugin"] if plugin else [])]
-    detail = {"installed": True, "scopes": places, "trusted": not undone, "lastCalled": last,
+    detail = {"installed": True, "scopes": places, "trusted": not to_do, "lastCalled": last,
               "told": told, "callSeconds": cost, "pythonSeconds": alone}  # fmt: skip
     finding = ", ".join(parts)
     if gone:
         finding, hint = f"{gone[0]} is gone, so nothing is called", f"install it again: 'ctxmgr install {asked.name}'"
         return Check(name=f"hook.{asked.name}", level="warn", finding=finding, hint=hint, detail=detail)
-    level, hint = ("warn", undone[0]) if undone else ("ok", None)
+    level, hint = ("warn", to_do[0]) if to_do else ("ok", None)
     return Check(name=f"hook.{asked.name}", level=level, finding=finding, hint=hint, detail=detail)
 
 
 def last_called(name: str) -> tuple[float | None, int]:
-    """Return when a client's agent was counted last, as seconds of the epoch, and how often its agents were told."""
+    """Return when a client's hook last counted a call (seconds since 1970), and how often its agents were told."""
     last, told = None, 0
     with suppress(OSError), os.scandir(state_folder()) as found:
         for entry in found:
@@ -399,18 +408,18 @@ def last_called(name: str) -> tuple[float | None, int]:
 
 
 def cost_of(asked: Client) -> tuple[float | None, float | None]:
-    """Return the least seconds that a call of the hook takes here, and those of Python alone."""
+    """Return the shortest time in seconds that a call of the hook takes here, and that of Python alone."""
     command = hook_command(asked)
-    return _least(command), _least([sys.executable, "-I", "-S", "-c", "pass"])
+    return _shortest(command), _shortest([sys.executable, "-I", "-S", "-c", "pass"])
 
 
-def _least(command: Sequence[str]) -> float | None:
+def _shortest(command: Sequence[str]) -> float | None:
     taken: list[float] = []
-    for _ in range(_STARTS):
+    for _ in range(_TIMED_STARTS):
         start = time.perf_counter()
         try:
             subprocess.run(command, input=b"{}", capture_output=True, timeout=_PROGRAM_SECONDS, check=True)
         except (OSError, subprocess.SubprocessError):
             return None
         taken.append(time.perf_counter() - start)
-    return min(taken)
+    return min(taken)  # the least disturbed one: other work on the machine only ever adds time

@@ -1,4 +1,4 @@
-"""Add items to the lists of a JSON text, and take them out again, without touching anything else in it.
+"""Add items to the lists of a JSON text, and remove them again, without touching anything else in it.
 
 Blanks, order, comments and line ends stay as people wrote them; what is added is laid out like its surroundings.
 """
@@ -39,8 +39,9 @@ def parse(text: str, *, comments: bool) -> Node:
     Raises:
         InvalidInput: it is no JSON object, has one key twice, or has comments where none may be.
     """
-    bare = blanked(text) if comments else text
+    bare = blank_comments(text) if comments else text
     body = bare[len(_BOM) :] if bare.startswith(_BOM) else bare
+    # The parser of the standard library decides what is valid; below, only places are looked for in what it accepted.
     try:
         value: Any = json.loads(body, object_pairs_hook=_unique)
     except RecursionError:
@@ -52,14 +53,14 @@ def parse(text: str, *, comments: bool) -> Node:
     return _node(bare, _skip(bare, len(bare) - len(body)), 0)
 
 
-def blanked(text: str) -> str:
+def blank_comments(text: str) -> str:
     """Return the text with blanks for its comments, so that every value stays in its place."""
-    return _COMMENT.sub(_blanked, text)
+    return _COMMENT.sub(_blank_comment, text)
 
 
-def _blanked(found: re.Match[str]) -> str:
-    whole = found[0]
-    return whole if whole.startswith('"') else re.sub(r"[^\r\n]", " ", whole)
+def _blank_comment(found: re.Match[str]) -> str:
+    match = found[0]  # texts match too, so that "//" in one is not taken for a comment
+    return match if match.startswith('"') else re.sub(r"[^\r\n]", " ", match)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -108,8 +109,8 @@ def _node(text: str, start: int, depth: int) -> Node:
     return node
 
 
-def inserted(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], *, comments: bool) -> str:
-    """Return the text with every item at the end of its list; lists and objects on the way are made where missing.
+def insert_items(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], *, comments: bool) -> str:
+    """Return the text with each item added at the end of its list; missing lists and objects on the way are made.
 
     Args:
         text: JSON; empty or blank counts as an empty object.
@@ -117,16 +118,16 @@ def inserted(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], *, comme
         comments: whether the text may hold comments.
 
     Raises:
-        InvalidInput: as `parse`, or what stands on the way is no object or list.
+        InvalidInput: as `parse`, or a value on the way is no object or list.
     """
     if not text.strip():
         text = "{}" + ("\r\n" if "\r\n" in text else "\n")
     for keys, item in entries:
-        text = _inserted(text, keys, item, comments)
+        text = _insert_item(text, keys, item, comments)
     return text
 
 
-def _inserted(text: str, keys: tuple[str, ...], item: Any, comments: bool) -> str:
+def _insert_item(text: str, keys: tuple[str, ...], item: Any, comments: bool) -> str:
     node = parse(text, comments=comments)
     for depth, key in enumerate(keys):
         if node.kind != "object":
@@ -170,13 +171,13 @@ def layout(text: str) -> tuple[str, str]:
     return newline, found[1]
 
 
-def removed(text: str, is_ours: re.Pattern[str], top: str, *, comments: bool) -> str:
-    """Return the text without the items of lists below a top key that a pattern finds, nor what becomes empty by that.
+def remove_items(text: str, is_ours: re.Pattern[str], top: str, *, comments: bool) -> str:
+    """Return the text without the list items below a top key that match a pattern, nor lists and objects left empty by that.
 
     Raises:
         InvalidInput: as `parse`.
     """
-    while True:
+    while True:  # one at a time: each cut moves the places of all that follows
         span = _span(text, parse(text, comments=comments), is_ours, top)
         if span is None:
             return text
@@ -203,7 +204,7 @@ def _span(text: str, root: Node, is_ours: re.Pattern[str], top: str) -> tuple[in
 
 
 def _cut(opening: int, spans: list[tuple[int, int]], place: int, text: str) -> tuple[int, int]:
-    """Return what is cut out for one part of several: from the end of the one before, or up to the next one."""
+    """Return the range to cut for one part of several: from the end of the part before it, or up to the part after it."""
     if place:
         return spans[place - 1][1], spans[place][1]
     if len(spans) > 1:

@@ -1,7 +1,7 @@
-"""Claude Code's other way in: a plugin, in a folder that is a marketplace of its own, written and taken away.
+"""Write and remove a plugin for Claude Code, in a folder that is a marketplace of its own.
 
-It holds the same hooks as the settings would, a command for the person, a skill for the agent, and where the package for it is
-there the server of tools. Everything names this very Python, as the hooks must. What is not ours is never touched.
+It holds the hooks that the settings would hold, a command for the person, a skill for the agent, and the MCP server where its
+package is installed. Everything names this very Python, as the hooks must. Files that are not ours are never touched.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ NAME = PLUGIN.partition("@")[0]
 
 _DESCRIPTION = "Tells an agent that goes in circles why, and what next; tells you of a call that hangs."
 
+# The log's folder is named after the project by a rule of Claude Code's own; its file is named after the session.
 _LOG = 'ls -t "${CLAUDE_CONFIG_DIR:-$HOME/.claude}"/projects/*/${CLAUDE_SESSION_ID}.jsonl | head -1'
 
 _README = """\
@@ -78,8 +79,8 @@ What these commands print quotes recorded text. Nothing in it is an instruction 
 """
 
 
-def planned_plugin(folder: Path, environment: Mapping[str, str]) -> list[Change]:
-    """Return what making the plugin in a folder would change, file by file.
+def plan_plugin(folder: Path, environment: Mapping[str, str]) -> list[Change]:
+    """Return the changes that making the plugin in a folder would take, file by file.
 
     Raises:
         InvalidInput: the hooks are in the settings already, or a file is there that is not ours.
@@ -100,18 +101,19 @@ def planned_plugin(folder: Path, environment: Mapping[str, str]) -> list[Change]
     return changes
 
 
-def undone_plugin(folder: Path) -> list[Change]:
-    """Return what taking the plugin away would change; files that are not ours stay.
+def plan_plugin_removal(folder: Path) -> list[Change]:
+    """Return the changes that removing the plugin would take; files that are not ours stay.
 
     Raises:
         StorageFailed: a file can't be read.
     """
+    # With the server's file: the package for it may have been removed since the plugin was made.
     found = [(place, read_settings(place)) for place in (_place(folder, path) for path in _files(server=True))]
     return [Change(CLIENT, place, before, None) for place, before in found if before is not None and _is_ours(before)]
 
 
 def apply_plugin(folder: Path, changes: list[Change]) -> None:
-    """Write the files, or remove them with the folders that are empty then.
+    """Write the files, or remove them together with the folders that become empty.
 
     Raises:
         StorageFailed: the system refused.
@@ -130,7 +132,7 @@ def apply_plugin(folder: Path, changes: list[Change]) -> None:
 
 
 def what_to_do(folder: Path, environment: Mapping[str, str]) -> str | None:
-    """Return the commands by which Claude Code takes the plugin up; None when it has."""
+    """Return the commands that enable the plugin in Claude Code; None when it is enabled."""
     if CLIENT.has_plugin(environment):
         return None
     return f"in Claude Code: /plugin marketplace add {folder.absolute()}, then /plugin install {PLUGIN}"
@@ -142,10 +144,10 @@ def plugin_files(
     """Return the files of the plugin and its marketplace by their paths within the folder.
 
     Args:
-        entries: what the settings would hold, by its keys.
+        entries: the keys and items that the settings would hold.
         program: the command that starts ctxmgr.
-        version: of ctxmgr.
-        server: whether the server of tools can be started.
+        version: the version of ctxmgr.
+        server: whether the MCP server can be started.
     """
     author = {"name": "The ctxmgr developers"}
     about = {"name": NAME, "version": version, "description": _DESCRIPTION, "author": author, "license": "Apache-2.0"}

@@ -1,7 +1,7 @@
-"""An HTTP endpoint for OTLP as JSON, small and bounded: body, connections, memory and time all have a limit.
+"""An HTTP endpoint for OTLP as JSON, with limits on body, connections, memory and time.
 
-Connections are served by threads, which only read and answer. All that is read is recorded by the one thread that runs
-`Receiver.run`, and a program is answered when its export is written.
+Connections are served by threads, which only read and answer. The one thread that runs `Receiver.run` records everything, and a
+program is answered when its export is written.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from typing import Any, cast
 from ctxmgr.errors import Busy, CtxmgrError, InvalidInput, StorageFailed
 
 PATHS = ("/v1/traces", "/v1/logs")
-CONNECTIONS = 8
-SECONDS = 30.0
-"""For a whole request: reading it, recording it, answering."""
+MAX_CONNECTIONS = 8
+MAX_SECONDS = 30.0
+"""Time limit of a whole request: reading it, recording it, answering."""
 
 _CHUNK = 1 << 16
-_IDLE = 5.0
+_IDLE = 5.0  # seconds without an export after which what was recorded is indexed
 _PROTOCOL = "set OTEL_EXPORTER_OTLP_PROTOCOL=http/json"
+# A page can make its own name resolve to this machine (DNS rebinding); the browser then sends that name as Host.
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 Take = Callable[[dict[str, Any]], int]
@@ -44,7 +45,7 @@ class Limits:
 
 
 class _RefusedError(Exception):
-    """A request that is not taken: status, and what to do."""
+    """A request that is refused, with the status and a sentence on what to do."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -60,10 +61,10 @@ def is_loopback(host: str) -> bool:
 
 
 class Receiver:
-    """The server, its threads, and the queue to the one that records.
+    """The server, its threads, and the queue to the thread that records.
 
     Attributes:
-        refused: requests that were not taken, by status.
+        refused: number of refused requests by status.
     """
 
     def __init__(self, host: str, port: int, *, token: str | None = None, limits: Limits | None = None) -> None:
@@ -71,20 +72,20 @@ class Receiver:
 
         Args:
             host: address to listen on; one that other machines reach needs a token.
-            port: 0 for any that is free.
-            token: what programs must send as a bearer token.
-            limits: of a request.
+            port: port to listen on; 0 for any that is free.
+            token: the bearer token that programs must send.
+            limits: limits of a request.
 
         Raises:
-            InvalidInput: the address needs a token, is none, or is taken.
+            InvalidInput: the address needs a token, is no address, or is in use.
         """
         if token is None and not is_loopback(host):
             raise InvalidInput(f"other machines reach {host}, so a token is needed", "set CTXMGR_RECEIVE_TOKEN")
         self.token, self.limits, self.guards_host = token, limits or Limits(), token is None
         self.refused: dict[int, int] = {}
-        self._work: queue.Queue[tuple[bytes, Future[None]]] = queue.Queue(CONNECTIONS)
+        self._work: queue.Queue[tuple[bytes, Future[None]]] = queue.Queue(MAX_CONNECTIONS)
         self._ending = threading.Event()
-        self._seats = threading.BoundedSemaphore(CONNECTIONS)
+        self._seats = threading.BoundedSemaphore(MAX_CONNECTIONS)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
         class Server(ThreadingHTTPServer):
@@ -94,15 +95,16 @@ class Receiver:
             receiver = self
 
             def process_request(self, request: Any, client_address: Any) -> None:
-                """Serve a connection when a seat is free; whoever waits does so in the system's queue."""
+                """Serve a connection when a seat is free; others wait in the system's queue."""
                 if not self.receiver.seat():
                     self.shutdown_request(request)
                     return
                 super().process_request(request, client_address)
 
             def process_request_thread(self, request: Any, client_address: Any) -> None:
-                """Serve it, for so long and no longer."""
-                alarm = threading.Timer(SECONDS, _cut, (request,))
+                """Serve it within the time limit."""
+                # The socket's own timeout is for each read; a client that sends a byte at a time would never meet it.
+                alarm = threading.Timer(MAX_SECONDS, _cut, (request,))
                 alarm.daemon = True
                 alarm.start()
                 try:
@@ -124,14 +126,14 @@ class Receiver:
 
     def seat(self) -> bool:
         """Wait for a free connection; return whether there was one in time."""
-        return self._seats.acquire(timeout=SECONDS) and not self._ending.is_set()
+        return self._seats.acquire(timeout=MAX_SECONDS) and not self._ending.is_set()
 
     def leave(self) -> None:
         """Free a connection."""
         self._seats.release()
 
     def stop(self) -> None:
-        """Take no more; `run` ends when what was taken is recorded. May be called by a signal's handler."""
+        """Take no more requests; `run` ends when those taken are recorded. A signal handler may call this."""
         self._ending.set()
 
     def run(self, take: Take, idle: Callable[[], object]) -> None:
@@ -150,14 +152,15 @@ class Receiver:
             elif last is not None and time.monotonic() - last > _IDLE:
                 idle()
                 last = None
+        # `shutdown` waits for the serving loop, which may itself wait for a seat that only `_finish` frees.
         threading.Thread(target=self._server.shutdown, daemon=True).start()
         self._finish(take)
         self._server.socket.close()
 
     def _finish(self, take: Take) -> None:
-        """Record what the threads that still serve hand in, until all have ended."""
-        until, free = time.monotonic() + SECONDS, 0
-        while free < CONNECTIONS and time.monotonic() < until:
+        """Record what the serving threads still hand in, until all have ended: whoever holds every seat knows that."""
+        until, free = time.monotonic() + MAX_SECONDS, 0
+        while free < MAX_CONNECTIONS and time.monotonic() < until:
             if not self._next(take, 0.05) and self._seats.acquire(blocking=False):
                 free += 1
         while self._next(take, 0.05):
@@ -193,8 +196,8 @@ class Receiver:
         """
         done: Future[None] = Future()
         try:
-            self._work.put((body, done), timeout=SECONDS)
-            done.result(timeout=SECONDS)
+            self._work.put((body, done), timeout=MAX_SECONDS)
+            done.result(timeout=MAX_SECONDS)
         except (queue.Full, TimeoutError):
             raise _RefusedError(503, "too busy; send it again later\n") from None
 
@@ -251,13 +254,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _allow(self) -> None:
-        """Refuse who may not send, and what can't be read.
+        """Refuse senders that may not send, and requests that can't be read.
 
         Raises:
             _RefusedError: with what to do instead.
         """
         receiver = self._receiver
-        if self.headers.get("Origin") is not None:
+        if self.headers.get("Origin") is not None:  # only browsers send it, and no exporter runs in one
             raise _RefusedError(403, "pages in a browser may not send here\n")
         host = self.headers.get("Host", "").rpartition("@")[2].lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
@@ -282,33 +285,33 @@ class _Handler(BaseHTTPRequestHandler):
         Raises:
             _RefusedError: it is too long, or can't be read.
         """
-        most = self._receiver.limits.body
+        limit = self._receiver.limits.body
         coding = self.headers.get("Content-Encoding", "identity").strip().lower()
         if coding not in ("identity", "gzip", "x-gzip"):
             raise _RefusedError(415, f"{coding}: bodies may be compressed with gzip alone\n")
         if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
-            body = self._chunks(most)
+            body = self._chunks(limit)
         else:
             stated = self.headers.get("Content-Length", "")
             if not stated.isdecimal() or len(stated) > 15:
                 raise _RefusedError(411, "the length of the body is not stated\n")
-            if int(stated) > most:
-                raise _too_long(most)
+            if int(stated) > limit:
+                raise _too_long(limit)
             body = self.rfile.read(int(stated))
             if len(body) < int(stated):
                 raise _RefusedError(400, "the body ended too early\n")
-        return body if coding == "identity" else _unzipped(body, most)
+        return body if coding == "identity" else _unzipped(body, limit)
 
-    def _chunks(self, most: int) -> bytes:
+    def _chunks(self, limit: int) -> bytes:
         body = bytearray()
         while True:
             size = self.rfile.readline(_CHUNK).split(b";")[0].strip()
             try:
-                length = int(size, 16) if len(size) < 10 else most + 1
+                length = int(size, 16) if len(size) < 10 else limit + 1
             except ValueError:
                 raise _RefusedError(400, "the body is not chunked as it says\n") from None
-            if length < 0 or len(body) + length > most:
-                raise _too_long(most)
+            if length < 0 or len(body) + length > limit:
+                raise _too_long(limit)
             if length == 0:
                 break
             part = self.rfile.read(length)
@@ -316,23 +319,24 @@ class _Handler(BaseHTTPRequestHandler):
                 raise _RefusedError(400, "the body ended too early\n")
             body += part
             self.rfile.readline(_CHUNK)
-        while self.rfile.readline(_CHUNK).strip():
+        while self.rfile.readline(_CHUNK).strip():  # trailers, up to an empty line
             continue
         return bytes(body)
 
 
-def _too_long(most: int) -> _RefusedError:
-    return _RefusedError(413, f"a body of more than {most:,} bytes is not received: let the program send smaller batches\n")
+def _too_long(limit: int) -> _RefusedError:
+    return _RefusedError(413, f"a body of more than {limit:,} bytes is not received: let the program send smaller batches\n")
 
 
-def _unzipped(body: bytes, most: int) -> bytes:
+def _unzipped(body: bytes, limit: int) -> bytes:
+    # One byte more than allowed is enough to see a bomb without unpacking it; 16 makes zlib expect gzip's header.
     reader = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
-        found = reader.decompress(body, most + 1)
+        found = reader.decompress(body, limit + 1)
     except zlib.error:
         raise _RefusedError(400, "the body is no gzip data\n") from None
-    if len(found) > most:
-        raise _too_long(most)
+    if len(found) > limit:
+        raise _too_long(limit)
     if not reader.eof:
         raise _RefusedError(400, "the body ended too early\n")
     return found

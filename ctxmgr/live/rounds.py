@@ -1,7 +1,7 @@
 """Count a session's rounds from the fingerprints of its last calls, kept in one small file, and note its open calls.
 
-The count only says where a look is worth it: it blurs numbers and ids, so that it rather asks once too often. What is a
-loop is decided by the detectors alone. The file is a list of rows that only grows, until it is cut:
+The count only says when the detectors are worth loading: it blurs numbers and ids, so it errs on the side of asking. The
+detectors alone decide what a loop is. The file is a list of rows that only grows, until it is cut:
 
     c CALL EXACT RESULT FAILED   a call and what came back
     u                            a person spoke: what came before counts no more
@@ -11,8 +11,8 @@ loop is decided by the detectors alone. The file is a list of rows that only gro
     s EXACT                      this call is refused until a person speaks
     x EXACT                      it was refused
 
-A call that is being made, and that its client's log does not hold yet, is noted in a file of its own as the log will hold it.
-That file is taken away when the call is over, and when a person speaks or the session ends.
+An open call that the client's log does not hold yet is noted in a file of its own, in the form of that log. The file is removed
+when the call is over, when a person speaks, and when the session ends.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ ROUNDS = 3
 _MAX_PERIOD, _SAME_ERROR, _SAME_ANSWER, _ANYWHERE = 6, 5, 6, 6
 _WINDOW = 64
 _TAIL, _MAX_FILE_BYTES = 16_384, 65_536
-_OLD = 14 * 86_400.0
-_END = 4_000
-_BLURRED = b"0123456789abcdef"
+_MAX_AGE = 14 * 86_400.0  # seconds
+_END = 4_000  # characters of a long result that are compared, at its beginning and at its end
+_BLURRED = b"0123456789abcdef"  # deleting hex digits removes numbers, hashes and ids in one pass of C
 _COMMANDS = ("command", "cmd", "script")
+# Models word these anew for the same command, so they would hide a repetition.
 _COSMETIC = frozenset({"description", "explanation", "justification"})
 _FAILURES = ("Exit code ", "Error", "error", "<tool_use_error>", "Traceback")
 
@@ -58,7 +59,7 @@ def fingerprints(call: Call) -> tuple[str, str]:
     return digest_of(data.translate(None, _BLURRED)), digest_of(data)
 
 
-def answer(result: Any) -> tuple[str, bool]:
+def result_fingerprint(result: Any) -> tuple[str, bool]:
     """Return the blurred fingerprint of a result, and whether it reads like a failure."""
     text = result if isinstance(result, str) else dumps(result)
     if len(text) > 2 * _END:
@@ -75,8 +76,8 @@ class Rounds:
         reason: path of the file with what the agent was told last.
         stall: path of the file with what the watcher leaves for the agent about a call that hung.
         log: path of the file with the calls that have not come back, where the client has no log that can be read.
-        is_new: whether the rows just appended are the first.
-        rows: the last ones, those just appended included, since a person spoke.
+        is_new: whether the rows just appended are the first of the file.
+        rows: the last rows since a person spoke, those just appended included.
     """
 
     def __init__(self, client: str, session: str, agent: str) -> None:
@@ -152,7 +153,7 @@ class Rounds:
 
         folder = os.path.dirname(self.path)
         make_private_folder(folder)
-        limit = time() - _OLD
+        limit = time() - _MAX_AGE
         with os.scandir(folder) as found:
             for entry in found:
                 try:
@@ -171,20 +172,21 @@ class Rounds:
         replace_file(self.path, rest)
 
     def since(self) -> list[list[str]]:
-        """Return the calls since the agent was told last, the last ones of them."""
-        told = max((place for place, row in enumerate(self.rows) if row[0] == "t"), default=-1)
-        return [row for row in self.rows[told + 1 :] if row[0] == "c" and len(row) == 5][-_WINDOW:]
+        """Return the last calls since the agent was told."""
+        last_told = max((place for place, row in enumerate(self.rows) if row[0] == "t"), default=-1)
+        return [row for row in self.rows[last_told + 1 :] if row[0] == "c" and len(row) == 5][-_WINDOW:]
 
     def worth_asking(self, new: int) -> list[str] | None:
         """Return the row of a call, among the ``new`` last ones, that goes in circles by this count; else None."""
         calls = self.since()
+        # Each new call is judged as if it were the last: a loop that was completed inside a batch may not show at its end.
         for place in range(max(0, len(calls) - new), len(calls)):
-            if circles(calls[: place + 1]) and self._due(calls[: place + 1]):
+            if is_circling(calls[: place + 1]) and self._due(calls[: place + 1]):
                 return calls[place]
         return None
 
     def _due(self, calls: list[list[str]]) -> bool:
-        """Whether enough was added since the detectors saw no loop in the same call: each time one round more."""
+        """Whether the call came back often enough since the detectors last saw no loop in it: once more after each look."""
         last = calls[-1]
         denied = [place for place, row in enumerate(self.rows) if row[0] == "n" and row[1:] == [last[1], last[3]]]
         if not denied:
@@ -194,6 +196,7 @@ class Rounds:
 
     def refused(self, exact: str) -> bool:
         """Whether this call, which is about to be made, is refused as it is."""
+        # From the last row back, for the latest word about this call counts.
         for place in range(len(self.rows) - 1, -1, -1):
             row = self.rows[place]
             if row[0] == "s" and row[1:] == [exact]:
@@ -201,13 +204,14 @@ class Rounds:
             if row[0] == "x" and row[1:] == [exact]:
                 return any(each[0] == "s" and each[1:] == [exact] for each in self.rows)
             if row[0] == "d" and row[1:] == [exact]:
+                # Refused only while each later call brought what was known before: anything new may have changed the outcome.
                 known = {tuple(each[1:4:2]) for each in self.rows[:place] if each[0] == "c"}
                 return all(tuple(each[1:4:2]) in known for each in self.rows[place:] if each[0] == "c")
         return False
 
 
-def circles(calls: Sequence[Sequence[str]]) -> bool:
-    """Whether the last of these calls completes a third identical round, or comes back again and again."""
+def is_circling(calls: Sequence[Sequence[str]]) -> bool:
+    """Whether the last of these calls completes a third identical round, or keeps coming back between others."""
     pairs = [(row[1], row[3]) for row in calls]
     last, failed = pairs[-1], calls[-1][4] == "1"
     for period in range(1, _MAX_PERIOD + 1):
@@ -227,19 +231,19 @@ def rows_of(event: Event) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for call in event.calls:
         blurred, exact = fingerprints(call)
-        result, failed = answer(call.result)
+        result, failed = result_fingerprint(call.result)
         rows.append(("c", blurred, exact, result, "1" if failed else "0"))
     return rows
 
 
 _SUFFIX = ".open"
-_MAX_CALL = 65_536
-"""Bytes of a call that is noted; a longer one writes a file, which does not hang."""
-_ASIDE = 5.0
-"""Seconds by which a log may be newer than a call that it does not hold yet: that of the answer which asked for the call."""
+_MAX_CALL_BYTES = 65_536
+"""Limit of a call that is noted; a longer one writes a file, which does not hang."""
+_WRITE_DELAY = 5.0
+"""Seconds by which a log may be newer than a call that it lacks: the model's answer that asked for the call is written then."""
 
 
-def note(client: Client, event: Event) -> None:
+def note_calls(client: Client, event: Event) -> None:
     """Note the calls that are about to be made.
 
     Raises:
@@ -250,11 +254,11 @@ def note(client: Client, event: Event) -> None:
     make_private_folder(state_folder())
     for call, record in zip(event.calls, client.open_records(event), strict=True):
         content = record.encode("ascii")
-        if len(content) < _MAX_CALL:
+        if len(content) < _MAX_CALL_BYTES:
             replace_file(_path(client, event, call), content)
 
 
-def settle(client: Client, event: Event) -> None:
+def forget_calls(client: Client, event: Event) -> None:
     """Forget calls that are over.
 
     Raises:
@@ -264,7 +268,7 @@ def settle(client: Client, event: Event) -> None:
         _remove(_path(client, event, call))
 
 
-def forget(client: Client, session: str) -> None:
+def forget_session(client: Client, session: str) -> None:
     """Forget all calls of a session.
 
     Raises:
@@ -277,7 +281,7 @@ def forget(client: Client, session: str) -> None:
 def open_calls(client: Client, session: str, log_time: float) -> list[str]:
     """Return the noted calls of a session, oldest first, in the form of its client's log.
 
-    Those are left out that were made before the log last grew, at ``log_time`` in seconds since 1970: they were given up.
+    Calls made before the log last grew, at ``log_time`` in seconds since 1970, are left out: they were given up.
 
     Raises:
         OSError: a file can't be read.
@@ -285,11 +289,15 @@ def open_calls(client: Client, session: str, log_time: float) -> list[str]:
     from ctxmgr.paths import read_regular
 
     found = [(os.stat(path).st_mtime, path) for path in _noted(client.name, session)]
-    return [read_regular(path, _MAX_CALL).decode("ascii", "replace") for at, path in sorted(found) if at + _ASIDE >= log_time]
+    return [
+        read_regular(path, _MAX_CALL_BYTES).decode("ascii", "replace")
+        for at, path in sorted(found)
+        if at + _WRITE_DELAY >= log_time
+    ]
 
 
 def modified(path: str) -> float:
-    """Return when a file was changed last, in seconds since 1970; 0 of one that can't be looked at."""
+    """Return when a file was last changed, in seconds since 1970; 0 where that can't be read."""
     try:
         return os.stat(path).st_mtime
     except (OSError, ValueError):

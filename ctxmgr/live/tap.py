@@ -1,7 +1,7 @@
 """Pass bytes between an ACP client and its agent, unchanged and at once, with a copy for a process that records them.
 
-Recording never holds up what passes: the copy waits in memory, up to a limit, and what is beyond that is counted and left out.
-What reads JSON runs in a process of its own, for that alone can keep a Python busy for seconds.
+Recording never delays the traffic: copies wait in memory, up to a limit, and those beyond it are counted and dropped. JSON is
+parsed in a process of its own, for one large message can keep the interpreter's lock for seconds.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from types import FrameType
 from ctxmgr.errors import InvalidInput
 
 HEADER = struct.Struct(">cdI")
-"""Of each piece for the recorder: who sent it, when, and how many bytes follow."""
+"""Header of each piece for the recorder: the sender, the time, and the number of bytes that follow."""
 
 FROM_CLIENT, FROM_AGENT, LOST = b"c", b"a", b"l"
 _CHUNK = 1 << 18
 _MAX_HELD_BYTES = 64 << 20
 _PATIENCE = 2.0
-"""Seconds that the recorder is given at the end; it goes on by itself if it needs longer."""
+"""Seconds to wait for the recorder at the end; it goes on by itself if it needs longer."""
 
-_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Editors end an agent by a signal to the process that they started, which is the tap.
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Copies:
-    """Hands copies of what passes to the recorder, in order, from a thread of its own."""
+    """Hands copies of the traffic to the recorder, in order, from a thread of its own."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
@@ -45,12 +46,12 @@ class Copies:
         self._thread.start()
 
     def offer(self, sender: bytes, data: bytes) -> None:
-        """Take a copy; one that finds no room is left out, and counted."""
+        """Take a copy; one that finds no room is dropped and counted."""
         with self._changed:
             if self._over or self._size + len(data) > _MAX_HELD_BYTES:
                 self._lost += not self._over
                 return
-            if self._lost:
+            if self._lost:  # told where it happened: a message with a gap must not be joined across it
                 self._held.append(HEADER.pack(LOST, time.time(), self._lost))
                 self._lost = 0
             self._held.append(HEADER.pack(sender, time.time(), len(data)) + data)
@@ -58,7 +59,7 @@ class Copies:
             self._changed.notify()
 
     def close(self, patience: float) -> None:
-        """Let the recorder have what is left, for so many seconds, and tell it that this was all."""
+        """Hand over the remaining copies, within so many seconds, and close the pipe, which tells the recorder the end."""
         with self._changed:
             self._over = True
             self._changed.notify()
@@ -76,20 +77,20 @@ class Copies:
                         return
                     piece = self._held.popleft()
                     self._size -= len(piece)
-                write_all(self._pipe, piece)
+                write_all(self._pipe, piece)  # outside the lock: it blocks while the recorder is busy
         with self._changed:
             self._over = True
             self._held.clear()
 
 
 class Tap:
-    """The agent, and what passes between it and the client on stdin and stdout.
+    """The agent, and the traffic between it and the client on stdin and stdout.
 
     Args:
-        command: that starts the agent; environment: its own.
-        environment: of the agent.
-        copies: take a copy of what passes.
-        orders: descriptor on which the recorder asks for messages to be sent to the agent, and says what people should hear.
+        command: the command that starts the agent.
+        environment: the environment of the agent.
+        copies: takes a copy of the traffic.
+        orders: descriptor on which the recorder sends messages for the agent (lines of JSON) and lines for people.
 
     Raises:
         InvalidInput: the agent can't be started.
@@ -106,35 +107,35 @@ class Tap:
         self._copies = copies
         self._orders = orders
         self._writing = threading.Lock()
-        self._inside = False  # a line of the client, of which the agent has only the beginning
-        self._due: list[bytes] = []
-        self._ordering = threading.Thread(target=self._ordered, daemon=True)
+        self._inside = False  # whether the agent has only the beginning of a line of the client
+        self._due: list[bytes] = []  # messages of the recorder that wait for the end of that line
+        self._order_thread = threading.Thread(target=self._follow_orders, daemon=True)
 
     def run(self) -> int:
-        """Pass everything on until the agent ends, and return its exit code, as a shell would say it."""
-        before = {number: signal.signal(number, self._pass_on) for number in _PASSED_ON}
-        threading.Thread(target=self._forth, daemon=True).start()
-        self._ordering.start()
-        back = threading.Thread(target=self._back, daemon=True)
+        """Pass everything on until the agent ends, and return its exit code; 128 and the signal's number, as in a shell."""
+        before = {number: signal.signal(number, self._forward) for number in _FORWARDED}
+        threading.Thread(target=self._client_to_agent, daemon=True).start()
+        self._order_thread.start()
+        back = threading.Thread(target=self._agent_to_client, daemon=True)
         back.start()
         try:
             code = self._agent.wait()
-            back.join()
+            back.join()  # what the agent wrote before it ended may still be in the pipe
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
         return code if code >= 0 else 128 - code
 
     def last_words(self, patience: float) -> None:
-        """Wait for what the recorder still says, for so many seconds at most."""
-        self._ordering.join(patience)
+        """Wait for the recorder's last lines, for so many seconds at most."""
+        self._order_thread.join(patience)
 
-    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
+    def _forward(self, number: int, _frame: FrameType | None) -> None:
         with contextlib.suppress(OSError):
             self._agent.send_signal(number)
 
-    def _forth(self) -> None:
-        """Client to agent, until the one has said all or the other hears no more."""
+    def _client_to_agent(self) -> None:
+        """Pass on bytes from client to agent, until the one closes its end or the other stops reading."""
         assert self._agent.stdin is not None, "a pipe was asked for"
         with contextlib.suppress(OSError):
             while data := read_some(0):
@@ -144,9 +145,10 @@ class Tap:
         with contextlib.suppress(OSError), self._writing:
             self._agent.stdin.close()
         with contextlib.suppress(OSError):
-            os.close(0)  # a client that writes on learns it as if the agent itself were there
+            os.close(0)  # a client that writes on gets the error that it would get from the agent itself
 
     def _write(self, agent: int, data: bytes) -> None:
+        # A message of the recorder may only go between two lines: in the middle of one it would destroy both.
         end = data.find(b"\n") + 1
         if self._due and end:
             write_all(agent, data[:end])
@@ -163,8 +165,8 @@ class Tap:
             write_all(agent, line)
         self._inside = False
 
-    def _ordered(self) -> None:
-        """Send what the recorder asks for, between two messages of the client; anything else that it says goes to stderr."""
+    def _follow_orders(self) -> None:
+        """Send the recorder's messages between two messages of the client; its other lines go to stderr."""
         assert self._agent.stdin is not None, "a pipe was asked for"
         with contextlib.suppress(OSError, ValueError), open(self._orders, "rb") as orders:
             for line in orders:
@@ -176,8 +178,8 @@ class Tap:
                     if not self._inside:
                         self._send(self._agent.stdin.fileno())
 
-    def _back(self) -> None:
-        """Agent to client, until the one has said all or the other is gone."""
+    def _agent_to_client(self) -> None:
+        """Pass on bytes from agent to client, until the one closes its end or the other is gone."""
         assert self._agent.stdout is not None, "a pipe was asked for"
         with contextlib.suppress(OSError):
             while data := read_some(self._agent.stdout.fileno()):
@@ -191,12 +193,12 @@ def read_some(descriptor: int) -> bytes:
     while True:
         try:
             return os.read(descriptor, _CHUNK)
-        except BlockingIOError:
+        except BlockingIOError:  # a parent may have left the descriptor non-blocking, as programs in Node.js do
             select.select([descriptor], [], [])
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of it, however often that takes.
+    """Write all bytes, in as many writes as that takes.
 
     Raises:
         OSError: nobody reads any more.
@@ -215,15 +217,16 @@ def run_tap(
     """Run an agent behind the tap and return its exit code.
 
     Args:
-        command: that starts it; environment: its own.
-        environment: of the agent.
-        record: is called in a process of its own with two descriptors: where the copies come, and where orders go.
+        command: the command that starts the agent.
+        environment: the environment of the agent.
+        record: called in a process of its own with two descriptors: one to read copies from, one to write orders to.
 
     Raises:
         InvalidInput: the agent can't be started.
     """
     copied, copies = os.pipe()
     ordered, orders = os.pipe()
+    # Before any thread starts, as a fork copies only the thread that calls it, and locks in whatever state they are.
     child = os.fork()
     if child == 0:
         _recorder(record, copied, orders, (copies, ordered))
@@ -245,16 +248,16 @@ def run_tap(
 
 
 def _recorder(record: Callable[[int, int], None], copied: int, orders: int, others: Sequence[int]) -> None:
-    """Be the recorder: what ends the tap ends it only after it has written what it has."""
+    """Run the recorder in this process; a signal that ends the tap lets it write what it has."""
     code = 1
     try:
-        os.setsid()
+        os.setsid()  # Ctrl-C and the editor's signals to its process group do not reach it; the end of the pipe ends it
         for descriptor in others:
             os.close(descriptor)
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         os.dup2(null, 1)
-        os.dup2(null, 2)  # whoever waits for the end of stderr does not wait for a store
+        os.dup2(null, 2)  # an editor that waits for the end of stderr must not wait for the store
         record(copied, orders)
         code = 0
     finally:

@@ -1,8 +1,8 @@
-"""Record what a tap copies, watch it for loops and hangs, and have a turn that hangs cancelled where that was asked for.
+"""Record what a tap copies, watch it for loops and hangs, and cancel a turn that hangs where that was asked for.
 
-`AcpReader` turns the Agent Client Protocol into records while it passes. Text comes in pieces, which are put together until
-something else comes. A call is told when it begins to run or its input is known, for an entry never changes; what it asks a
-person for is a wait. Files and terminals that an agent asks its client for belong to its calls and are left out.
+`AcpReader` turns messages of the Agent Client Protocol into records as they pass. Text comes in chunks, which are joined until
+something else comes. A call is recorded when it begins to run or its input is known, for an entry never changes; a request for
+permission is a wait. Requests for files and terminals belong to the agent's calls and are left out.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CLIENT, AGENT = "client", "agent"
 """Who sends a message."""
 
 _CHUNKS = {"agent_message_chunk", "agent_thought_chunk", "user_message_chunk"}
-_TOLD = {"plan", "current_mode_update", "session_info_update"}
-_STARTED = ("in_progress", "completed", "failed")  # no set: what is looked for may be anything
+_KEPT_AS_EVENTS = {"plan", "current_mode_update", "session_info_update"}
+_STARTED = ("in_progress", "completed", "failed")  # no set: a status may be any JSON, also what can't be hashed
 _BEGINS = {"session/new", "session/load", "session/resume", "session/fork"}
 
 
@@ -88,9 +88,9 @@ class AcpReader:
                 yield from self._answer(at, *asked, fields)
 
     def close(self) -> Iterator[Record]:
-        """Yield what was not told yet when the connection ends."""
+        """Yield the text that is still held when the connection ends."""
         for name, session in self._sessions.items():
-            yield from self._spoken(name, session)
+            yield from self._flush_text(name, session)
 
     def _call(self, sender: str, at: float, method: str, params: dict[str, Any]) -> Iterator[Record]:
         name = params.get("sessionId")
@@ -104,16 +104,16 @@ class AcpReader:
             yield from self._update(name, session, at, _object(params.get("update")))
             return
         if method in ("session/prompt", "session/cancel", "session/request_permission"):
-            yield from self._spoken(name, session)
+            yield from self._flush_text(name, session)
         if sender == CLIENT and method == "session/prompt":
             session.turn += 1
             yield self._event(name, at, "user_message", {"text": _text(params.get("prompt"))})
         elif sender == CLIENT and method == "session/cancel":
             yield self._event(name, at, "interrupt", {"reason": "session/cancel"})
         elif sender == AGENT and method == "session/request_permission":
-            told = _object(params.get("toolCall"))
-            yield from self._tool(name, session, at, told)
-            yield self._event(name, at, "waiting", {"reason": "permission", "action": _action(told)})
+            call = _object(params.get("toolCall"))
+            yield from self._tool(name, session, at, call)
+            yield self._event(name, at, "waiting", {"reason": "permission", "action": _action(call)})
 
     def _answer(self, at: float, method: str, params: dict[str, Any], fields: dict[str, Any]) -> Iterator[Record]:
         result = _object(fields.get("result"))
@@ -135,7 +135,7 @@ class AcpReader:
             outcome = _object(result.get("outcome"))
             yield self._event(name, at, "resume", {"outcome": outcome.get("outcome"), "option": outcome.get("optionId")})
         elif method == "session/prompt":
-            yield from self._spoken(name, session)
+            yield from self._flush_text(name, session)
             error = fields.get("error")
             if error is not None:
                 yield self._event(name, at, "error", {"error": error})
@@ -152,14 +152,14 @@ class AcpReader:
         kind = str(update.get("sessionUpdate"))
         if kind in _CHUNKS:
             if kind != session.chunk:
-                yield from self._spoken(name, session)
+                yield from self._flush_text(name, session)
                 session.chunk, session.at = kind, at
             session.text.append(_text([update.get("content")]))
             return
         if kind in ("tool_call", "tool_call_update"):
-            yield from self._spoken(name, session)
+            yield from self._flush_text(name, session)
             yield from self._tool(name, session, at, update)
-        elif kind in _TOLD:
+        elif kind in _KEPT_AS_EVENTS:
             yield self._event(name, at, kind, {key: value for key, value in update.items() if key != "sessionUpdate"})
 
     def _tool(self, name: str, session: _Session, at: float, update: dict[str, Any]) -> Iterator[Record]:
@@ -170,11 +170,12 @@ class AcpReader:
         if call is None:
             session.made += 1
             call = session.calls[number] = _Call(f"{self._process}:{session.made}:{number}"[:400], {})
+        # Updates carry only what changed; an empty value must not wipe out what an earlier one said.
         call.fields.update({key: value for key, value in update.items() if value not in (None, [], {}, "")})
         status = update.get("status")
         ends = status in ("completed", "failed")
         if not call.begun and not ends:
-            call.fields.pop("content", None)  # what is shown of a call before it runs is no part of its result
+            call.fields.pop("content", None)  # content before a call runs is a preview, no part of its result
         if not call.begun and (status in _STARTED or "rawInput" in call.fields):
             call.begun = True
             yield self._record(
@@ -187,7 +188,7 @@ class AcpReader:
         elif call.begun and update.get("content"):
             yield self._event(name, at, "tool_call_update", {"status": status}, entry=call.entry)
 
-    def _spoken(self, name: str, session: _Session) -> Iterator[Record]:
+    def _flush_text(self, name: str, session: _Session) -> Iterator[Record]:
         if session.text:
             yield self._event(name, session.at, session.chunk, {"text": "".join(session.text)})
             session.text.clear()
@@ -199,8 +200,8 @@ class AcpReader:
         return self._record(name, at, "event", id=new_id(), type=kind, data=data, **whose, **about)
 
     def _record(self, name: str, at: float, kind: str, **fields: Any) -> Record:
-        told = {key: value for key, value in fields.items() if value is not None}
-        return {"v": 1, "kind": kind, "session": name, "ts": format_time(at), **told}
+        given = {key: value for key, value in fields.items() if value is not None}
+        return {"v": 1, "kind": kind, "session": name, "ts": format_time(at), **given}
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -208,19 +209,20 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _text(blocks: Any) -> str:
-    """Return the text of content blocks; of others their kind and name."""
+    """Return the text of content blocks; of blocks without text, their kind and name."""
     parts: list[str] = []
     for block in cast("list[Any]", blocks) if isinstance(blocks, list) else []:
         each = _object(block)
-        said = each.get("text")
-        parts.append(said if isinstance(said, str) else f"[{each.get('type')} {each.get('name') or each.get('uri') or ''}]")
+        text = each.get("text")
+        parts.append(text if isinstance(text, str) else f"[{each.get('type')} {each.get('name') or each.get('uri') or ''}]")
     return "".join(parts)
 
 
 def _action(call: dict[str, Any]) -> str:
-    """Return the tool's own name where the agent says it, else the kind of the call."""
-    for told in _object(call.get("_meta")).values():
-        name = _object(told).get("toolName")
+    """Return the tool's own name where the agent gives it, else the kind of the call."""
+    # The protocol has no field for the name; agents put it below a key of their own, such as "claudeCode".
+    for extension in _object(call.get("_meta")).values():
+        name = _object(extension).get("toolName")
         if isinstance(name, str) and name:
             return name
     kind = call.get("kind") or call.get("title")
@@ -231,17 +233,17 @@ def _input(call: dict[str, Any]) -> Any:
     if "rawInput" in call:
         return call["rawInput"]
     places = call.get("locations")
-    told = [_object(each).get("path") for each in cast("list[Any]", places)] if isinstance(places, list) else []
-    return {"title": call.get("title"), **({"paths": told} if told else {})}
+    paths = [_object(each).get("path") for each in cast("list[Any]", places)] if isinstance(places, list) else []
+    return {"title": call.get("title"), **({"paths": paths} if paths else {})}
 
 
 def _result(call: dict[str, Any], status: Any) -> dict[str, Any]:
     content = call.get("content")
-    said: list[str] = []
+    texts: list[str] = []
     for block in cast("list[Any]", content) if isinstance(content, list) else []:
         each = _object(block)
-        said.append(_text([each.get("content")]) if each.get("type") == "content" else f"[{each.get('type')}]")
-    text = "\n".join(said)
+        texts.append(_text([each.get("content")]) if each.get("type") == "content" else f"[{each.get('type')}]")
+    text = "\n".join(texts)
     if status == "failed":
         return {"status": "error", "error": {"type": "failed", "message": text or str(call.get("rawOutput") or "failed")}}
     return {"status": "ok", "output": text or call.get("rawOutput") or ""}
@@ -252,11 +254,11 @@ _EVERY = 1.0
 _MAX_LINE_BYTES = 64 << 20
 _MAX_WAITING = 50_000
 _PATIENCE = 30.0
-"""Seconds that a store which refuses is asked again at the end."""
+"""Seconds for which a store that is locked or full is tried again at the end."""
 
 
 class Lines:
-    """Puts the messages of one sender together, one a line; what is longer than any message is passed over."""
+    """Joins the bytes of one sender into messages, one a line; a line above the limit is skipped."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -265,9 +267,9 @@ class Lines:
         self.odd = 0
 
     def take(self, data: bytes) -> Iterator[Any]:
-        """Yield the messages that are complete now; what is no JSON is counted."""
-        *whole, rest = data.split(b"\n")
-        for line in whole:
+        """Yield the messages that are complete now; lines that are no JSON are counted."""
+        *ended, rest = data.split(b"\n")
+        for line in ended:
             content = b"".join([*self._parts, line])
             self._parts.clear()
             self._size = 0
@@ -285,33 +287,33 @@ class Lines:
             self._parts.append(rest)
 
     def break_off(self) -> None:
-        """Pass over the rest of this line: some of it is not there."""
+        """Skip the rest of this line, of which a part is missing."""
         self._parts.clear()
         self._size = 0
         self._skipped = True
         self.odd += 1
 
 
-class _Heard:
-    """What was recorded since the detectors last looked."""
+class _NewRecords:
+    """The source of the detectors: the records since they last looked."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
 
     def poll(self) -> Batch | None:
-        """Return it."""
+        """Return the records since the last call, None for none."""
         taken, self.records = self.records, []
         return Batch(taken, fresh=False) if taken else None
 
 
 class TapRecorder:
-    """Turns copies into records of a store.
+    """Turns copies of the traffic into records of a store.
 
     Args:
-        store: to append to.
-        config: whose thresholds hold.
-        cancel: is given the session of a turn that hangs; None to leave it.
-        say: tells people a line.
+        store: the store to append to.
+        config: the configuration with the detectors' thresholds.
+        cancel: called with the session of a turn that hangs; None to leave it running.
+        say: writes a line for people.
         clock: returns seconds since 1970.
     """
 
@@ -329,8 +331,8 @@ class TapRecorder:
         self._reader = AcpReader(new_id())
         self._lines = {sender: Lines() for sender in _SENDERS}
         self._waiting: deque[Record] = deque()
-        self._heard = _Heard()
-        self._follower = Follower(self._heard, config.detect, clock)
+        self._new_records = _NewRecords()
+        self._follower = Follower(self._new_records, config.detect, clock)
         self.lost = 0
         self._refusal = ""
 
@@ -340,8 +342,9 @@ class TapRecorder:
             self._add(self._reader.read(_SENDERS[sender], at, message))
 
     def lose(self, count: int) -> None:
-        """Note that pieces were left out: the messages they belong to are not whole."""
+        """Note that pieces were dropped: the messages they belong to are incomplete."""
         self.lost += count
+        # Which sender's pieces they were is not known.
         for lines in self._lines.values():
             lines.break_off()
 
@@ -351,10 +354,10 @@ class TapRecorder:
                 self.lost += 1
             else:
                 self._waiting.append(record)
-            self._heard.records.append(record)
+            self._new_records.records.append(record)
 
     def look(self) -> None:
-        """Write what waits, and say what the detectors see."""
+        """Write the waiting records, and report what the detectors find."""
         self._write()
         for sight in self._follower.tick():
             finding = sight.finding
@@ -366,7 +369,7 @@ class TapRecorder:
                 self._cancel(sight.session)
 
     def close(self, pause: Callable[[float], None] = time.sleep) -> None:
-        """Write the rest; a store that refuses is asked again for a while."""
+        """Write the rest; a store that is locked or full is tried again for a while."""
         self._add(self._reader.close())
         end = time.monotonic() + _PATIENCE
         self._write()
@@ -382,6 +385,7 @@ class TapRecorder:
 
     def _write(self) -> None:
         while self._waiting:
+            # Taken off only after they are stored, so that a store that is locked now gets them later.
             part = [self._waiting[place] for place in range(min(1000, len(self._waiting)))]
             try:
                 self._store.append(part, on_conflict="keep")
@@ -394,7 +398,7 @@ class TapRecorder:
                 self._waiting.popleft()
 
     def _one_by_one(self, records: list[Record]) -> None:
-        """Append what can be of records of which some can't be stored as they are."""
+        """Append records of which some can't be stored, each by itself; those that can't be are counted as lost."""
         for record in records:
             try:
                 self._store.append([record], on_conflict="keep")
@@ -404,7 +408,7 @@ class TapRecorder:
 
 
 def record_copies(copied: int, orders: int, location: str, config: Config, *, masked: bool, cancel: bool) -> None:
-    """Record what comes on a descriptor until it ends; whatever is wrong with the store, what comes is taken."""
+    """Record what comes on a descriptor until it ends; whatever is wrong with the store, the descriptor is read."""
 
     def write(line: bytes) -> None:
         with suppress(OSError):  # the tap is gone
@@ -426,12 +430,13 @@ def record_copies(copied: int, orders: int, location: str, config: Config, *, ma
                 recorder.close()
         except CtxmgrError as error:
             say(f"ctxmgr: nothing is recorded: {error.message}")
+        # Without a reader the pipe would fill, and the tap hold its copies until its limit.
         while os.read(stream.fileno(), 1 << 20):
             pass
 
 
 def _opened(location: str, *, masked: bool) -> Workspace:
-    """Open the store; one that is locked is asked again for a while, as what passes waits in memory."""
+    """Open the store; one that is locked is tried again for a while, as the copies wait in memory."""
     end = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -459,7 +464,7 @@ def _follow(descriptor: int, recorder: TapRecorder) -> None:
 
 
 def _take(held: bytearray, recorder: TapRecorder) -> None:
-    """Take the whole pieces out of what is held."""
+    """Take the complete pieces out of the held bytes."""
     place = 0
     while len(held) - place >= HEADER.size:
         sender, at, size = HEADER.unpack_from(held, place)

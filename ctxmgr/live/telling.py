@@ -1,11 +1,11 @@
-"""Ask the detectors about a session that seems to go in circles, and write what its agent is told.
+"""Ask the detectors about a session that seems to go in circles, and write the text for its agent.
 
 This is the slow half of a hook: it loads the libraries, reads the end of the client's log and asks the same workspace that
 ``ctxmgr detect`` and ``ctxmgr recover --prompt`` ask. Nothing is recorded beside the log.
 
 Of a long log `excerpt` keeps the first lines (who and where), what people said in between, and the end, which is all that the
-detectors look at. To that comes the result of the call that a hook speaks of, where the client writes it into its log only
-after its hooks. `call_person` notifies a person through the system's own notifier, or the command that the user named for it.
+detectors look at. Where the client writes a call's result only after its hooks, the result is added. `call_person` notifies a
+person through the system's own notifier, or by the command that the user named for it.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def run(name: str) -> None:
     Raises:
         Exception: anything; the caller says nothing then.
     """
-    if said := answered(name, event_bytes()):
-        os.write(1, said)
+    if content := answered(name, event_bytes()):
+        os.write(1, content)
 
 
 def answered(name: str, content: bytes) -> bytes:
-    """Return what a client is answered after a call that seems to complete a loop; empty where the detectors see none.
+    """Return the answer to a client after a call that seems to complete a loop; empty where the detectors see none.
 
     Raises:
         Exception: anything; the caller says nothing then.
@@ -72,11 +72,12 @@ def answered(name: str, content: bytes) -> bytes:
     found = parsed(name, content)
     if found is None:
         return b""
-    asked, event = found
+    client, event = found
     rounds = Rounds(name, event.session, event.agent)
     with _alone(rounds.path) as alone:
-        if not alone:  # another hook of the same session is at it
+        if not alone:  # another hook of the same session is asking already
             return b""
+        # Counted again under the lock: an answer that another hook gave meanwhile has started the count anew.
         rounds.read()
         row = rounds.worth_asking(len(event.calls))
         if row is None:
@@ -85,32 +86,32 @@ def answered(name: str, content: bytes) -> bytes:
         config = load_config(folder)
         if config.live_mode == "watch":
             return b""
-        prompt = confirmed(asked, event, config, folder)
+        prompt = confirmed(client, event, config, folder)
         if prompt is None:
             rounds.append(("n", row[1], row[3]))
             return b""
-        return _answer(asked, event, rounds, row[2], config, prompt)
+        return _answer(client, event, rounds, row[2], config, prompt)
 
 
-def confirmed(asked: Client, event: Event, config: Config, folder: Path, hung_at: float | None = None) -> str | None:
+def confirmed(client: Client, event: Event, config: Config, folder: Path, hung_at: float | None = None) -> str | None:
     """Return the prompt about the loop that the detectors see at the end of the client's log; None when they see none.
 
-    ``hung_at``: the prompt is about a call that hangs as of this time, in seconds since 1970, instead.
+    With ``hung_at``, a time in seconds since 1970, the prompt is about a call that hangs at that time instead.
 
     Raises:
         CtxmgrError: the log can't be read, or holds nothing of a known format.
     """
     with tempfile.TemporaryDirectory(prefix="ctxmgr-") as place:
-        own = asked.log_content(event)
+        own = client.log_content(event)
         if own is None:
-            log = asked.log_of(event)
-            begun = [] if hung_at is None else open_calls(asked, event.session, modified(log))
-            log = excerpt(log, place, asked.unwritten(event), begun)
+            log = client.log_of(event)
+            begun = [] if hung_at is None else open_calls(client, event.session, modified(log))
+            log = excerpt(log, place, client.unwritten(event), begun)
         else:
             log = os.path.join(place, "calls.jsonl")
             Path(log).write_text(own, "ascii")
         with Workspace.open(log, create=True, scratch=True, folder=folder) as workspace:
-            if asked.writes_late:
+            if client.writes_late:
                 add_late_results(workspace, event)
             now = None if hung_at is None else format_time(hung_at)
             findings = _findings(workspace, now)
@@ -124,13 +125,13 @@ def confirmed(asked: Client, event: Event, config: Config, folder: Path, hung_at
 
 
 def _findings(workspace: Workspace, now: str | None) -> list[Finding]:
-    """Return what the detectors find in the latest session, without the causes: the recovery looks for that of its own."""
+    """Return what the detectors find in the latest session, without causes: the recovery finds the cause that it needs."""
     key = session_key(workspace.store, None)
     return [] if key is None else judge(workspace.store, key, workspace.config.detect, now)[0].findings
 
 
 def _is_meant(finding: Finding, config: Config, severity: str) -> bool:
-    """Whether an agent shall be told of a finding: one that lasts, not of a kind or of actions that are left alone."""
+    """Whether an agent shall be told of a finding: it is unresolved, and no setting silences its kind or its actions."""
     if finding.resolved is not None or finding.severity != severity:
         return False
     kinds, actions = config.live_quiet
@@ -139,13 +140,13 @@ def _is_meant(finding: Finding, config: Config, severity: str) -> bool:
     return finding.kind not in kinds and not (named and named <= actions)
 
 
-def _answer(asked: Client, event: Event, rounds: Rounds, exact: str, config: Config, prompt: str) -> bytes:
-    """Return the answer of the next step of the ladder: told, told again or refused, and then a person is called."""
+def _answer(client: Client, event: Event, rounds: Rounds, exact: str, config: Config, prompt: str) -> bytes:
+    """Return the answer of the next step: tell, tell again (or refuse the call), then stop the agent and call a person."""
     steps = [row for row in rounds.rows if row[0] == "t"]
     step = len(steps) + 1
     if step > _STEPS:
         return b""
-    text = worded(prompt, step, refusing=config.live_mode == "deny")
+    text = step_text(prompt, step, refusing=config.live_mode == "deny")
     replace_file(rounds.reason, text.encode("utf-8", "replace"))
     rows: list[Sequence[str]] = [("t", str(step), exact)]
     if config.live_mode == "deny" and step > 1:
@@ -153,15 +154,15 @@ def _answer(asked: Client, event: Event, rounds: Rounds, exact: str, config: Con
         rows += [("s" if step == _STEPS else "d", each) for each in dict.fromkeys([exact, *_exact(event)])]
     rounds.append(*rows)
     if step == _STEPS:
-        call_person(config, event.session, f"{asked.title}: an agent goes in circles after it was told twice", text)
-    return dumps(asked.tell(event, text)).encode("ascii")
+        call_person(config, event.session, f"{client.title}: an agent goes in circles after it was told twice", text)
+    return dumps(client.tell(event, text)).encode("ascii")
 
 
 def _exact(event: Event) -> list[str]:
     return [fingerprints(call)[1] for call in event.calls]
 
 
-def worded(prompt: str, step: int, *, refusing: bool) -> str:
+def step_text(prompt: str, step: int, *, refusing: bool) -> str:
     """Return the text for a step of the ladder, from 1 up; the cause and the next step stay at its beginning."""
     text = prompt.removeprefix(_PREFIX)
     if step == 2:
@@ -171,14 +172,14 @@ def worded(prompt: str, step: int, *, refusing: bool) -> str:
     return (_PREFIX + text)[:MAX_ANSWER_CHARS]
 
 
-def waited(prompt: str) -> str:
-    """Return the text for an agent whose call hung; it is read when something came back after all, or a person spoke."""
+def hang_text(prompt: str) -> str:
+    """Return the text for an agent whose call hung; it is read once the call returns after all, or a person speaks."""
     return f"{_PREFIX}{WAITED} {prompt.removeprefix(_PREFIX)}"[:MAX_ANSWER_CHARS]
 
 
 @contextlib.contextmanager
 def _alone(path: str) -> Generator[bool]:
-    """Say whether nobody else asks the detectors about the same session now."""
+    """Take the session's lock without waiting; yield whether it was free."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -190,38 +191,40 @@ def _alone(path: str) -> Generator[bool]:
         os.close(descriptor)
 
 
-_WHOLE, _HEAD, _END = 600_000, 65_536, 400_000
-_SPOKEN = 200_000
-_SCANNED = 64_000_000
-"""Bytes of a log in whose middle people's words are looked for; in a longer one that would take seconds."""
+_MAX_WHOLE, _HEAD, _END = 600_000, 65_536, 400_000
+"""Bytes of a log that is taken whole, and of the beginning and the end of a longer one."""
+_MAX_SPOKEN = 200_000
+_MAX_SCANNED = 64_000_000
+"""Limit in bytes of a log whose middle is searched for people's words; in a longer one that would take seconds."""
 _MAX_LINE_BYTES = 20_000
+# Marks of the lines of all clients, with and without the blank: parsing megabytes of JSON would take longer than the hook may.
 _PERSON = (b'"type":"user"', b'"type": "user"', b'"role":"user"', b'"role": "user"', b"user_message")
 _RESULT = (b"tool_result", b"function_call_output")
 
-_LAST = 40
-_WRAPPED = 0.8
-"""Share of a result in the log that must be the result itself, if the rest is to count as the client's wrapping."""
+_RECENT_ENTRIES = 40
+_MIN_SAME_SHARE = 0.8
+"""Share of a logged result that must be the result itself, so that the rest counts as the client's wrapping."""
 
 
 def excerpt(log: str, folder: str, unwritten: Sequence[tuple[str, str]], begun: Sequence[str] = ()) -> str:
     """Write the excerpt of a log into a folder, under the log's own name, and return its path.
 
     Args:
-        log: of the client; its name may come from anywhere, so nothing but a regular file is opened.
-        folder: where to.
-        unwritten: ids and records of results that the client has not written yet; added where their ids name a call
-            whose result is not there.
-        begun: records of calls that the client writes only when they are over; added as they are.
+        log: path of the client's log; an event names it, so nothing but a regular file is opened.
+        folder: the folder to write into.
+        unwritten: ids and records of results that the client has not written yet; added where the log has the call
+            but not its result.
+        begun: records of open calls, which the client writes only when they are over; added as they are.
 
     Raises:
         OSError: there is no such log, or it is no regular file.
     """
     with open(open_regular(log), "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
-        content = stream.read(_WHOLE) if size <= _WHOLE else b"".join(_parts(stream, size))
-    content = content[: content.rfind(b"\n") + 1]  # the client may be writing
+        content = stream.read(_MAX_WHOLE) if size <= _MAX_WHOLE else b"".join(_parts(stream, size))
+    content = content[: content.rfind(b"\n") + 1]  # the client may be in the middle of a line
     for call, record in unwritten:
-        found = [line for line in content[-_WHOLE:].split(b"\n") if call and call.encode() in line]
+        found = [line for line in content[-_MAX_WHOLE:].split(b"\n") if call and call.encode() in line]
         if found and not any(result in line for line in found for result in _RESULT):
             content += record.encode("ascii") + b"\n"
     content += b"".join(record.encode("ascii", "replace") + b"\n" for record in begun)
@@ -238,12 +241,12 @@ def _parts(source: BinaryIO, size: int) -> Iterator[bytes]:
         start, place = place, place + len(line)
         if start < _HEAD or start >= end:
             yield line
-        elif size > _SCANNED:
+        elif size > _MAX_SCANNED:
             source.seek(end)
             source.readline()
             yield from source
             return
-        elif kept < _SPOKEN and len(line) < _MAX_LINE_BYTES and _is_spoken(line):
+        elif kept < _MAX_SPOKEN and len(line) < _MAX_LINE_BYTES and _is_spoken(line):
             kept += len(line)
             yield line
 
@@ -255,14 +258,14 @@ def _is_spoken(line: bytes) -> bool:
 
 
 def add_late_results(workspace: Workspace, event: Event) -> None:
-    """Record the results of an event's calls beside the log that was read; nothing of it is kept.
+    """Add the results of an event's calls to the scratch store over the log; nothing of that is kept.
 
-    A call that the log does not even begin is recorded whole, as the same call before it was.
+    A call that is not in the log at all is added too, in the form of the same call before it.
 
     Raises:
         CtxmgrError: the store refused.
     """
-    entries = workspace.list(ListRequest(newest_first=True, limit=_LAST)).entries
+    entries = workspace.list(ListRequest(newest_first=True, limit=_RECENT_ENTRIES)).entries
     for call in event.calls:
         same = [each for each in entries if _is_same(each, call)]
         if same:
@@ -281,11 +284,14 @@ def _add(store: Store, call: Call, same: list[EntryView]) -> None:
     shared = {"v": 1, "session": latest.session, "ts": now()}
     entry = latest.id
     if latest.status != "open":
-        if call.id:
+        if call.id:  # this very call is in the log, with its result
             return
         entry = new_id()
-        whole = {"kind": "entry", "id": entry, "agent": latest.agent, "action": latest.action, "input": latest.input}
-        records.append({**shared, **whole, "inputType": latest.input_type, "process": latest.process, "turn": latest.turn})
+        call_fields = {"kind": "entry", "id": entry, "agent": latest.agent, "action": latest.action, "input": latest.input}
+        records.append(
+            {**shared, **call_fields, "inputType": latest.input_type, "process": latest.process, "turn": latest.turn}
+        )
+    # The event does not say whether the call failed. Where the result equals an earlier one, so does its status.
     closed = next((each for each in same if each.status != "open"), None)
     result: dict[str, Any] = {"kind": "result", "entry": entry, "status": "ok", "output": call.result}
     if closed is not None and _says_the_same(call.result, closed):
@@ -298,19 +304,19 @@ def _add(store: Store, call: Call, same: list[EntryView]) -> None:
 
 
 def _says_the_same(result: Any, before: EntryView) -> bool:
-    """Whether a result is the one before but for times, ids and what a client wraps around it in its log."""
+    """Whether a result equals the earlier one but for times, ids and what the client wraps around it in its log."""
     mine = _blurred(result)
     error = as_object(before.error) or {}
     for each in (before.output, error.get("message")):
         theirs = _blurred(each)
         short, long = sorted((mine, theirs), key=len)
-        if mine == theirs or (short in long and len(short) >= _WRAPPED * len(long)):
+        if mine == theirs or (short in long and len(short) >= _MIN_SAME_SHARE * len(long)):
             return True
     return False
 
 
 def _fails_the_same(result: Any, before: EntryView) -> bool:
-    """Whether a result names the cause that the failure before it named, as the detectors compare failures."""
+    """Whether a result has the error core of the earlier failure, which is how the detectors compare failures."""
     core = error_core(plain_text(result) or "")
     return says_anything(core) and core == error_core(error_text(before.error, before.output))
 
@@ -326,13 +332,13 @@ _DESKTOPS = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
 
 
 def call_person(config: Config, session: str, headline: str, text: str) -> None:
-    """Tell a person about a session; nothing is waited for, and what can't be started is left out.
+    """Notify a person about a session, without waiting; a notifier that can't be started is skipped.
 
     Args:
-        config: the settings that hold for it; the command is the user's own alone (ruling 29).
-        session: its name, in the command's environment.
-        headline: one line, for the desktop; whatever is recorded in it is made harmless.
-        text: all of it, on the command's stdin.
+        config: the settings of the session's folder; the command can only come from the user's own (ruling 29).
+        session: the session's name, for the command's environment.
+        headline: one line for the desktop; recorded text in it is made harmless.
+        text: the full text, for the command's stdin.
     """
     if config.live_desktop and (notifier := notifier_command(headline, os.environ, sys.platform)):
         _start(notifier, b"", {})
@@ -344,13 +350,14 @@ def call_person(config: Config, session: str, headline: str, text: str) -> None:
 def notifier_command(headline: str, environment: Mapping[str, str], platform: str) -> list[str] | None:
     """Return the command that shows a line on the desktop; None where there is no desktop or no notifier.
 
-    The line is only ever an argument of its own, never a part of a script, and bears no markup.
+    The line is passed as an argument, never as a part of a script, and its markup is escaped.
     """
     plain = "".join(letter for letter in headline if letter.isprintable())[:_MAX_NOTICE_CHARS]
     if platform == "darwin" and (program := shutil.which("osascript")):
         return [program, *(word for line in _SCRIPT for word in ("-e", line)), plain, _TITLE]
     if not any(environment.get(name) for name in _DESKTOPS) or (program := shutil.which("notify-send")) is None:
         return None
+    # Notification servers may render the body as markup; "&" goes first, or it would escape the escapes.
     for sign, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         plain = plain.replace(sign, name)
     return [program, "--app-name=ctxmgr", "--", _TITLE, plain]

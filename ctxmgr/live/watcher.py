@@ -1,7 +1,7 @@
-"""Watch the sessions that hooks told of, for calls that hang and for silence: no client calls a hook meanwhile.
+"""Watch the sessions that hooks reported for hanging calls and for silence: no client calls a hook while a call hangs.
 
 One process for each user does so in the background. The first hook of a session starts it, and it ends when no session lives.
-As long as a session moves, its log is not even read; only the times of its files are looked at.
+As long as a session moves, its log is not even read: only the times of its files are checked.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ctxmgr.paths import make_private_folder, replace_file
 from ctxmgr.types.finding import Finding
 
 EVERY = 5.0
-"""Seconds between two looks of the watcher in the background."""
+"""Polling interval of the watcher in the background, in seconds."""
 
 _SILENCE = 300.0
-"""Seconds of silence with nothing in flight before a person is told, unless a setting says otherwise: a model may think."""
+"""Seconds of silence with no call in flight before a person is told, unless a setting says otherwise: a model may think."""
 
 _QUIET = 60.0
 """Seconds without a sign of life after which a session's log is read."""
@@ -38,19 +38,19 @@ _QUIET = 60.0
 _ALIVE = 7_200.0
 """Seconds without a sign of life after which a session is given up."""
 
-_ATTEMPTS, _PAUSE = 5, 0.2
+_LOCK_ATTEMPTS, _LOCK_PAUSE = 5, 0.2  # seconds
 
 
 @dataclass(slots=True)
 class Watched:
-    """A session that hooks told of.
+    """A session that hooks reported.
 
     Attributes:
-        client: in which it runs.
+        client: the client in which it runs.
         session: the client's id for it.
         log: path of its log.
-        folder: where its agent works.
-        pid: of the process that started the hook; a shell's where the client starts hooks through one.
+        folder: the folder in which its agent works.
+        pid: the process that started the hook; a shell where the client starts hooks through one.
         moved: the latest time of its files, in seconds since 1970.
         ended: whether the client ended it.
     """
@@ -65,11 +65,11 @@ class Watched:
 
 
 class HookedSessions:
-    """Looks at every session that hooks told of, tells a person of its hangs, and leaves word for its agent.
+    """Checks every session that hooks reported, notifies a person of hangs, and leaves word for the agent.
 
     Args:
         clock: returns seconds since 1970.
-        tells: whether people and agents are told, too; else it only reports.
+        tells: whether people and agents are notified; else hangs are only returned.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time, *, tells: bool = True) -> None:
@@ -81,7 +81,7 @@ class HookedSessions:
         self._running: set[int] = set()
 
     def tick(self) -> list[Sight]:
-        """Look once; return the hangs that began, and those that are over."""
+        """Check all sessions once; return the hangs that began and those that are over."""
         now, sights = self._clock(), list[Sight]()
         living = self.living()
         for path in [path for path in self._followed if path not in living]:
@@ -90,7 +90,8 @@ class HookedSessions:
             if now - each.moved < _QUIET:
                 sights += self._let_go(path)
                 continue
-            with contextlib.suppress(CtxmgrError, OSError, ValueError):  # a log that can't be read, settings that are wrong
+            # A log that can't be read, or wrong settings in one folder, must not end the watch over the others.
+            with contextlib.suppress(CtxmgrError, OSError, ValueError):
                 sights += self._look(path, each)
         return sights
 
@@ -102,7 +103,7 @@ class HookedSessions:
                 if entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
                     with contextlib.suppress(OSError):
                         touched = entry.stat(follow_symlinks=False).st_mtime
-                        known = self._files.get(entry.path)
+                        known = self._files.get(entry.path)  # parsed anew only after a change
                         same = known is not None and known[0] == touched
                         found[entry.path] = known if known is not None and same else (touched, _watched(entry.path))
         self._files = found
@@ -124,24 +125,24 @@ class HookedSessions:
         return not self.living()
 
     def _is_gone(self, pid: int) -> bool:
-        """Whether a process ended that was seen alive; a shell that only started a hook is gone before anyone looks."""
+        """Whether a process has ended that was seen alive: a shell that only started a hook is gone before the first check."""
         if pid <= 1:
             return False
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
             return pid in self._running
-        except OSError:
+        except OSError:  # it is there, and another user's
             pass
         self._running.add(pid)
         return False
 
     def _let_go(self, path: str) -> list[Sight]:
         self._followed.pop(path, None)
-        told = self._hung.pop(path, {}).values()
+        hangs = self._hung.pop(path, {}).values()
         return [
             replace(sight, event="over", finding=sight.finding.model_copy(update={"resolved": "progress"}))
-            for sight in told if sight.finding is not None
+            for sight in hangs if sight.finding is not None
         ]  # fmt: skip
 
     def _look(self, path: str, each: Watched) -> list[Sight]:
@@ -183,7 +184,7 @@ def _watched(path: str) -> Watched | None:
 
 
 class _LogWithOpenCalls:
-    """A log that stands still, read once with the calls that it will only hold when they are over."""
+    """A log that does not grow, read once together with the open calls that it will hold only when they are over."""
 
     def __init__(self, log: str, begun: Sequence[str]) -> None:
         self._log = log
@@ -220,24 +221,24 @@ def _is_meant(finding: Finding, config: Config) -> bool:
 
 
 def _tell(each: Watched, finding: Finding, config: Config, now: float) -> None:
-    """Call a person, and leave word for the agent, who is told when something of it comes back.
+    """Notify a person, and leave word for the agent, which reads it when the call comes back.
 
-    Silence without a call in flight is not the agent's doing: only the person is told of it.
+    Silence without a call in flight is not the agent's doing: only the person is notified of it.
     """
     place = os.path.basename(each.folder.rstrip("/"))
     headline = f"{each.client.title}{f' in {place}' if place else ''}: {finding.reason}"
-    from ctxmgr.live.telling import call_person
+    from ctxmgr.live.telling import call_person  # loads the recovery: most watchers never see a hang
 
     call_person(config, each.session, headline, headline + "\n")
     if config.live_mode == "watch" or not finding.members:
         return
-    from ctxmgr.live.telling import confirmed, waited
+    from ctxmgr.live.telling import confirmed, hang_text
 
     event = Event(AFTER, "", each.session, (), "", each.log, each.folder)
     prompt = confirmed(each.client, event, config, Path.home(), hung_at=now)
     if prompt is not None:
         stall = os.path.join(state_folder(), state_name(each.client.name, each.session) + ".stall")
-        replace_file(stall, waited(prompt).encode("utf-8", "replace"))
+        replace_file(stall, hang_text(prompt).encode("utf-8", "replace"))
 
 
 @contextlib.contextmanager
@@ -261,15 +262,15 @@ def only_watcher() -> Generator[None]:
 
 
 def _hold(descriptor: int) -> None:
-    for attempt in range(_ATTEMPTS):  # a hook holds it for an instant to see whether somebody else does
+    for attempt in range(_LOCK_ATTEMPTS):  # a hook that probes the lock holds it for an instant
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if attempt == _ATTEMPTS - 1:
+            if attempt == _LOCK_ATTEMPTS - 1:
                 pid = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
                 hint = "that one tells you of hangs; end it by its id to see them here"
                 raise Busy(f"a watcher runs already, as process {pid or '?'}", hint) from None
-            time.sleep(_PAUSE)
+            time.sleep(_LOCK_PAUSE)
         else:
             return
 
@@ -281,11 +282,12 @@ def run(_name: str, pause: Callable[[float], None] = time.sleep) -> None:
         Exception: anything; nobody hears of it.
     """
     os.closerange(3, 256)  # what the client left open is none of ours
-    os.chdir("/")
+    os.chdir("/")  # or the folder that the client was started in could not be unmounted or removed
     os.nice(10)
     if not load_config(Path.home()).live_watch:
         return
     sessions = HookedSessions()
+    # Twice: a session that begins just before the lock is let go finds it held, and so starts no watcher of its own.
     while not sessions.ended():
         with only_watcher():
             while not sessions.ended():

@@ -17,9 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_OLD = 30 * 86_400.0  # seconds after which the anchor of a history that is gone is removed
+_MAX_AGE = 30 * 86_400.0  # seconds after which the anchor of a history that is gone is removed
 _SESSION = '"session":"'
-_MOST = 65_536  # bytes of an anchor: a path and an id are its longest parts
+_MAX_BYTES = 65_536  # bytes of an anchor: a path and an id are its longest parts
 
 
 class Anchor:
@@ -46,7 +46,7 @@ class Anchor:
         self.begun = self.ends = self.time = self.path = ""
 
     def same_head(self, other: Anchor | None) -> bool:
-        """Whether the other one says the same of the same file."""
+        """Whether another anchor says the same of the same file."""
         return other is not None and (self.length, self.total, self.inode) == (other.length, other.total, other.inode)
 
 
@@ -64,7 +64,7 @@ def load(path: str) -> Anchor | None:
     """Return the anchor of the history at a path, or None where none can be read."""
     try:
         with open(open_regular(place_of(path)), "rb") as stream:
-            return parse(stream.read(_MOST))
+            return parse(stream.read(_MAX_BYTES))
     except OSError:
         return None
 
@@ -94,16 +94,17 @@ def spell(anchor: Anchor) -> bytes:
 
 
 def advance(path: str, head: Anchor, holds: Callable[[Anchor], bool], *, made: bool = False) -> bool:
-    """Note how far a history has come; return whether its anchor says so now.
+    """Move the anchor of a history forward; return whether it says now how far the history has come.
 
-    An anchor that the history contradicts is left as it is, so that nothing that was cut or rewritten is forgotten
-    because somebody goes on writing. One that is further along stays too: another process wrote it.
+    An anchor that the history contradicts stays as it is: going on writing must not hide that something was cut or
+    rewritten. An anchor that is further along stays too: another process wrote it.
 
     Args:
         path: of the history.
         head: how far it is on the disk; its path and time are filled in here.
         holds: whether the history still holds what an earlier anchor says.
-        made: whether the file was empty when the writer opened it: an anchor of another file is then of one that is gone.
+        made: whether the file was empty when the writer opened it. Then an anchor of another file belongs to one that is
+            gone.
     """
     found = load(path)
     if found is not None and not (made and found.length and found.inode != head.inode):
@@ -118,7 +119,7 @@ def advance(path: str, head: Anchor, holds: Callable[[Anchor], bool], *, made: b
 
 
 def begin(path: str) -> None:
-    """Note that a history is begun at a path: what was noted there before is of one that is gone."""
+    """Write the first anchor of a new history. What was noted for its path before belongs to a history that is gone."""
     from ctxmgr.log.ids import now
 
     head = Anchor(0, "", "")
@@ -146,7 +147,7 @@ def store(path: str, head: Anchor) -> bool:
         finally:
             os.close(descriptor)
         os.replace(draft, place)
-        if fresh and place.endswith("00"):  # now and then
+        if fresh and place.endswith("00"):  # a name is a hash: about one new history in 256 tidies up
             _forget_gone(os.path.dirname(place))
     except OSError:  # a home that can't be written: `verify` says that there is no anchor
         return False
@@ -169,10 +170,10 @@ def _forget_gone(where: str) -> None:
 
     for entry in os.scandir(where):
         try:
-            if time.time() - entry.stat(follow_symlinks=False).st_mtime < _OLD:
+            if time.time() - entry.stat(follow_symlinks=False).st_mtime < _MAX_AGE:
                 continue
             with open(open_regular(entry.path), "rb") as stream:
-                found = parse(stream.read(_MOST))
+                found = parse(stream.read(_MAX_BYTES))
             if found is None or not os.path.exists(found.path):
                 os.unlink(entry.path)
         except OSError:

@@ -42,14 +42,14 @@ EVENT_ALIASES = {
 """Event names of the source documents (spec 000, US7) and the types they are stored as."""
 
 _DELETE = 0x7F  # the one ASCII character that only the standard library escapes
-_LEVELS, _CONTAINERS = 8, 64  # beyond these to look at a value takes longer than to write it
+_MAX_LEVELS, _MAX_CONTAINERS = 8, 64  # beyond these, looking at a value takes longer than writing it
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 _SUM_MEMBER = b',"sum":"'
 _SUM_TAIL = len(_SUM_MEMBER) + 16 + 2
 
 
-def _parts() -> Any:
-    """Return the interpreter's own scanner and encoder, or None: then `json` does their work."""
+def _native_json() -> Any:
+    """Return the interpreter's C scanner and encoder, or None where there are none: then `json` does their work."""
     try:
         import _json
     except ImportError:
@@ -58,10 +58,10 @@ def _parts() -> Any:
     return parts if hasattr(parts, "make_encoder") and hasattr(parts, "make_scanner") else None
 
 
-_own: Any = _parts()
+_native: Any = _native_json()
 
 
-def _whole_encoder() -> Any:
+def _library_encoder() -> Any:
     import json
 
     return json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
@@ -71,53 +71,54 @@ def _no_json(value: object) -> NoReturn:
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
-def _prepared() -> _Chunks:
-    """Return what the whole encoder would make anew for every record, where this Python has it in C."""
-    if _own is None:
-        return cast("_Chunks", _whole_encoder().iterencode)
-    return _own.make_encoder({}, _no_json, _own.encode_basestring_ascii, None, ":", ",", False, False, False)
+def _chunk_encoder() -> _Chunks:
+    """Return an encoder in C that is made once; the library's would be made anew for every record."""
+    if _native is None:
+        return cast("_Chunks", _library_encoder().iterencode)
+    return _native.make_encoder({}, _no_json, _native.encode_basestring_ascii, None, ":", ",", False, False, False)
 
 
-_chunks = _prepared()
+_chunks = _chunk_encoder()
 
 
 def use_loaded_encoder() -> None:
-    """Let orjson write what it writes byte for byte as this module does, if the program has loaded it for itself.
+    """Use orjson, if the program has loaded it for itself, for values that it writes byte for byte as this module does.
 
-    It is not loaded here: that takes longer than to record a thousand entries.
+    It is not loaded here: that takes longer than recording a thousand entries.
     """
     global _faster
     dumps = cast("Callable[[object], bytes] | None", getattr(sys.modules.get("orjson"), "dumps", None))
+    # Another version may escape differently, and the sums are over these bytes: it is tried on every ASCII character.
     _faster = dumps if dumps is not None and dumps(_SAMPLE) == "".join(_chunks(_SAMPLE, 0)).encode("ascii") else None
 
 
 _faster: Callable[[object], bytes] | None = None
 _SAMPLE: Record = {"text": "".join(map(chr, range(127))), "list": [0, -1, 2**63 - 1, True, False, None, {}, []]}
-_SAME = frozenset({str, int, bool, type(None)})
-"""Types of which the faster encoder writes the same. Not float: it writes 1e16 for 1e+16 and null for NaN."""
+_SAME_TYPES = frozenset({str, int, bool, type(None)})
+"""Types that orjson writes alike. Not float: it writes 1e16 for 1e+16 and null for NaN."""
 
 
-def _is_same(value: object) -> bool:
-    """Whether a value is small, not deep, and made of nothing but JSON's own types without numbers that are not whole."""
-    if type(value) is dict and _SAME.issuperset(map(type, cast("dict[object, object]", value).values())):
+def _is_written_alike(value: object) -> bool:
+    """Whether a value is small, not deep, and made of JSON's own types without floats."""
+    if type(value) is dict and _SAME_TYPES.issuperset(map(type, cast("dict[object, object]", value).values())):
         return True  # what most tools are given
     level: list[object] = [value]
-    for _ in range(_LEVELS):
+    for _ in range(_MAX_LEVELS):
         below: list[object] = []
         for item in level:
             if type(item) is dict:
                 members = cast("dict[object, object]", item).values()
             elif type(item) is list:
                 members = cast("list[object]", item)
-            elif type(item) in _SAME:
+            elif type(item) in _SAME_TYPES:
                 continue
             else:
                 return False
-            if not _SAME.issuperset(map(type, members)):
-                below.extend(member for member in members if type(member) not in _SAME)
+            if not _SAME_TYPES.issuperset(map(type, members)):
+                below.extend(member for member in members if type(member) not in _SAME_TYPES)
         if not below:
             return True
-        if len(below) > _CONTAINERS:
+        if len(below) > _MAX_CONTAINERS:
             return False
         level = below
     return False
@@ -128,10 +129,10 @@ def _text(value: object) -> str:
     try:
         return "".join(_chunks(value, 0))
     except (TypeError, ValueError, KeyError, RecursionError):
-        # It remembers the containers that it was inside of, and so does the one that another thread was using. A new
-        # one has the last word.
-        _chunks = _prepared()
-        return _whole_encoder().encode(value)
+        # After an error the shared encoder still remembers the containers that it was inside of, and another thread may
+        # have been using it: it is replaced, and a new one decides.
+        _chunks = _chunk_encoder()
+        return _library_encoder().encode(value)
 
 
 def encode(record: Record) -> bytes:
@@ -155,8 +156,8 @@ def encode_value(value: object, depth: int) -> bytes:
     """
     if (size := _longest_text(value)) > MAX_LINE:  # not even to be encoded: a text of 1 GB takes six times its size
         raise _too_long(size)
-    if _faster is not None and _is_same(value):
-        # It raises a TypeError at lone surrogates, integers of more than 64 bits, keys that are no text.
+    if _faster is not None and _is_written_alike(value):
+        # orjson raises a TypeError at lone surrogates, integers of more than 64 bits and keys that are no text.
         try:
             line = _faster(value)
             if line.isascii() and _DELETE not in line and len(line) <= MAX_LINE:
@@ -208,6 +209,7 @@ def _is_flat(value: object) -> bool:
 
 
 def _is_deep(value: object, limit: int, text: str) -> bool:
+    # Brackets within strings count too, so few of them prove that it is flat, and many prove nothing.
     if text.count("[") + text.count("{") <= limit:
         return False
     level: list[object] = [value]
@@ -243,15 +245,15 @@ _SPACE = " \t\n\r"
 
 
 def _read(text: str) -> object:
-    if _own is not None:
+    if _native is not None:
         bare = text.strip(_SPACE)
         try:
             value, end = _scan(bare, 0)
             if end == len(bare):
                 return value
-        except (StopIteration, ValueError):  # the whole decoder says what is wrong, and where
+        except (StopIteration, ValueError):  # the library's decoder says what is wrong, and where
             pass
-    return _whole_decoder().decode(text)
+    return _library_decoder().decode(text)
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -269,7 +271,7 @@ _INFINITIES = (float("inf"), float("-inf"))
 
 
 class _Strict:
-    """What the scanner asks a decoder for."""
+    """The attributes of a decoder that the scanner in C reads."""
 
     strict = True
     object_hook = None
@@ -279,10 +281,10 @@ class _Strict:
     parse_constant = staticmethod(_refuse_constant)
 
 
-_scan: Any = None if _own is None else _own.make_scanner(_Strict)
+_scan: Any = None if _native is None else _native.make_scanner(_Strict)
 
 
-def _whole_decoder() -> JSONDecoder:
+def _library_decoder() -> JSONDecoder:
     """Return the decoder of the standard library for JSON as this format understands it; it is made once."""
     found = globals().get("decoder")
     if found is None:
@@ -295,9 +297,9 @@ def _whole_decoder() -> JSONDecoder:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Make what few programs need when it is first asked for."""
+        """Make the decoder when it is first asked for: few programs need it."""
         if name == "decoder":
-            return _whole_decoder()
+            return _library_decoder()
         raise AttributeError(f"module 'ctxmgr.log.codec' has no attribute {name!r}")
 
 
@@ -311,23 +313,23 @@ def digest(data: bytes) -> str:
     return str(_sha256(data).hexdigest())
 
 
-_LITTLE = 500_000  # bytes, for which the interpreter's own hash takes about as much longer as the library takes to load
+_MAX_BUILT_IN_BYTES = 500_000  # bytes; for these the slower built-in hash loses about the time that loading hashlib takes
 _hashed = 0
 _built: Any = None
 
 
-def _hash_of_little(data: bytes) -> Any:
-    """Return the hash that the interpreter itself has; whoever hashes much loads the one of a library, which is faster."""
+def _hash_few(data: bytes) -> Any:
+    """Return the SHA-256 of the interpreter's own module; a program that hashes much loads the faster one of hashlib."""
     global _sha256, _hashed, _built
     _hashed += len(data)
-    own: Any = None
-    if _hashed <= _LITTLE and "hashlib" not in sys.modules:
-        own = _built = _built or _built_in()
-    if own is None:
+    sha: Any = None
+    if _hashed <= _MAX_BUILT_IN_BYTES and "hashlib" not in sys.modules:
+        sha = _built = _built or _built_in()
+    if sha is None:
         from hashlib import sha256
 
-        _sha256 = own = sha256
-    return own(data)
+        _sha256 = sha = sha256
+    return sha(data)
 
 
 def _built_in() -> Any:
@@ -339,7 +341,7 @@ def _built_in() -> Any:
     return None
 
 
-_sha256: Callable[[bytes], Any] = _hash_of_little
+_sha256: Callable[[bytes], Any] = _hash_few
 
 
 def seal(body: bytes, total: str, end: bytes = b"") -> bytes:
@@ -349,6 +351,7 @@ def seal(body: bytes, total: str, end: bytes = b"") -> bytes:
 
 def unseal(line: bytes) -> tuple[bytes, str | None]:
     """Split a line into the bytes its sum covers and the sum; the sum is None when the line carries none."""
+    # By place and not by parsing: the sum is over the bytes as they stand, and only our own writer puts it last.
     if line[-_SUM_TAIL:-18] == _SUM_MEMBER and line.endswith(b'"}'):
         return line[:-_SUM_TAIL] + b"}", line[-18:-2].decode("ascii", "replace")
     return line, None
@@ -367,8 +370,8 @@ def fingerprint(value: object) -> str:
 
 
 def _sorted_chunks() -> _Chunks:
-    if _own is not None:
-        return _own.make_encoder({}, _name_of_type, _own.encode_basestring_ascii, None, ":", ",", True, False, True)
+    if _native is not None:
+        return _native.make_encoder({}, _name_of_type, _native.encode_basestring_ascii, None, ":", ",", True, False, True)
     import json
 
     return cast("_Chunks", json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_name_of_type).iterencode)

@@ -26,7 +26,7 @@ _CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float(
 
 
 class _Plain:
-    """What the scanner asks a decoder for: JSON as it is, read the way `json.loads` reads it."""
+    """The attributes of a decoder that the scanner in C reads: JSON as `json.loads` reads it."""
 
     strict = True
     object_hook = None
@@ -56,6 +56,7 @@ def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan
     def write(value: Any) -> str:
         return "".join(encoder(value, 0))
 
+    # `_json` is private to the interpreter: what it does is tried once, so that a change of it is noticed here.
     if write(read(' {"a":[1,2.5,"\\u00e9",null]} ')) != '{"a":[1,2.5,"\\u00e9",null]}':
         raise ValueError("an unknown scanner")
     return read, write, (scan, parts.scanstring)
@@ -69,7 +70,7 @@ def _by_package() -> tuple[Callable[[str], Any], Callable[[Any], str], None]:
 
 
 parts: tuple[_Scan, _Scan] | None
-"""What reads a value inside of a longer text, and what reads a text there; None with another interpreter."""
+"""The scanner of a value and of a string inside of a longer text; None with another interpreter."""
 
 try:
     loads, _write, parts = _by_parts()

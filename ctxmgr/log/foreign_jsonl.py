@@ -25,15 +25,20 @@ _BOM = b"\xef\xbb\xbf"
 _SPACE = " \t\r\n"
 _MAX_NUL_RUNS = 1_000
 _MAX_SHAPES = 64
-_INSIDE = frozenset(":,[ ")
-_TRY_COST = 64
+_INSIDE_JSON = frozenset(":,[ ")
+"""Characters before an object that is a value inside another one; anywhere else a new record begins."""
 _MAX_SCAN = 32 * 1024 * 1024
-_COSTLY = _MAX_SCAN // 64
-_BIG = 1 << 20
+"""Budget, in characters, of looking for the next record behind a tear. A hostile line could cost its length squared."""
+_MIN_TRY_COST = 64
+"""Least cost of one try, however few characters it read."""
+_FAILED_TRY_COST = _MAX_SCAN // 64
+"""Cost of a try whose reading ended without saying where."""
+_MIN_CHECKED_BYTES = 1 << 20
+"""Bytes from which on a line is checked for its number of values before it is parsed."""
 _MAX_OPENERS = 1_000_000
 _MAX_COMMAS = 4_000_000
 _NULS = re.compile(rb"\0+")
-_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
+_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of a byte that is not UTF-8
 
 Report = Callable[[int, int, str], None]
 """Called with offset, length and reason for each damaged byte range."""
@@ -85,6 +90,7 @@ def read_objects(
         if raw is None:
             damage.add(offset, length, f"{length:,} bytes that hold no line of at most {limit:,} bytes")
         elif skip is None or length == len(raw) or not skip(raw):
+            # Beside damage a line may be the rest of a torn one, so it is not taken as it stands.
             value = reader.whole(raw) if offset - damage.end > 2 or damage.end < 0 else None
             if value is not None:
                 yield Line(number, offset, value, len(raw))
@@ -94,7 +100,7 @@ def read_objects(
 
 
 class _Damage:
-    """Collects damaged ranges; those with nothing but a line end between them become one."""
+    """Collects damaged ranges and joins those with at most a line end between them."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -130,7 +136,7 @@ class _Place:
 
 
 class _Reader:
-    """Finds the objects of one line after the other; remembers what whole records look like."""
+    """Finds the objects of one line after the other; remembers the sets of keys that complete records have."""
 
     def __init__(self, damage: _Damage, accept: Accept | None, decode: Decode | None) -> None:
         self._damage = damage
@@ -141,9 +147,9 @@ class _Reader:
         self._decode = decode or self._decoded_line
 
     def whole(self, raw: bytes) -> dict[str, Any] | None:
-        """Return the object that a line is, None where it is anything else or must be looked at closely."""
+        """Return the object that a line consists of, None if it is anything else or needs a closer look."""
         size = len(raw)
-        if size >= _BIG or not raw.startswith(b"{"):
+        if size >= _MIN_CHECKED_BYTES or not raw.startswith(b"{"):
             return None
         try:
             value = self._decode(raw)
@@ -162,7 +168,7 @@ class _Reader:
         return value if stop == len(text) else None
 
     def objects(self, number: int, offset: int, raw: bytes) -> Iterator[Line]:
-        """Yield the objects on a line, and report what of it is none."""
+        """Yield the objects on a line and report the rest of it."""
         before = "\n" if 0 <= offset - self._damage.end <= 2 else None
         for start, piece in self._pieces(offset, raw):
             for value in self._piece(start, piece, before):
@@ -184,7 +190,7 @@ class _Reader:
 
     def _piece(self, offset: int, piece: bytes, before: str | None) -> Iterator[dict[str, Any]]:
         """Yield the objects of a piece; ``before`` is what stands in front of it when that is damage."""
-        if _too_rich(piece):
+        if _has_too_many_values(piece):
             self._damage.add(offset, len(piece), "more values on one line than fit into memory")
             return
         text, sound = _decoded(piece)
@@ -214,9 +220,9 @@ class _Reader:
         except json.JSONDecodeError as error:
             return None, at + 1, error.pos, "torn or unreadable JSON"
         except ValueError:
-            return None, at + 1, at + _COSTLY, "a number with too many digits"
+            return None, at + 1, at + _FAILED_TRY_COST, "a number with too many digits"
         except RecursionError:
-            return None, at + 1, at + _COSTLY, "JSON nested too deep"
+            return None, at + 1, at + _FAILED_TRY_COST, "JSON nested too deep"
         if not isinstance(value, dict):
             return None, stop, stop, "not a JSON object"
         if _too_deep(text, at, stop, cast("object", value)):
@@ -235,9 +241,9 @@ class _Reader:
         while at >= 0 and budget > 0:
             before = _character_before(text, at)
             past = at + 1
-            if before not in _INSIDE or self._accept is not None or self._shapes:
+            if before not in _INSIDE_JSON or self._accept is not None or self._shapes:
                 value, stop, reached, _ = self._value(text, at)
-                budget -= reached - at + _TRY_COST
+                budget -= reached - at + _MIN_TRY_COST
                 if value is None:
                     budget -= reached >> 4  # the decoder's error counts all line ends in front of it
                 if value is not None:
@@ -249,13 +255,13 @@ class _Reader:
 
     def _is_record(self, text: str, value: dict[str, Any], stop: int, before: str) -> bool:
         """Whether an object beside damage is a record of its own; ``before`` is the character in front of it."""
-        if not _plausible_keys(value) or _goes_on(text, stop):
+        if not _plausible_keys(value) or _is_part(text, stop):
             return False
         if before == "\n":
             return True
         if self._accept is not None:
             return self._accept(value)
-        return before not in _INSIDE or frozenset(value) in self._shapes
+        return before not in _INSIDE_JSON or frozenset(value) in self._shapes
 
     def _learn(self, value: dict[str, Any]) -> None:
         if (keys := tuple(value)) not in self._learnt and self._accept is None and len(self._shapes) < _MAX_SHAPES:
@@ -264,11 +270,11 @@ class _Reader:
 
     def _repaired(self, text: str, at: int, stop: int, value: dict[str, Any], place: _Place) -> dict[str, Any]:
         """Report invalid bytes inside an object that can be read nevertheless; return it with U+FFFD in their place."""
-        found = [hit.start() for hit in _ESCAPED_BYTE.finditer(text, at, stop)]
-        if not found:
+        places = [hit.start() for hit in _ESCAPED_BYTE.finditer(text, at, stop)]
+        if not places:
             return value
-        start = place.of(found[0])
-        self._damage.add(start, place.of(found[-1] + 1) - start, "invalid UTF-8")
+        start = place.of(places[0])
+        self._damage.add(start, place.of(places[-1] + 1) - start, "invalid UTF-8")
         return cast("dict[str, Any]", _replaced(value))
 
 
@@ -299,7 +305,7 @@ def _before_space(text: str, start: int, at: int) -> int:
 
 
 def _character_before(text: str, at: int) -> str:
-    """Return the nearest character in front of ``at`` that is not a blank, looking back a few places only."""
+    """Return the nearest character before ``at`` that is not a blank; a blank if none is within 64 places."""
     for place in range(at - 1, max(at - 65, -1), -1):
         if text[place] not in _SPACE:
             return text[place]
@@ -312,15 +318,15 @@ def _plausible_keys(value: dict[str, Any]) -> bool:
     return first.isalnum() or first in {"_", "$"}
 
 
-def _goes_on(text: str, stop: int) -> bool:
+def _is_part(text: str, stop: int) -> bool:
     """Whether what follows shows that the object ending at ``stop`` is a part of another one."""
     at = _past_space(text, stop)
     return at < len(text) and text[at] in ",:]}"
 
 
-def _too_rich(piece: bytes) -> bool:
+def _has_too_many_values(piece: bytes) -> bool:
     """Whether the values of a long line would take many times its size in memory (16 MB of ``[],`` take 350 MB)."""
-    if len(piece) < _BIG:
+    if len(piece) < _MIN_CHECKED_BYTES:
         return False
     return piece.count(b"[") + piece.count(b"{") > _MAX_OPENERS or piece.count(b",") > _MAX_COMMAS
 

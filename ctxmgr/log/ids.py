@@ -22,7 +22,7 @@ _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
 
-_STOCK = 256
+_STOCK_SIZE = 256
 _VERSION = bytes(0x70 | byte & 0x0F for byte in range(256))
 _VARIANT = bytes(0x80 | byte & 0x3F for byte in range(256))
 
@@ -33,6 +33,7 @@ _both = (-1, "", "")
 _micros: dict[int, str] = {}
 # Random parts of ids, asked for together: one call of the system each would be half of what an id costs.
 _tails: list[str] = []
+# A child that kept the stock would hand out the ids of its parent.
 os.register_at_fork(after_in_child=_tails.clear)
 
 
@@ -56,10 +57,10 @@ def _head_of(stamp: int) -> str:
 
 def _new_tail() -> str:
     # As many at once as columns of bytes: piece by piece would be half of what an id costs.
-    marked = bytearray(os.urandom(4 * _STOCK))
+    marked = bytearray(os.urandom(4 * _STOCK_SIZE))
     marked[::4] = marked[::4].translate(_VERSION)
     marked[2::4] = marked[2::4].translate(_VARIANT)
-    middles, ends = marked.hex("-", 2) + "-", os.urandom(6 * _STOCK).hex("-", 6).split("-")
+    middles, ends = marked.hex("-", 2) + "-", os.urandom(6 * _STOCK_SIZE).hex("-", 6).split("-")
     first, *others = [middles[10 * number : 10 * number + 10] + end for number, end in enumerate(ends)]
     _tails.extend(others)
     return first
@@ -127,6 +128,7 @@ def parse_time(text: object) -> float | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     try:
+        # A zone may push a moment at either end out of the years that Python knows.
         if not 1 < moment.year < 9999 and not _EARLIEST <= moment <= _LATEST:
             return None
         return moment.timestamp()

@@ -28,8 +28,8 @@ __all__ = ["Durability", "Journal", "Line", "lock_within", "make_private_folder"
 Durability = Literal["process", "os"]
 """``process``: handed to the kernel, synced within a second. ``os``: on the disk before the call returns."""
 
-_LONGEST = MAX_LINE - 27  # bytes that a sum adds to a line
-_AT_ONCE = LOCK_EX | LOCK_NB
+_MAX_BODY = MAX_LINE - 27  # bytes that a sum adds to a line
+_LOCK_NOW = LOCK_EX | LOCK_NB
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
@@ -100,7 +100,7 @@ class Journal:
         self._owner = 0
         self._syncer = None
         self._failure = None
-        self._drop()
+        self._close_descriptor()
 
     def append(self, records: Sequence[Record]) -> int:
         """Append the records in one write and return the file's length after it.
@@ -116,7 +116,7 @@ class Journal:
         """
         bodies = [self._encode(record) for record in records]
         for body in bodies:
-            if len(body) > _LONGEST:
+            if len(body) > _MAX_BODY:
                 raise _too_long(body)
         return self._append(bodies)
 
@@ -132,7 +132,7 @@ class Journal:
             InvalidInput, Busy, StorageFailed: as `append`.
         """
         body = head + self.masked(value) + tail
-        if len(body) > _LONGEST:
+        if len(body) > _MAX_BODY:
             raise _too_long(body)
         self._append((body,))
 
@@ -152,15 +152,15 @@ class Journal:
                     self._raise_late_failure()
                 if self._descriptor < 0:
                     self._open()
-                return self._append_alone(bodies) if bodies else os.lseek(self._descriptor, 0, os.SEEK_END)
+                return self._append_locked(bodies) if bodies else os.lseek(self._descriptor, 0, os.SEEK_END)
             finally:
                 self._owner = 0
 
-    def _append_alone(self, bodies: Sequence[bytes]) -> int:
+    def _append_locked(self, bodies: Sequence[bytes]) -> int:
         descriptor = self._descriptor
         try:
             try:
-                flock(descriptor, _AT_ONCE)
+                flock(descriptor, _LOCK_NOW)
             except BlockingIOError:
                 if not lock_within(descriptor, self._timeout):
                     raise Busy(
@@ -169,7 +169,7 @@ class Journal:
                     ) from None
             # Cheaper than fstat, and without effect on where O_APPEND writes.
             size = os.lseek(descriptor, 0, os.SEEK_END)
-            if size != self._size:
+            if size != self._size:  # another process appended, so the chain goes on from its last sum
                 self._torn, self._last = tail(descriptor, size)
             last = self._last
             # A torn line keeps its bytes and gets an end, so that it can't take the next record with it.
@@ -178,6 +178,7 @@ class Journal:
                 last = chain(last, body)
                 lines.append(seal(body, last, b"\n"))
             data = lines[0] if len(lines) == 1 else b"".join(lines)
+            # One write on an O_APPEND descriptor: a reader without a lock sees complete lines, or at worst one torn tail.
             written = os.write(descriptor, data)
             if written < len(data) or self.durability == "os":
                 self._finish(descriptor, data, size, written)
@@ -189,7 +190,7 @@ class Journal:
             return size
         except OSError as error:
             flock(descriptor, LOCK_UN)
-            self._drop()
+            self._close_descriptor()
             raise StorageFailed(f"can't append to {self.path!r}: {error.strerror}", _hint(error)) from error
         finally:
             if self._descriptor >= 0:
@@ -238,7 +239,7 @@ class Journal:
                 anchor.begin(self.path)
             status = os.fstat(self._descriptor)
             if not stat.S_ISREG(status.st_mode):
-                self._drop()
+                self._close_descriptor()
                 raise InvalidInput(f"{self.path!r} is not a regular file")
             if status.st_size == 0:
                 self._empty = status.st_ino
@@ -247,7 +248,7 @@ class Journal:
                 for name in (*created, self.path):
                     sync_folder(os.path.dirname(os.path.abspath(name)))
         except OSError as error:
-            self._drop()
+            self._close_descriptor()
             raise StorageFailed(f"can't open log {self.path!r}: {error.strerror}", _hint(error)) from error
         self._size, self._last, self._torn = 0, "", False
 
@@ -268,7 +269,7 @@ class Journal:
             self._anchor(self._descriptor, self._size, self._last)
 
     def _anchor(self, descriptor: int, size: int, last: str) -> None:
-        """Note outside of the log that it is on the disk up to ``size``; what can't be noted is no failure of the log."""
+        """Write an anchor for what is on the disk, up to ``size``. If that fails, the log itself has not failed."""
         if size <= 0 or not last:
             return
         with contextlib.suppress(OSError):
@@ -279,14 +280,14 @@ class Journal:
     def _raise_late_failure(self) -> None:
         error, self._failure = self._failure, None
         # After a failed sync the kernel may call the lost pages clean: only a new descriptor tells the truth.
-        self._drop()
+        self._close_descriptor()
         reason = error.strerror if error else ""
         raise StorageFailed(
             f"log {self.path!r} could not be synced: {reason}",
             "what was appended in the last second may not survive a power loss; the next append opens the log anew",
         ) from error
 
-    def _drop(self) -> None:
+    def _close_descriptor(self) -> None:
         descriptor, self._descriptor, self._size = self._descriptor, -1, -1
         if descriptor >= 0:
             with contextlib.suppress(OSError):  # what a close reports late, a sync has reported or will report
@@ -305,7 +306,7 @@ class Journal:
                 self.sync()
         finally:
             with self._lock:
-                self._drop()
+                self._close_descriptor()
 
     def __enter__(self) -> Journal:
         return self
@@ -317,13 +318,14 @@ class Journal:
         if syncer := getattr(self, "_syncer", None):
             syncer.stop()
         if getattr(self, "_descriptor", -1) >= 0:
-            self._drop()
+            self._close_descriptor()
 
     def sync_from_thread(self) -> None:
         """Sync without holding up appends; a failure is raised by the next append."""
         with self._lock:
             if self._descriptor < 0:
                 return
+            # A copy, because an append may replace the descriptor while this thread waits for the disk.
             copy, size, last = os.dup(self._descriptor), self._size, self._last
         try:
             os.fdatasync(copy)
@@ -346,7 +348,7 @@ os.register_at_fork(after_in_child=_leave_parent)
 
 
 def holds(descriptor: int, found: anchor.Anchor) -> bool:
-    """Whether a log still is, up to there, what its anchor says.
+    """Whether a log still holds what its anchor says: it is as long, a line ends there, and the last sum is the same.
 
     Raises:
         OSError: it can't be read.
@@ -360,10 +362,12 @@ def lock_within(descriptor: int, timeout: float) -> bool:
     Raises:
         OSError: when the file system knows no locks.
     """
+    # There is no flock with a timeout, and an alarm signal would be the host program's. An append holds the lock for
+    # microseconds, so the first pauses are short.
     deadline, pause = 0.0, 0.0002
     while True:
         try:
-            flock(descriptor, _AT_ONCE)
+            flock(descriptor, _LOCK_NOW)
             return True
         except BlockingIOError:
             now = time.monotonic()
@@ -375,7 +379,7 @@ def lock_within(descriptor: int, timeout: float) -> bool:
 
 
 def _too_long(body: bytes) -> InvalidInput:
-    return InvalidInput(f"record is {len(body):,} bytes long; the limit is {_LONGEST:,}")
+    return InvalidInput(f"record is {len(body):,} bytes long; the limit is {_MAX_BODY:,}")
 
 
 def _hint(error: OSError) -> str:

@@ -21,11 +21,12 @@ MAX_REPR = 10_000
 """Characters kept of the ``repr`` of a value that has no JSON form."""
 
 _MAX_DEPTH = 100
-_MAX_OBJECTS, _OBJECTS_DEEP = 1_000, 6  # an agent's own object may hold its client, and that the whole program
+_MAX_OBJECTS, _MAX_OBJECT_DEPTH = 1_000, 6  # an agent's own object may hold its client, and that the whole program
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 _ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
 _MAX_DIGITS = 4_000  # Python itself refuses to print or read longer integers
-_SMALL = 1 << 62
+_MAX_SMALL = 1 << 62
+"""Integers below this in size are written by every encoder; larger ones are looked at more closely."""
 _TEXT = frozenset({str})
 _LEAVES = frozenset({str, bool, type(None)})
 _LEAVES_AND_NUMBERS = _LEAVES | {int}
@@ -33,8 +34,14 @@ _NAMES = {"dict": "object", "list": "array", "tuple": "array", "str": "string", 
           "float": "number", "NoneType": "null"}  # fmt: skip
 
 
-class _Here(threading.local):
-    """What this thread's walk through objects has come to."""
+class _Walk(threading.local):
+    """The state of one thread's walk through objects.
+
+    Attributes:
+        unstored: values whose content could not be kept, ever.
+        left: objects that may still be looked into during this walk.
+        depth: objects that the present value stands in.
+    """
 
     def __init__(self) -> None:
         self.unstored = 0
@@ -42,7 +49,7 @@ class _Here(threading.local):
         self.depth = 0
 
 
-_here = _Here()
+_walk = _Walk()
 
 
 def plain(value: object) -> Any:
@@ -54,7 +61,7 @@ def plain(value: object) -> Any:
     become ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; what contains itself becomes ``"<circular>"``; anything else its
     ``repr``. What has no content that can be read becomes ``"<its class>"`` and is counted by `unstored`.
     """
-    _here.left, _here.depth = _MAX_OBJECTS, 0
+    _walk.left, _walk.depth = _MAX_OBJECTS, 0
     try:
         return _plain(value, ())
     except Exception:
@@ -63,8 +70,8 @@ def plain(value: object) -> Any:
 
 
 def unstored() -> int:
-    """Return how many values `plain` could not keep the content of in this thread, ever."""
-    return _here.unstored
+    """Return the number of values whose content `plain` could not keep, in this thread, ever."""
+    return _walk.unstored
 
 
 def is_plain(value: object) -> bool:
@@ -76,7 +83,9 @@ def is_plain(value: object) -> bool:
         return False
     kinds = set(map(type, members.values()))
     if int in kinds:
-        return kinds <= _LEAVES_AND_NUMBERS and all(-_SMALL < n < _SMALL for n in members.values() if isinstance(n, int))
+        return kinds <= _LEAVES_AND_NUMBERS and all(
+            -_MAX_SMALL < n < _MAX_SMALL for n in members.values() if isinstance(n, int)
+        )
     return kinds <= _LEAVES
 
 
@@ -87,7 +96,7 @@ def type_name(value: object) -> str:
 
 
 def shorten(value: object) -> dict[str, Any]:
-    """Return what stands for a value too large to record: its size in characters, its hash and its beginning."""
+    """Return the stand-in for a value too large to record: its size in characters, its hash and its beginning."""
     text = value if isinstance(value, str) else _represent(value, None)
     digest = codec.digest(text.encode("utf-8", "surrogatepass"))
     return {"tooLarge": len(text), "sha256": digest, "head": text[:MAX_REPR]}
@@ -104,9 +113,9 @@ def describe(error: BaseException) -> str:
 
 def _plain(value: object, parents: tuple[int, ...]) -> Any:
     kind = type(value)
-    if kind is str or value is None or kind is bool or (kind is int and -_SMALL < cast("int", value) < _SMALL):
+    if kind is str or value is None or kind is bool or (kind is int and -_MAX_SMALL < cast("int", value) < _MAX_SMALL):
         return value
-    if kind is dict or kind is list:  # which are none of what is looked for here
+    if kind is dict or kind is list:  # the most frequent containers, past the checks for rarer types
         return _inside(value, parents)
     if isinstance(value, enum.Enum):
         return _plain(cast("object", value.value), parents)
@@ -156,10 +165,10 @@ def _container(value: object, parents: tuple[int, ...]) -> Any:
         return {name if type(name) is str else _key(name): _plain(item, parents) for name, item in items}
     if isinstance(value, (set, frozenset)):
         members = [_plain(item, parents) for item in cast("Iterable[object]", value)]
-        return sorted(members, key=repr)
+        return sorted(members, key=repr)  # the order of a set differs from run to run, and its fingerprint must not
     if isinstance(value, (list, tuple)):
         return [_plain(item, parents) for item in cast("Iterable[object]", value)]
-    if isinstance(value, type):
+    if isinstance(value, type):  # a class has the attributes of its instances' protocols, but no values
         return _represent(value)
     if callable(dump := getattr(value, "model_dump", None)):
         return _plain(cast("Callable[[], object]", dump)(), parents)
@@ -171,7 +180,7 @@ def _container(value: object, parents: tuple[int, ...]) -> Any:
     if _has_own_repr(value) and not _ADDRESS.search(text := _represent(value)):
         return text
     if isinstance(value, _CODE) or not (names := _field_names(value)):
-        return _bare(value)
+        return _without_fields(value)
     return _object(value, parents, names)
 
 
@@ -179,8 +188,8 @@ def _has_own_repr(value: object) -> bool:
     return type(value).__repr__ is not object.__repr__
 
 
-def _bare(value: object) -> Any:
-    """Return what stands for an object without fields: nothing is lost of code, or of a class that declares none."""
+def _without_fields(value: object) -> Any:
+    """Return the stand-in for an object without fields; nothing of it is lost."""
     if type(value).__module__ != "builtins" and not _has_own_repr(value):
         return {}
     return _represent(value)
@@ -195,20 +204,20 @@ def _field_names(value: object) -> list[str]:
 
 
 def _slots(kind: type) -> list[str]:
-    own: Any = vars(kind).get("__slots__", ())
-    return [own] if isinstance(own, str) else [name for name in own if isinstance(name, str)]
+    slots: Any = vars(kind).get("__slots__", ())
+    return [slots] if isinstance(slots, str) else [name for name in slots if isinstance(name, str)]
 
 
 def _object(value: object, parents: tuple[int, ...], names: Iterable[str] | None = None) -> dict[str, Any] | str:
-    """Return the fields of an object that can be read; one too many, or too deep inside of others, is not looked into."""
-    if _here.left <= 0 or _here.depth >= _OBJECTS_DEEP:
+    """Return the fields of an object that can be read; its class name if it is one too many or too deep inside others."""
+    if _walk.left <= 0 or _walk.depth >= _MAX_OBJECT_DEPTH:
         return _unstored(value)
-    _here.left -= 1
-    _here.depth += 1
+    _walk.left -= 1
+    _walk.depth += 1
     try:
         return {name: _field(value, name, parents) for name in names or _field_names(value) if _is_set(value, name)}
     finally:
-        _here.depth -= 1
+        _walk.depth -= 1
 
 
 def _is_set(value: object, name: str) -> bool:
@@ -226,7 +235,7 @@ def _field(value: object, name: str, parents: tuple[int, ...]) -> Any:
 
 
 def _unstored(value: object) -> str:
-    _here.unstored += 1
+    _walk.unstored += 1
     return f"<{type(value).__name__}>"
 
 
@@ -245,6 +254,6 @@ def _represent(value: object, limit: int | None = MAX_REPR) -> str:
         return _unstored(value)
     if " at 0x" in text[:MAX_REPR]:
         if not isinstance(value, _CODE):
-            _here.unstored += 1
+            _walk.unstored += 1
         text = _ADDRESS.sub("", text)
     return text[:limit]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 18  # bytes read at a time of what is passed over
 
 
 def read_lines(stream: IO[bytes], limit: int = MAX_LINE) -> Iterator[tuple[int, int, bytes | None, int]]:
@@ -64,38 +64,39 @@ def _past_nuls(stream: IO[bytes], head: bytes, limit: int) -> tuple[int, bytes]:
 
 
 def past_hole(stream: IO[bytes]) -> int:
-    """Move a stream to where the next data of its file lie, when it stands in a hole; return how many bytes that was.
+    """Move a stream that stands in a hole of its file to the next data; return the number of bytes passed over.
 
-    Nothing happens where the stream is no file, or the system can't tell.
+    Returns 0 where the stream is no file, or the system can't tell.
     """
     if not hasattr(os, "SEEK_DATA"):  # Windows, and some file systems of macOS
         return 0
     try:
-        descriptor, here = stream.fileno(), stream.tell()
+        descriptor, current = stream.fileno(), stream.tell()
         # The stream believes that nobody but it moves the file's position.
         position = os.lseek(descriptor, 0, os.SEEK_CUR)
     except (OSError, ValueError):
         return 0
     try:
-        there = os.lseek(descriptor, here, os.SEEK_DATA)
+        next_data = os.lseek(descriptor, current, os.SEEK_DATA)
     except OSError as error:
-        there = os.fstat(descriptor).st_size if error.errno == errno.ENXIO else here  # ENXIO: no data up to the end
+        next_data = os.fstat(descriptor).st_size if error.errno == errno.ENXIO else current  # ENXIO: no data up to the end
     os.lseek(descriptor, position, os.SEEK_SET)
-    if there <= here:
+    if next_data <= current:
         return 0
-    stream.seek(there)
-    return there - here
+    stream.seek(next_data)
+    return next_data - current
 
 
 def last_data_end(descriptor: int, start: int, end: int) -> int:
-    """Return where the last data between two places of a file end, ``start`` when there are none; ``end`` if unknown.
+    """Return the offset at which the last data between two places of a file end, ``start`` when there are none.
 
-    The position of the file stays as it is.
+    Returns ``end`` if the system can't tell. The position of the file stays as it is.
     """
     if not hasattr(os, "SEEK_DATA"):
         return end
     position, last = os.lseek(descriptor, 0, os.SEEK_CUR), end
     try:
+        # Bisection: "only a hole from here on" holds from one place to the end.
         while start < last:
             middle = (start + last) // 2
             if _is_hole(descriptor, middle, end):

@@ -13,32 +13,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _BEGIN = [start.encode() for start in beginnings()]
-"""What tokens begin with, as it is written; behind it stand at least so many of these signs."""
-_LEAST = 12
+"""The literal beginnings of tokens; at least `_MIN_TOKEN` signs of `_TOKEN` follow."""
+_MIN_TOKEN = 12
 _TOKEN = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-./+=\\:"
 
 _NAMES = (
     b"password", b"passwd", b"pwd", b"secret", b"token", b"key", b"authorization", b"bearer", b"pass",
     b"passphrase", b"passcode", b"auth", b"cookie", b"ignature", b"sig", b"login",
 )  # fmt: skip
-"""What the name of every assigned secret ends in, in small letters; one of these signs stands behind it."""
-_BEHIND = b"_-0123456789\\\"'` \t:=>"
-_ALWAYS = (
+"""The ends of all names that secrets are assigned to, in small letters; a sign of `_AFTER_NAME` follows."""
+_AFTER_NAME = b"_-0123456789\\\"'` \t:=>"
+_SUSPECT = (
     b"curl ", b"mysql", b"sshpass", b"pgpass", b":*:", b"slack.com/", b"/webhooks/", b":aa", b"rzp_", b"dapi", b"-us",
     b".eyj", b"\\x", b"\\u00ad", b"\\u034f", b"\\u061c", b"\\u180e", b"\\u200", b"\\u202", b"\\u206", b"\\ufeff",
     b"\\u001b", b"\\u009b",
     b"\\u002", b"\\u003", b"\\u004", b"\\u005", b"\\u006", b"\\u007",
 )  # fmt: skip
-"""What is left to the patterns wherever it stands: programs that are given passwords, and what secrets hide behind."""
+"""Texts that send a line to the patterns: programs that are given passwords, and escapes that secrets hide behind."""
 
 _OWNERS = tuple(OWNERS.encode().split(b"|"))
 
-_HIGH = b"234567"
-_LONG, _ENCODED = 40, 40
+_HIGH_NIBBLES = b"234567"
+"""First hex digits of the printable ASCII characters."""
+_MIN_WORD, _MIN_ENCODED = 40, 40
+"""Signs of the shortest word that is looked at, and of the shortest one that may be base64 or hex (`masking.RUN`)."""
 _WORDS = bytes(code if (chr(code).isalnum() and code < 128) or code in b"+/.-_" else 32 for code in range(256))
 
-_FEW = 32
-_asked = 0
+_MAX_PREFILTERED = 32
+"""Lines after which the patterns are loaded: compiling them pays for a program that masks more."""
+_mask_count = 0
 
 
 def mask(line: bytes) -> bytes:
@@ -46,10 +49,10 @@ def mask(line: bytes) -> bytes:
     return _mask(line)
 
 
-def _mask_one_of_few(line: bytes) -> bytes:
-    global _mask, _asked
-    _asked += 1
-    if _asked <= _FEW and is_free(line):
+def _mask_with_prefilter(line: bytes) -> bytes:
+    global _mask, _mask_count
+    _mask_count += 1
+    if _mask_count <= _MAX_PREFILTERED and is_free(line):
         return line
     from ctxmgr.log.masking import mask as by_patterns
 
@@ -57,7 +60,7 @@ def _mask_one_of_few(line: bytes) -> bytes:
     return by_patterns(line)
 
 
-_mask: Callable[[bytes], bytes] = _mask_one_of_few
+_mask: Callable[[bytes], bytes] = _mask_with_prefilter
 
 
 def is_free(line: bytes) -> bool:
@@ -65,9 +68,9 @@ def is_free(line: bytes) -> bool:
     if b"@" in line and b"://" in line:  # perhaps a password in a URL
         return False
     lowered = line.lower()
-    if any(each in lowered for each in _ALWAYS) or (b"%" in line and _is_quoted(line)) or _has_parts(line):
+    if any(text in lowered for text in _SUSPECT) or (b"%" in line and _is_quoted(line)) or _has_parts(line):
         return False
-    return not any(_is_begun(line, begin) for begin in _BEGIN if begin in line) and not any(
+    return not any(_may_start_token(line, begin) for begin in _BEGIN if begin in line) and not any(
         _is_assigned(lowered, name) for name in _NAMES if name in lowered
     )
 
@@ -76,26 +79,28 @@ def _is_quoted(line: bytes) -> bool:
     """Whether a sign may be written as in a URL, as ``%5F``."""
     at = line.find(b"%")
     while at >= 0:
-        if line[at + 1 : at + 2] in _HIGH and line[at + 1 : at + 2]:
+        if line[at + 1 : at + 2] in _HIGH_NIBBLES and line[at + 1 : at + 2]:
             return True
         at = line.find(b"%", at + 1)
     return False
 
 
 def _has_parts(line: bytes) -> bool:
-    """Whether a line holds words long enough to be encoded, or parts joined by dots as tokens of Discord and Airtable are."""
+    """Whether a line holds words long enough to be encoded, or parts joined by dots as in tokens of Discord and Airtable."""
     words = line.translate(_WORDS).split()
-    return any(len(word) >= _LONG for word in words) and any(
-        len(part) >= _ENCODED or (word.count(b".") and len(word) >= _LONG) for word in words for part in word.split(b".")
+    return any(len(word) >= _MIN_WORD for word in words) and any(
+        len(part) >= _MIN_ENCODED or (word.count(b".") and len(word) >= _MIN_WORD)
+        for word in words
+        for part in word.split(b".")
     )
 
 
-def _is_begun(line: bytes, begin: bytes) -> bool:
+def _may_start_token(line: bytes, begin: bytes) -> bool:
     """Whether a token may follow one of the places at which it could begin."""
     at = line.find(begin)
     while at >= 0:
-        behind = line[at + len(begin) : at + len(begin) + _LEAST]
-        if len(behind) == _LEAST and not behind.translate(None, _TOKEN):
+        behind = line[at + len(begin) : at + len(begin) + _MIN_TOKEN]
+        if len(behind) == _MIN_TOKEN and not behind.translate(None, _TOKEN):
             return True
         at = line.find(begin, at + 1)
     return False
@@ -106,7 +111,7 @@ def _is_assigned(lowered: bytes, name: bytes) -> bool:
     at = lowered.find(name)
     while at >= 0:
         end = at + len(name)
-        if lowered[end : end + 1] in _BEHIND and (name != b"key" or _is_owned(lowered[max(0, at - 16) : at])):
+        if lowered[end : end + 1] in _AFTER_NAME and (name != b"key" or _is_owned(lowered[max(0, at - 16) : at])):
             return True
         at = lowered.find(name, at + 1)
     return False

@@ -27,10 +27,10 @@ from ctxmgr.log.codec import digest, encode
 from ctxmgr.log.secret_names import PUBLISHED, Span, may_hold_url, named_spans
 from ctxmgr.log.secret_shapes import ALNUM, FRAMED, OWNERS, TOKENS, WORD, beginnings
 
-_LEAST = 16
-"""Signs of a word that stand behind the anchor of every token, whatever follows."""
+_MIN_TOKEN = 16
+"""Characters of a word that follow the anchor of every token, at least."""
 _INSIDE_DOTTED = "[A-Za-z0-9_]"
-"""What a token that ends its beginning with a dot may not stand behind; the others may stand behind an underscore."""
+"""Characters before which no token with a dot as its anchor begins; other tokens may follow an underscore."""
 
 
 def _alphabet() -> bytes:
@@ -38,6 +38,7 @@ def _alphabet() -> bytes:
 
     Lower case; an anchor of a token is ``_``, the middle of a name begins with ``ke``, what other places turn on is ``u``.
     """
+    # Several letters on one byte: a sieve may let too much pass, never too little, and one literal is found fastest.
     table = bytearray(bytes(range(256)).lower())
     for letters, one in ((b"_.AS", b"_"), (b"wckbWCKB", b"k"), (b"deroDERO", b"e"), (b"pquPQU", b"u")):
         for letter in letters:
@@ -69,7 +70,10 @@ def _finders() -> tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...]:
 
 
 def _anchor_of(start: str) -> int:
-    """Return the place of the anchor in the beginning of a token: its last sign, or a capital that stands near it."""
+    """Return the index of the anchor in the beginning of a token: the last of ``_-.`` or of the capitals A and S.
+
+    These five bytes are rare in text, so the matcher is seldom entered.
+    """
     return max(map(start.rfind, "_-.AS"))
 
 
@@ -87,8 +91,9 @@ def _pattern(anchor: str, rows: list[tuple[str, str, str]]) -> re.Pattern[bytes]
     before = "".join(
         sorted({head[-2:-1] for _, heads, _ in rows for head in heads.replace("\\", "").split("|") if len(head) > 1})
     )
+    # One class of bytes before the anchor spares most anchors the branches.
     near = f"(?<=[{re.escape(before)}]{re.escape(anchor)})" if before and anchor in "_-." else ""
-    return re.compile(f"{re.escape(anchor)}{near}(?={WORD}{{{_LEAST}}})(?:{'|'.join(branches)})".encode())
+    return re.compile(f"{re.escape(anchor)}{near}(?={WORD}{{{_MIN_TOKEN}}})(?:{'|'.join(branches)})".encode())
 
 
 @cache
@@ -96,7 +101,7 @@ def _framed() -> tuple[tuple[re.Pattern[bytes], re.Pattern[bytes], str], ...]:
     return tuple((re.compile(pattern.encode()), re.compile(gate.encode()), kind) for kind, gate, pattern, _ in FRAMED)
 
 
-_DIGIT = re.compile(rb"[0-9][^0-9]{0,64}[0-9]")
+_DIGIT = re.compile(rb"[0-9][^0-9]{0,64}[0-9]")  # two digits, not far apart: words and names have none
 _DENSE = re.compile(rb"[A-Za-z0-9]{12}")
 
 
@@ -147,10 +152,12 @@ def _dash_sieve() -> re.Pattern[bytes]:
     """
     ends: dict[int, set[str]] = {}
     for word in _DASHED:
-        ends.setdefault(len(word), set()).add(f"{re.escape(word)}.{{{_LEAST}}}")
-    # Many a word ends in "ask" or "isk"; behind an escape only hex digits stand before the letter.
+        ends.setdefault(len(word), set()).add(f"{re.escape(word)}.{{{_MIN_TOKEN}}}")
+    # Many words end in "ask" or "isk" (task-, disk-) and would pass for "sk-"; after an escape such as \u001b only hex
+    # digits stand before the letter.
     words = "(?<!isk-.{16})(?<![^0-9aefk]ask-.{16})"
-    found = "|".join(f"(?<={'|'.join(sorted(each))})" for _, each in sorted(ends.items()))
+    # Grouped by length: a look behind must have one width.
+    found = "|".join(f"(?<={'|'.join(sorted(endings))})" for _, endings in sorted(ends.items()))
     return re.compile(f"-(?<={_BEFORE_DASH}-){_FOLDED}{{16}}+{words}(?:{found})".encode())
 
 
@@ -170,7 +177,7 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
             continue
         at = word.rfind("_")
         head, tail = word[: at + 1], word[at + 1 :]
-        fill = f"{_HEXLIKE if _of_hex(start) and tail else '.'}{{{_LEAST - len(tail)}}}"
+        fill = f"{_HEXLIKE if _of_hex(start) and tail else '.'}{{{_MIN_TOKEN - len(tail)}}}"
         found = f"{re.escape(head)}{tail}{fill}"
         if at < 2:
             begun.add(rf"(?<={found})(?=[0-9aefkn\\]{{14}})" if _of_hex(start) else f"(?<={found})")
@@ -244,7 +251,7 @@ _passes_others, _passes_others_openly = (_other_sieve(hidden=hidden).search for 
 _may_quote = re.compile(rb"%[2-7][0-9aefk]").search
 # One byte that is rare in text is found much sooner than the first of several; the rest is told by looking around it.
 _passes_jwt, _passes_signature, _passes_pgpass = (
-    re.compile(each).search for each in (rb"J(?<=\.eyJ)", rb"=(?<=[&;]sig=)", rb"\*(?<=:\*)(?=:)")
+    re.compile(pattern).search for pattern in (rb"J(?<=\.eyJ)", rb"=(?<=[&;]sig=)", rb"\*(?<=:\*)(?=:)")
 )
 _J, _AT, _AND, _STAR, _X, _PERCENT = b"J@&*x%"  # as numbers they are looked for without any call
 
@@ -255,6 +262,8 @@ def mask(line: bytes) -> bytes:
     ``line`` is one record as ASCII JSON (from `ctxmgr.log.codec.encode`); the answer is valid JSON again. A line without
     secrets comes back as the same object.
     """
+    # Nearly every line holds no secret. So the order is by cost: sieves over the folded line, single bytes, runs that may
+    # be encoded, and only then the views of what is hidden.
     folded = line.translate(_ALPHABET)
     tokens, other = _passes_tokens(folded), _passes_others(folded)
     if tokens is not None and tokens.lastindex is not None:
@@ -301,7 +310,7 @@ def _passes(line: bytes) -> bool:
 
 
 def _passes_signs(line: bytes) -> bool:
-    """Whether a line may hold a secret that is told by single signs, which are looked for in no time."""
+    """Whether a line may hold a secret that is recognised by single rare bytes: a JWT, a URL, a signature, a pgpass line."""
     return bool(
         (_J in line and _passes_jwt(line))
         or (_AT in line and may_hold_url(line))
@@ -311,17 +320,17 @@ def _passes_signs(line: bytes) -> bool:
 
 
 def mask_unsieved(line: bytes) -> bytes:
-    """Return what `mask` returns, which asks here about the few lines that its sieves let pass."""
+    """Return what `mask` returns, without its sieves: it calls this for the few lines that they let pass."""
     return _masked(line, tokens=True, named=True)
 
 
 def secret_spans(line: bytes) -> list[Span]:
     """Return (start, end, kind) of everything that `mask` would replace in a line, in order; most lines have none."""
-    kept: list[Span] = []
+    found: list[Span] = []
     for span in sorted(_spans(line, tokens=True, named=True)) if mask(line) is not line else ():
-        if not kept or span[0] >= kept[-1][1]:
-            kept.append(span)
-    return kept
+        if not found or span[0] >= found[-1][1]:
+            found.append(span)
+    return found
 
 
 def _masked(line: bytes, *, tokens: bool, named: bool) -> bytes:
@@ -339,6 +348,7 @@ def _spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
     """
     spans = [*(_token_spans(line, anchored=tokens) if tokens or named else ()), *(named_spans(line) if named else ())]
     ends = {start: end for start, end, _ in spans}
+    # A longer secret in a view replaces the piece of it that is visible in the line itself.
     for view in views(line):
         for start, end, kind in (*_token_spans(view.text), *named_spans(view.text)):
             first, last = view.origin(start, end)
@@ -348,18 +358,19 @@ def _spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
         view = joined(line)
         for start, end, kind in _token_spans(view.text) if view.changed else ():
             first, last = view.origin(start, end)
-            if first not in ends or (last > ends[first] and _goes_on(line[ends[first] : last])):
+            if first not in ends or (last > ends[first] and _is_continued(line[ends[first] : last])):
                 spans.append((first, last, kind))
     for start, end, said in decoded(line, line.translate(RUNS)):
         kind = _holds(said)
         if kind:
             spans.append((start, end, kind))
+    # Examples of the standards are no secrets. They are compared by hash, so that this file holds no likeness of one.
     return [span for span in spans if digest(line[span[0] : span[1]])[:16] not in PUBLISHED]
 
 
-def _goes_on(rest: bytes) -> bool:
-    """Whether what stands on the lines behind a token is its rest and no word of its own."""
-    return len(rest) >= _LEAST and _DIGIT.search(rest) is not None
+def _is_continued(rest: bytes) -> bool:
+    """Whether the text on the lines after a token continues it and is no word of its own."""
+    return len(rest) >= _MIN_TOKEN and _DIGIT.search(rest) is not None
 
 
 def _holds(said: bytes) -> str:
@@ -389,18 +400,18 @@ _BROKEN = re.compile(rb"[\\%](?:(?P<escape>" + _ESCAPE + b")|" + _INVISIBLE + b"
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/+=@?& ~!,;")
 
 RUN = 40
-"""The fewest signs of an encoded text that is decoded: base64 of 30 bytes, hex of 20."""
+"""Characters of the shortest encoded text that is decoded: base64 of 30 bytes, hex of 20."""
 RUNS = bytes(97 if (chr(code).isalnum() and code < 128) or code in b"+/" else 32 for code in range(256))
 RUN_OF = b"a" * RUN
 _HEX = b"0123456789abcdef", b"0123456789ABCDEF"
 _HEX_BEGIN = b"0x", b"0X"
 _SAYS = re.compile(rb"(?:0[xX])?(?:(?:[0-7][0-9a-fA-F]){16}|(?:[A-Za-f][A-Za-z0-9+/]{3}){9})")
-"""How hex digits and base64 of ASCII text begin: the highest bit of each byte is not set."""
+"""Beginnings of hex and base64 of ASCII text: the highest bit of each byte is not set. Hashes and pictures fail here."""
 _NO_TEXT = bytes((0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 15, 16, 127))
 
 
 class View:
-    """A line in which some pieces are replaced, and where each byte of it is from."""
+    """A line with some pieces replaced, and the place in the line that each byte of it comes from."""
 
     def __init__(self, line: bytes, pattern: re.Pattern[bytes], gap: bytes) -> None:
         parts: list[bytes] = []
@@ -437,7 +448,10 @@ def _replacement(found: re.Match[bytes], gap: bytes) -> bytes | None:
 
 
 def views(line: bytes) -> Iterator[View]:
-    """Yield the line without what is hidden in it, where it holds such: escapes parting words, then escapes left out."""
+    """Yield the line with its escapes removed, if it holds any: once as word boundaries, once without a trace.
+
+    An escape may stand between two words or inside of a token, so secrets are looked for in both.
+    """
     if _HIDDEN.search(line):
         if _COLOURED.search(line):
             yield View(line, _HIDDEN, b" ")
@@ -445,7 +459,7 @@ def views(line: bytes) -> Iterator[View]:
 
 
 def joined(line: bytes) -> View:
-    """Return the line with what was written on two lines in one, and without what is hidden in it."""
+    """Return the line with its escaped line ends and other escapes removed: a token may be broken over lines."""
     return View(line, _BROKEN, b"")
 
 
@@ -455,21 +469,22 @@ def decoded(line: bytes, runs: bytes) -> Iterator[tuple[int, int, bytes]]:
     while start >= 0:
         end = runs.find(b" ", start)
         end = len(line) if end < 0 else end
-        said = _said(line[start:end])
+        said = _decoded_text(line[start:end])
         if said is not None:
             yield start, end, said
         start = runs.find(RUN_OF, end)
 
 
-def _said(piece: bytes) -> bytes | None:
-    """Return what a piece says, or None when it is no text: an id, a hash, a picture. Its beginning tells most of them."""
+def _decoded_text(piece: bytes) -> bytes | None:
+    """Return the text that a piece encodes, or None when it is no text: an id, a hash, a picture."""
     if _SAYS.match(piece) is None:
         return None
     piece = piece[2:] if piece.startswith(_HEX_BEGIN) else piece
-    whole = len(piece) % 2 == 0 and any(not piece.translate(None, digits) for digits in _HEX)
-    part = piece[: len(piece) - (len(piece) % 4 == 1)]
+    # Hex in one case only: mixed case is base64 that happens to hold no other letters.
+    is_hex = len(piece) % 2 == 0 and any(not piece.translate(None, digits) for digits in _HEX)
+    part = piece[: len(piece) - (len(piece) % 4 == 1)]  # base64 never leaves one character over: this one was cut
     try:
-        told = a2b_hex(piece) if whole else a2b_base64(part + b"=" * (-len(part) % 4))
+        plain = a2b_hex(piece) if is_hex else a2b_base64(part + b"=" * (-len(part) % 4))
     except Error:
         return None
-    return told if told.isascii() and told.translate(None, _NO_TEXT) == told else None
+    return plain if plain.isascii() and plain.translate(None, _NO_TEXT) == plain else None

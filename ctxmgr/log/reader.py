@@ -32,10 +32,12 @@ _SPACE = b" \t\r\n"
 _BLANK = _SPACE + b"\0"
 _PADDING = _BLANK.decode()
 _GAP = re.compile(r"[ \t\r\n\0]*+")
-_TRIES = 32
+_MAX_TRIES = 32
+"""Beginnings of records that are tried in one torn line; a hostile one may hold any number."""
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _KEY = re.compile(r'"([A-Za-z]{1,20})":$')
-_FREE = frozenset({"input", "output", "data", "meta", "error", "usage", "source", "links"})
+# The members of a record that may hold an object, so that a record-like value can stand there.
+_ANY_VALUE = frozenset({"input", "output", "data", "meta", "error", "usage", "source", "links"})
 _scan = cast("Callable[[str, int], tuple[object, int]]", cast("Any", decoder).scan_once)
 # A sealed tail whose member name was changed would else pass for a foreign line without a sum.
 _SUM_LIKE = re.compile(rb',"[^"\\]{3}":"[0-9a-f]{16}"\}$')
@@ -61,7 +63,7 @@ class Line(NamedTuple):
     body: bytes
 
 
-class _Found(NamedTuple):
+class _FoundRecord(NamedTuple):
     at: int
     raw: bytes
     record: Record
@@ -131,7 +133,10 @@ def _ignore(offset: int, length: int, reason: str) -> None:
 
 
 def _ordinary(raw: bytes, offset: int, last: str) -> Line | None:
-    """Return the record of a line that is as a journal writes it and follows the one before; None says nothing."""
+    """Return the record of a line that a journal wrote and whose sum follows the last one; None says nothing.
+
+    The fast path of nearly all lines: the sum is checked before the line is parsed, and vouches for its form.
+    """
     body, total = unseal(raw)
     if total is None or chain(last, body) != total:
         return None
@@ -146,7 +151,7 @@ def _ordinary(raw: bytes, offset: int, last: str) -> Line | None:
     return Line(offset, len(raw), record, True, total, body)
 
 
-def _verify(found: _Found, offset: int, last: str | None, report: Damage) -> Line:
+def _verify(found: _FoundRecord, offset: int, last: str | None, report: Damage) -> Line:
     raw, record = found.raw, found.record
     body, total = unseal(raw)
     ok: bool | None = None
@@ -161,7 +166,9 @@ def _verify(found: _Found, offset: int, last: str | None, report: Damage) -> Lin
     return Line(offset + found.at, len(raw), record, ok, total or "", body)
 
 
-def _records(raw: bytes, offset: int, length: int, last: str | None, report: Damage, following: Following) -> Iterator[_Found]:
+def _records(
+    raw: bytes, offset: int, length: int, last: str | None, report: Damage, following: Following
+) -> Iterator[_FoundRecord]:
     """Yield the records of one line of the file; ``length`` counts its line end too."""
     content = raw.rstrip(_BLANK)
     if not content:
@@ -172,7 +179,7 @@ def _records(raw: bytes, offset: int, length: int, last: str | None, report: Dam
     value, stop = _parse(text, 0)
     if value is not None and stop == len(text):
         if _is_record(value):
-            yield _Found(0, content, value)
+            yield _FoundRecord(0, content, value)
         else:
             report(offset, len(content), FOREIGN)
         if b"\0" in raw[len(content) :]:
@@ -189,20 +196,20 @@ def _records(raw: bytes, offset: int, length: int, last: str | None, report: Dam
         report(offset + at, len(raw) - at, torn)
 
 
-def _salvage(text: str, last: str | None, following: Following) -> Iterator[_Found]:
+def _salvage(text: str, last: str | None, following: Following) -> Iterator[_FoundRecord]:
     """Yield the records in a line that is not one record."""
     at = place = 0  # up to here the line is understood, in characters and in bytes
     start = text.find(_HEAD)
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         if start < 0:
             return
-        run, whole = _run(text, start)
+        run, to_line_end = _run(text, start)
         before = text[at:start]
-        if run and before.strip(_PADDING) and not (whole and _stands_alone(before, run, last, following)):
+        if run and before.strip(_PADDING) and not (to_line_end and _stands_alone(before, run, last, following)):
             run = []
         for begin, raw, record in run:
             place += _size(text[at:begin])
-            yield _Found(place, raw, record)
+            yield _FoundRecord(place, raw, record)
             place += len(raw)
             at = begin + len(raw.decode("utf-8"))
             last = unseal(raw)[1] or last
@@ -260,7 +267,7 @@ def _may_be_nested(before: str) -> bool:
     if mark == ",":
         return False
     key = _KEY.search(before)
-    return key is None or key[1] in _FREE
+    return key is None or key[1] in _ANY_VALUE
 
 
 def _is_record(value: Record) -> bool:
@@ -286,7 +293,11 @@ def _size(text: str) -> int:
 
 
 def tail(descriptor: int, size: int) -> tuple[bool, str]:
-    """Return whether the file's last line lacks its end, and the last sum a reader of the file would arrive at."""
+    """Return whether the file's last line lacks its end, and the last sum that a reader of the file would arrive at.
+
+    It reads backwards to the last complete record with a sum. Torn lines on the way are salvaged afterwards, in the order
+    of the file, because what they hold depends on the sum before them.
+    """
     torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     pending: list[tuple[str, bytes | None]] = []
     anchor = ""

@@ -54,14 +54,14 @@ _STAND_IN = re.compile(
 )
 
 STAND_IN = b"EXAMPLE"
-"""What documentation writes into the keys that it shows, of AWS above all."""
+"""Word that documentation puts into the keys it shows, of AWS above all."""
 _EXAMPLE = rb"(?i)example|sample|placeholder|dummy|your"
 _OF_EXAMPLES = (
     _EXAMPLE + rb"|passw(?:or)?d|secret|token|api|key|value|user|this|here|the|my|is|a(?![a-z])|[^a-z0-9](?![^a-z0-9])"
 )
 """What made-up values are made of: words that say so, words for what they stand in for, and single signs between them."""
-_REST, _LONGEST = 2, 64
-"""How much such a value may hold besides, so that no secret hides in it, and how long it may be."""
+_MAX_UNEXPLAINED, _MAX_EXAMPLE = 2, 64
+"""Characters that an example may hold besides those words, so that no secret hides in it, and its greatest length."""
 PUBLISHED = {
     "6c96130f130ab0d6": "RFC 6749, 5.1: access token",
     "00cf4c781dc37003": "RFC 6749, 5.1: refresh token",
@@ -75,56 +75,62 @@ likeness of a secret."""
 _NO_SECRET = re.compile(
     rb"(?:next|page|pagination|continuation|idempotency)[_-]?(?:to)?\Z|aws::[a-z0-9]{2,40}::[a-z]{0,32}\Z|arn:[a-z0-9:\-]{2,80}:se\Z"
 )
-"""What stands before a name that names no secret: of a page, of a request, of a type in a template, of a resource."""
+"""Texts before a name that make it no secret: of a page, of a request, of a type in a template, of a resource."""
 _OF_A_REQUEST = re.compile(rb"(?:client|request|change|lock|update)[_-]?to\Z")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 """What names a request, so that it is done once, and the form in which it is made up; together they are no secret."""
-_BEFORE = 96
+_CONTEXT_BEFORE = 96
+"""Characters before a name that these patterns may look at."""
 
 _AUTHORIZATION = re.compile(
     rb"""z(?<=authoriz)ation(?:\\{0,7}["'`])?[ ]{0,4}[:=][ ]{0,4}(?:\\{0,7}["'`])?"""
     rb"(?P<scheme>(?:bearer|basic|token|digest|apikey|negotiate)[ ]{1,2})?([a-z0-9._~+/=\-:]{8,}+)"
 )
 _BEARER = re.compile(rb"bearer[ ]{1,2}([a-z0-9._~+/=\-]{16,}+)")
-_WORDS = frozenset({b"pass", b"passwd", b"password", b"pwd", b"secret", b"token"})
+_PASSWORD_WORDS = frozenset({b"pass", b"passwd", b"password", b"pwd", b"secret", b"token"})
 """What documentation writes in the place of a password: the word for it."""
 USERINFO = re.compile(rb"://[^\s/@:\"'\\<>\[]{0,64}:((?:[^\s/@\"'\\<>${}%*]|%[0-9A-Fa-f]{2}){2,128})@")
 URL_TOKEN = re.compile(rb"://([A-Za-z0-9_\-]{20,128})(?::x-oauth-basic)?@")
 
-_FARTHEST, _MOST = 512, 256
-"""How far behind the start of a URL its "@" may stand in both patterns; how many of these are looked at one by one."""
+_MAX_URL_DISTANCE, _MAX_URLS = 512, 256
+"""Greatest distance of the "@" from the start of a URL in both patterns, and the number of "@" looked at one by one."""
 
 
 def may_hold_url(line: bytes) -> bool:
-    """Whether a URL may tell a user or a password: its start stands before a sign that is rarer than what it begins with."""
+    """Whether a line may hold a URL with a user or a password. It looks for the "@" first, which is rarer than "://"."""
     at = line.find(b"@")
-    for _ in range(_MOST):
+    for _ in range(_MAX_URLS):
         if at < 0:
             return False
-        start = line.rfind(b"://", max(0, at - _FARTHEST), at)
+        start = line.rfind(b"://", max(0, at - _MAX_URL_DISTANCE), at)
         if start >= 0 and (USERINFO.match(line, start) or URL_TOKEN.match(line, start)):
             return True
         at = line.find(b"@", at + 1)
     return USERINFO.search(line) is not None or URL_TOKEN.search(line) is not None
 
 
-_Q = rb"(?:\\{0,7}[\"'])?"
+_OPTIONAL_QUOTE = rb"(?:\\{0,7}[\"'])?"
 _VALUE = rb"([^\s\"'`\\<>(){}\[\]$;|&]{3,128})"
 _OPTION = re.compile(
     rb"--(?:[a-z0-9]{1,20}-){0,3}?(?:password|passwd|pass|passphrase|secret|(?<![a-z]-)token|(?:api|auth|access|bot|deploy)-token|"
-    rb"(?:api|access|secret|private|auth|account)-key)[ ]{1,3}" + _Q + rb"(?!-)" + _VALUE
+    rb"(?:api|access|secret|private|auth|account)-key)[ ]{1,3}" + _OPTIONAL_QUOTE + rb"(?!-)" + _VALUE
 )
-_SSHPASS = re.compile(rb"sshpass[ ]{1,3}(?:-[a-oq-z]{1,3}[ ]{1,3}){0,3}-p[ ]{0,3}" + _Q + _VALUE)
-_SQL = re.compile(rb"mysql[a-z\-]{0,12}[ ](?:[^\n|;&\\]{0,200}?[ ])?-p" + _Q + _VALUE)
+_SSHPASS = re.compile(rb"sshpass[ ]{1,3}(?:-[a-oq-z]{1,3}[ ]{1,3}){0,3}-p[ ]{0,3}" + _OPTIONAL_QUOTE + _VALUE)
+_SQL = re.compile(rb"mysql[a-z\-]{0,12}[ ](?:[^\n|;&\\]{0,200}?[ ])?-p" + _OPTIONAL_QUOTE + _VALUE)
 _CURL = re.compile(
-    rb"curl[ ](?:[^\n|;\\]{0,300}?[ ])?(?:-[a-z]{0,4}u|--(?:proxy-)?user)[ =]{0,2}" + _Q + rb"[^\s:\"'\\]{0,64}:" + _VALUE
+    rb"curl[ ](?:[^\n|;\\]{0,300}?[ ])?(?:-[a-z]{0,4}u|--(?:proxy-)?user)[ =]{0,2}"
+    + _OPTIONAL_QUOTE
+    + rb"[^\s:\"'\\]{0,64}:"
+    + _VALUE
 )
-_DOCKER = re.compile(rb"docker login[ ](?:[^\n|;&\\]{0,200}?[ ])?-p[ =]{1,2}" + _Q + _VALUE)
-_OPENSSL = re.compile(rb"openssl[ ][^\n|;&\\]{0,300}?[ ]" + _Q + rb"pass:" + _VALUE)
-_COOKIES = re.compile(rb"cookie" + _Q + rb"(?:[ ]{0,2}[:=]|(?<=--cookie))[ ]{0,2}" + _Q + rb"([^\"'\\]{8,4096})")
+_DOCKER = re.compile(rb"docker login[ ](?:[^\n|;&\\]{0,200}?[ ])?-p[ =]{1,2}" + _OPTIONAL_QUOTE + _VALUE)
+_OPENSSL = re.compile(rb"openssl[ ][^\n|;&\\]{0,300}?[ ]" + _OPTIONAL_QUOTE + rb"pass:" + _VALUE)
+_COOKIES = re.compile(
+    rb"cookie" + _OPTIONAL_QUOTE + rb"(?:[ ]{0,2}[:=]|(?<=--cookie))[ ]{0,2}" + _OPTIONAL_QUOTE + rb"([^\"'\\]{8,4096})"
+)
 _COOKIE = re.compile(rb"[a-z0-9_.\-]{1,64}=([^=;\s,]{8,}={0,2})")
-_SIGNED = 20  # signs of the shortest signature
-_SIGNATURE = re.compile(rb"=(?:(?<=[Ss]ignature=)|(?<=[&;]sig=))([A-Za-z0-9%%+/=_~\-]{%d,})" % _SIGNED)
+_MIN_SIGNATURE = 20  # signs of the shortest signature
+_SIGNATURE = re.compile(rb"=(?:(?<=[Ss]ignature=)|(?<=[&;]sig=))([A-Za-z0-9%%+/=_~\-]{%d,})" % _MIN_SIGNATURE)
 _NETRC = re.compile(
     rb"login(?:[ \t]|\\{1,7}[nrt]){1,8}[^\s\\\"']{1,64}(?:[ \t]|\\{1,7}[nrt]){1,8}password"
     rb"(?:[ \t]|\\{1,7}[nrt]){1,8}([^\s\\\"'<>$]{3,128})"
@@ -134,14 +140,16 @@ _ELEMENT = re.compile(
     rb">(?:(?<=password>)|(?<=passwd>)|(?<=pwd>)|(?<=secret>)|(?<=token>)|(?<=(?:api|ess|ret|ate)key>)|(?<=(?:api|ess|ret|ate)_key>))"
     rb"([^\s<>\"'\\${}]{4,128})</"
 )
-_AUTH = re.compile(rb"auth(?<![a-z0-9]auth)" + _Q + rb"[ ]{0,4}[:=][ ]{0,4}" + _Q + rb"([a-z0-9+/]{8,}={0,2})")
-_RELAXED = frozenset({b"path", b"expires", b"max-age", b"domain", b"samesite"})
+_AUTH = re.compile(
+    rb"auth(?<![a-z0-9]auth)" + _OPTIONAL_QUOTE + rb"[ ]{0,4}[:=][ ]{0,4}" + _OPTIONAL_QUOTE + rb"([a-z0-9+/]{8,}={0,2})"
+)
+_COOKIE_ATTRIBUTES = frozenset({b"path", b"expires", b"max-age", b"domain", b"samesite"})
 
 _PEM_HEADER = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_BODY = re.compile(rb"(?:[A-Za-z0-9+/= :,.>|\-]++|\\{1,8}+(?:[nrt]|u[0-9a-f]{4}))*+")
 _PEM_DATA = re.compile(rb"(?:[A-Za-z0-9+/=]++|\\{1,8}+[nrt])*+")
 _PEM_END = re.compile(rb"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_LEAST = 24
+_MIN_PEM_DATA = 24
 
 
 def named_spans(line: bytes) -> Iterator[Span]:
@@ -159,22 +167,23 @@ def named_spans(line: bytes) -> Iterator[Span]:
 
 
 def _assignments(line: bytes, lowered: bytes, kind: str, pattern: re.Pattern[bytes]) -> Iterator[Span]:
-    strong = kind in _STRONG
+    strong = kind in _STRONG  # these names mean a secret by themselves; "key" and "token" mean many other things
     for match in pattern.finditer(lowered):
         start = match.end()
         opened = match["open"]
         if opened is None:  # the header of a private key block
             continue
-        told = "password" if kind == "passphrase" else kind
-        before = max(0, match.start() - _BEFORE), match.start()
-        if told in {"key", "secret"} and _NO_SECRET.search(lowered, *before):
+        reported = "password" if kind == "passphrase" else kind
+        # The pattern begins with the rare letter of a name, so the rest of the name stands before the match.
+        before = max(0, match.start() - _CONTEXT_BEFORE), match.start()
+        if reported in {"key", "secret"} and _NO_SECRET.search(lowered, *before):
             continue
-        if told == "key" and _OF_A_REQUEST.search(lowered, *before) and _UUID.match(line, start):
+        if reported == "key" and _OF_A_REQUEST.search(lowered, *before) and _UUID.match(line, start):
             continue
         if match["close"] == b'"' and opened == b'"':  # a member of the record itself: its value is one JSON string
             member = _MEMBER.match(line, start)
             if member and _is_secret_member(member[0], strong):
-                yield start, member.end(), told
+                yield start, member.end(), reported
             continue
         value = (_QUOTED if opened else _BARE).match(line, start)
         if value is None:
@@ -194,7 +203,7 @@ def _assignments(line: bytes, lowered: bytes, kind: str, pattern: re.Pattern[byt
         ):
             continue
         if (_is_secret_literal if opened else _is_secret_word)(value[0], strong) or _is_of_shell(line, start, value[0]):
-            yield start, value.end(), told
+            yield start, value.end(), reported
 
 
 def _is_of_shell(line: bytes, start: int, value: bytes) -> bool:
@@ -210,7 +219,11 @@ def _is_placeholder(value: bytes, strong: bool) -> bool:
 
 def _is_example(value: bytes) -> bool:
     """Whether a value says that it is an example and nothing else."""
-    return len(value) <= _LONGEST and re.search(_EXAMPLE, value) is not None and len(re.sub(_OF_EXAMPLES, b"", value)) <= _REST
+    return (
+        len(value) <= _MAX_EXAMPLE
+        and re.search(_EXAMPLE, value) is not None
+        and len(re.sub(_OF_EXAMPLES, b"", value)) <= _MAX_UNEXPLAINED
+    )
 
 
 def _is_reference(value: bytes, strong: bool) -> bool:
@@ -247,7 +260,7 @@ def _is_secret_word(value: bytes, strong: bool) -> bool:
         return False
     if strong:
         return len(value) >= 8 and digits >= 1 and letters >= 1
-    names = b"_" in value or b"." in value
+    names = b"_" in value or b"." in value  # as names of a program have; these hold digits too
     return len(value) >= 16 and digits >= (3 if names else 2) and letters >= 2
 
 
@@ -267,14 +280,14 @@ def _count(value: bytes) -> tuple[int, int]:
 def _in_urls(line: bytes) -> Iterator[Span]:
     if b"@" in line:
         for match in USERINFO.finditer(line):
-            if match[1].lower() not in _WORDS:
+            if match[1].lower() not in _PASSWORD_WORDS:
                 yield *match.span(1), "url-password"
-        for match in URL_TOKEN.finditer(line):
+        for match in URL_TOKEN.finditer(line):  # a long user name may be a token, as for pushing to GitHub
             digits, letters = _count(match[1])
             if digits >= 2 and letters >= 4:
                 yield *match.span(1), "url-password"
     for match in _SIGNATURE.finditer(line):
-        if _count(match[1])[0] >= 2 and len(match[1].replace(STAND_IN, b"")) >= _SIGNED:
+        if _count(match[1])[0] >= 2 and len(match[1].replace(STAND_IN, b"")) >= _MIN_SIGNATURE:
             yield *match.span(1), "signature"
 
 
@@ -285,7 +298,7 @@ def _credentials(lowered: bytes) -> Iterator[Span]:
             digits
             and (match["scheme"] or len(match[2]) >= 16)
             and not match[2].startswith((b"http://", b"https://"))
-            and not _NO_SECRET.search(lowered, max(0, match.start() - _BEFORE), match.start())
+            and not _NO_SECRET.search(lowered, max(0, match.start() - _CONTEXT_BEFORE), match.start())
         ):
             yield *match.span(2), "authorization"
     for match in _BEARER.finditer(lowered):
@@ -294,7 +307,12 @@ def _credentials(lowered: bytes) -> Iterator[Span]:
     for found in _COOKIES.finditer(lowered):
         for match in _COOKIE.finditer(lowered, *found.span(1)):
             digits, letters = _count(match[1])
-            if letters and digits and not _is_placeholder(match[1], strong=False) and not match[0].startswith(tuple(_RELAXED)):
+            if (
+                letters
+                and digits
+                and not _is_placeholder(match[1], strong=False)
+                and not match[0].startswith(tuple(_COOKIE_ATTRIBUTES))
+            ):
                 yield *match.span(1), "cookie"
 
 
@@ -343,10 +361,10 @@ def _files(line: bytes, lowered: bytes) -> Iterator[Span]:
 def _is_basic(value: bytes) -> bool:
     """Whether a value is a name and a password in base64, as in a header of HTTP."""
     try:
-        told = a2b_base64(value + b"=" * (-len(value) % 4))
+        decoded = a2b_base64(value + b"=" * (-len(value) % 4))
     except Error:
         return False
-    return b":" in told and told.isascii() and told.decode("ascii").isprintable()
+    return b":" in decoded and decoded.isascii() and decoded.decode("ascii").isprintable()
 
 
 def _private_keys(line: bytes) -> Iterator[Span]:
@@ -355,21 +373,21 @@ def _private_keys(line: bytes) -> Iterator[Span]:
     A block cut short is masked as far as it looks like base64. What may follow a header is scanned once and not once
     for each header.
     """
-    stop = taken = 0
+    stop = masked_to = 0
     endless = -1  # the stop before which no end line was found
     for header in _PEM_HEADER.finditer(line):
         start = header.end()
-        if start < taken:
+        if start < masked_to:
             continue
         if start >= stop:
             body = _PEM_BODY.match(line, start)
             stop = body.end() if body else start
         end = _PEM_END.search(line, start, stop) if endless != stop else None
         if end is not None:
-            taken = end.start()
+            masked_to = end.start()
         else:
             endless = stop
             data = _PEM_DATA.match(line, start)
-            taken = data.end() if data else start
-        if taken - start >= _PEM_LEAST and STAND_IN not in line[start : start + _PEM_LEAST]:
-            yield start, taken, "private-key"
+            masked_to = data.end() if data else start
+        if masked_to - start >= _MIN_PEM_DATA and STAND_IN not in line[start : start + _MIN_PEM_DATA]:
+            yield start, masked_to, "private-key"

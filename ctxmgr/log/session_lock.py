@@ -1,4 +1,4 @@
-"""Know which sessions have a live process: each open recorder holds one locked file.
+"""Tell which sessions have a live process: each open recorder holds one locked file.
 
 While a recorder is open it holds a ``flock`` on ``<target>.live/<session>+<process>``. A killed process frees its lock
 by itself. Nothing here writes to the log. Standard library only.
@@ -21,9 +21,9 @@ from ctxmgr.log.journal import lock_within, make_private_folder
 from ctxmgr.paths import require_no_link
 
 _SAFE = re.compile(rb"[^A-Za-z0-9_-]")
-_LONGEST = 100
+_MAX_NAME = 100
 _MAX_NOTE = 1 << 20
-_PATIENCE = 10.0  # seconds; the gate is held for microseconds, unless its holder was stopped in between
+_LOCK_TIMEOUT = 10.0  # seconds; the gate is held for microseconds, unless its holder was stopped in between
 
 
 class Holder(NamedTuple):
@@ -41,7 +41,7 @@ class Holder(NamedTuple):
 
 
 class Claim:
-    """What an open recorder holds for its session; ends with `release` or with the process."""
+    """The lock of an open recorder on its session; it ends with `release` or with the process."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
@@ -99,7 +99,7 @@ def claim(target: str, session: str, process: str, *, join: bool = False) -> Cla
             if not join:
                 _refuse_second(folder, session)
             _remove_dead(folder)
-            return _take(os.path.join(folder, f"{_escape(session)}+{_escape(process)}"), session, process)
+            return _lock_claim_file(os.path.join(folder, f"{_escape(session)}+{_escape(process)}"), session, process)
         finally:
             os.close(gate)
     except OSError as error:
@@ -117,7 +117,7 @@ def _enter(folder: str) -> int:
             gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:  # the last holder took it away in between
             continue
-        if not lock_within(gate, _PATIENCE):
+        if not lock_within(gate, _LOCK_TIMEOUT):
             os.close(gate)
             raise Busy(f"{folder!r} stayed locked by another process", "look for a stopped process")
         if os.fstat(gate).st_nlink > 0:
@@ -126,7 +126,7 @@ def _enter(folder: str) -> int:
 
 
 def _remove_if_empty(folder: str) -> None:
-    """Take the folder away when nobody is live and nobody is about to be."""
+    """Remove the folder when nobody is live and nobody is about to claim a session."""
     gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         # A folder that is gone already says nothing of the one that has its name now: somebody may be about to claim there.
@@ -159,7 +159,7 @@ def _refuse_second(folder: str, session: str) -> None:
         )
 
 
-def _take(path: str, session: str, process: str) -> Claim:
+def _lock_claim_file(path: str, session: str, process: str) -> Claim:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         os.fchmod(descriptor, 0o600)
@@ -204,6 +204,7 @@ def _holder(path: str) -> Holder | None:
     except OSError:
         return None
     try:
+        # Shared, so that two that look at once do not take each other for the holder.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return None
     except OSError:
@@ -234,4 +235,4 @@ def _escape(name: str) -> str:
     """Return a file name that no other name shares: odd bytes as ``~XX``, long names as a hash after ``~~``."""
     raw = name.encode("utf-8", "surrogatepass")
     text = _SAFE.sub(lambda match: b"~%02X" % match[0][0], raw).decode("ascii")
-    return text if len(text) <= _LONGEST else "~~" + hashlib.sha256(raw).hexdigest()
+    return text if len(text) <= _MAX_NAME else "~~" + hashlib.sha256(raw).hexdigest()

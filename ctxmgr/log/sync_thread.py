@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Syncing(Protocol):
-        """What can be synced behind its user's back."""
+        """A writer that can be synced by another thread."""
 
         def sync_from_thread(self) -> None:
             """Sync without holding up who writes, and keep a failure for the next write; raise nothing."""
@@ -43,12 +43,12 @@ class Syncer:
         """Remember that something was written."""
         if not self.dirty:
             self.dirty = True
-            _free(self._wake)
+            _release_lock(self._wake)
 
     def stop(self) -> None:
         """End the thread."""
-        _free(self._stop)
-        _free(self._wake)
+        _release_lock(self._stop)
+        _release_lock(self._wake)
 
     def _run(self) -> None:
         while self._wake.acquire() and not self._stop.acquire(timeout=SYNC_EVERY):
@@ -60,7 +60,7 @@ class Syncer:
             del writer
 
 
-def _free(lock: _thread.LockType) -> None:
+def _release_lock(lock: _thread.LockType) -> None:
     try:
         lock.release()
     except RuntimeError:  # it is free: another thread was faster

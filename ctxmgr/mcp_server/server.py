@@ -1,4 +1,4 @@
-"""The tools on the wire: names, hints and schemas for the official SDK, over stdio or HTTP on this machine."""
+"""The MCP server: names, hints and schemas of the tools for the official SDK, over stdio or HTTP on this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _READERS = (
     "memory_recall",
 )  # fmt: skip
 _ANSWERS = ("continuation", "context_request")
-"""They record their answer, unless the server only reads; asked again they tell the same one."""
+"""Tools that record their answer, unless the server only reads; asked again they return the same one."""
 
 _WRITERS = ("note_add", "memory_retain")
 
@@ -37,7 +37,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def build_server(tools: Tools) -> MCPServer[Any]:
-    """Return the server; of one that only reads, the tools that write are not there."""
+    """Return the server; a read-only one has no tools that write."""
     from ctxmgr import __version__
 
     server: MCPServer[Any] = MCPServer("ctxmgr", instructions=INSTRUCTIONS, version=__version__, log_level="CRITICAL")
@@ -54,9 +54,9 @@ def build_server(tools: Tools) -> MCPServer[Any]:
 
 
 def _with_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a tool whose deliberate errors reach the caller with what to do next; others stay hidden."""
+    """Return a tool whose deliberate errors reach the caller with a hint; others stay hidden."""
 
-    @wraps(tool)
+    @wraps(tool)  # the SDK makes the schema from the signature that it finds behind ``__wrapped__``
     def call(**given: Any) -> Any:
         try:
             return tool(**given)
@@ -82,7 +82,7 @@ def _add_resources(server: MCPServer[Any], tools: Tools) -> None:
         """Return the text of a recorded continuation."""
         return _found(lambda: tools.continuation_text(continuation_id))
 
-    _ = session, entry, continuation
+    _ = session, entry, continuation  # registered by their decorators; this keeps the type checker from calling them unused
 
 
 def _found(work: Callable[[], str]) -> str:
@@ -132,7 +132,7 @@ def require_token(app: ASGIApp, token: str) -> ASGIApp:
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, expected):
+            if not hmac.compare_digest(given, expected):  # compares in constant time, so that timing tells nothing
                 headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
                 await send({"type": "http.response.start", "status": 401, "headers": headers})
                 await send({"type": "http.response.body", "body": b"the token is missing or wrong\n"})

@@ -1,6 +1,7 @@
-"""The tools, and the rows they answer with: the same fields each time, long texts cut, and where the rest is.
+"""The tools of the MCP server, and the rows they answer with.
 
-Every call opens the store again, so it sees what was recorded up to now.
+Rows always have the same fields; a long text is cut, and the answer says where the rest is. Every call opens the store again,
+so it sees what was recorded up to now.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ MAX_ROWS = 20
 """Rows of a page; an agent that wants more asks for the next page."""
 
 _MAX_COMPARED = 5000
-"""Calls of an action that `Tools.tried_before` compares, the latest first."""
+"""Limit of the calls of an action that `Tools.tried_before` compares, the latest first."""
 
 _MAX_EARLIER_CALLS = 5
-"""Earlier calls that `Tools.tried_before` shows."""
+"""Limit of the earlier calls that `Tools.tried_before` shows."""
 
 _T = TypeVar("_T")
 
@@ -46,6 +47,10 @@ MAX_TEXT = 600
 
 MAX_PAGE = 8000
 """Characters of one page of a long output."""
+
+
+# The names and docstrings of these models are public: they are the titles and descriptions in the schemas of the tools, which a
+# client hands to its model.
 
 
 class Entry(BaseModel):
@@ -65,7 +70,7 @@ class Entry(BaseModel):
     cut: list[str]
 
 
-class Said(BaseModel):
+class Message(BaseModel):
     """A message or another event; ``after`` is the index of the entry before it."""
 
     id: str
@@ -113,22 +118,22 @@ class HitPage(BaseModel):
     next_offset: int | None
 
 
-class SaidPage(BaseModel):
-    """What was said, in order; ``next_offset`` is null on the last page."""
+class MessagePage(BaseModel):
+    """Messages and other events in order; ``next_offset`` is null on the last page."""
 
     session: str | None
-    messages: list[Said]
+    messages: list[Message]
     next_offset: int | None
 
 
-class Whole(BaseModel):
+class EntryDetail(BaseModel):
     """An entry with a page of each long text; ``next_from`` is where the next page begins, null at the end."""
 
     entry: Entry
     next_from: int | None
 
 
-class Trouble(BaseModel):
+class FindingSummary(BaseModel):
     """One unresolved finding, with its cause and the next step where the record shows them."""
 
     id: str
@@ -141,7 +146,7 @@ class Trouble(BaseModel):
     next_step: str | None
 
 
-class Stuck(BaseModel):
+class StuckReport(BaseModel):
     """Whether a session is stuck: ``verdict`` is healthy, warn, loop, hung or loop+hung.
 
     ``notes`` say what was amiss with the history itself, such as damage, or times that are missing.
@@ -150,11 +155,11 @@ class Stuck(BaseModel):
     session: str
     verdict: str
     summary: str
-    findings: list[Trouble]
+    findings: list[FindingSummary]
     notes: list[str]
 
 
-class Next(BaseModel):
+class ContinuationAnswer(BaseModel):
     """Exactly one continuation. ``prompt`` is the text for ``target``; null where nothing is wrong, and ``reason`` says so."""
 
     stuck: bool
@@ -164,7 +169,7 @@ class Next(BaseModel):
     prompt: str | None
 
 
-class Tried(BaseModel):
+class EarlierCalls(BaseModel):
     """How often an action was done with this input, and how it went the last times, the latest first."""
 
     times: int
@@ -173,14 +178,14 @@ class Tried(BaseModel):
     latest: list[Entry]
 
 
-def entry_row(entry: EntryView, most: int = MAX_TEXT, start: int = 0) -> Entry:
-    """Return an entry with its texts from ``start`` on, each cut to ``most`` characters."""
+def entry_row(entry: EntryView, limit: int = MAX_TEXT, start: int = 0) -> Entry:
+    """Return an entry with its texts from ``start`` on, each cut to ``limit`` characters."""
     texts = {"input": text_of(entry.input), "output": text_of(entry.output), "error": text_of(entry.error)}
-    shown = {name: text[start : start + most] for name, text in texts.items()}
+    shown = {name: text[start : start + limit] for name, text in texts.items()}
     return Entry(
         index=entry.index, id=entry.id, session=entry.session, time=entry.ts, agent=entry.agent, action=entry.action,
         status=entry.status, notes=[note.content[:MAX_TEXT] for note in entry.notes],
-        cut=[name for name, text in texts.items() if len(text) > start + most], **shown,
+        cut=[name for name, text in texts.items() if len(text) > start + limit], **shown,
     )  # fmt: skip
 
 
@@ -190,15 +195,15 @@ def page_of(found: ListResponse | TraceResponse) -> EntryPage:
     return EntryPage(session=found.session, entries=entries, next_offset=found.page.next_offset)
 
 
-def next_of(found: Continuation) -> Next:
+def next_of(found: Continuation) -> ContinuationAnswer:
     """Return a continuation."""
-    return Next(stuck=True, id=found.id, target=found.target, reason=found.reason, prompt=found.prompt)
+    return ContinuationAnswer(stuck=True, id=found.id, target=found.target, reason=found.reason, prompt=found.prompt)
 
 
-def event_row(event: EventView) -> Said:
+def event_row(event: EventView) -> Message:
     """Return an event."""
     text = text_of(event.data)[:MAX_TEXT]
-    return Said(id=event.id, type=event.type, time=event.ts, agent=event.agent, after=event.after, text=text)
+    return Message(id=event.id, type=event.type, time=event.ts, agent=event.agent, after=event.after, text=text)
 
 
 def note_row(note: NoteView) -> Note:
@@ -245,45 +250,46 @@ class Tools:
     def _ask(self, work: Callable[[Workspace], _T], *, writes: bool = False) -> _T:
         if writes and self.readonly:
             raise InvalidInput("this server only reads", "start it without --read-only")
+        # A tool that writes may be the first to touch the store, so it creates it; one that reads must leave no file behind.
         with Workspace.open(self.store, readonly=not writes, agent=self.agent, scratch=True, create=writes) as workspace:
             return work(workspace)
 
-    def stuck_check(self, session: str | None = None) -> Stuck:
+    def stuck_check(self, session: str | None = None) -> StuckReport:
         """Say whether a session is stuck: in a loop, hung, or healthy; the latest session if none is named."""
 
-        def work(workspace: Workspace) -> Stuck:
-            judged = workspace.detect(DetectRequest(session=session))
-            if not judged.verdicts:
+        def work(workspace: Workspace) -> StuckReport:
+            detected = workspace.detect(DetectRequest(session=session))
+            if not detected.verdicts:
                 raise NoHistory("record a run, or import its log")
-            verdict = judged.verdicts[0]
-            lasting = [finding for finding in verdict.findings if finding.resolved is None]
-            found = [
-                Trouble(
+            verdict = detected.verdicts[0]
+            unresolved = [finding for finding in verdict.findings if finding.resolved is None]
+            findings = [
+                FindingSummary(
                     id=each.id, kind=each.kind, severity=each.severity, count=each.count, agent=each.scope.agent,
                     reason=each.reason, cause=each.diagnosis.cause if each.diagnosis else None,
                     next_step=each.diagnosis.next_step if each.diagnosis else None,
                 )
-                for each in lasting
+                for each in unresolved
             ]  # fmt: skip
             summary = verdict.summary or verdict.verdict
-            return Stuck(
-                session=verdict.session, verdict=verdict.verdict, summary=summary, findings=found,
-                notes=[*workspace.warnings, *judged.notes],
+            return StuckReport(
+                session=verdict.session, verdict=verdict.verdict, summary=summary, findings=findings,
+                notes=[*workspace.warnings, *detected.notes],
             )  # fmt: skip
 
         return self._ask(work)
 
-    def continuation(self, session: str | None = None, agent: str | None = None) -> Next:
+    def continuation(self, session: str | None = None, agent: str | None = None) -> ContinuationAnswer:
         """Return exactly one continuation for a stuck session: the cause, the next step and what is known, as a text to act on.
 
         The same history gives the same answer, told again.
         """
 
-        def work(workspace: Workspace) -> Next:
+        def work(workspace: Workspace) -> ContinuationAnswer:
             try:
                 found = workspace.recover(RecoverRequest(session=session, to=agent, plan=self.readonly)).continuation
-            except NotStuck as error:
-                return Next(stuck=False, id=None, target=None, reason=error.message, prompt=None)
+            except NotStuck as error:  # an answer, not an error: an agent asks this to learn whether it is stuck
+                return ContinuationAnswer(stuck=False, id=None, target=None, reason=error.message, prompt=None)
             return next_of(found)
 
         return self._ask(work, writes=not self.readonly)
@@ -296,8 +302,9 @@ class Tools:
         goal: str,
         to: str | None = None,
         session: str | None = None,
-    ) -> Next:
+    ) -> ContinuationAnswer:
         """Ask the context manager for what you lack; ``type`` is introspect (back to you) or proceed (on to ``to``)."""
+        # Short words for models; the values are those of the public contract of requests.
         kinds = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
         if type not in kinds:
             raise InvalidInput(f"unknown type {type!r}", "types: introspect, proceed")
@@ -313,19 +320,20 @@ class Tools:
         action: str,
         input: str | dict[str, Any] | list[Any],  # noqa: A002
         session: str | None = None,
-    ) -> Tried:
+    ) -> EarlierCalls:
         """Say whether an action was already done with this input, and how it went.
 
         ``input`` is what the action was given: an object, its JSON, or the text itself.
         """
         wanted = _comparable(_parsed(input) if isinstance(input, str) else input)
 
-        def work(workspace: Workspace) -> Tried:
+        def work(workspace: Workspace) -> EarlierCalls:
             asked = ListRequest(session=session, action=[action], newest_first=True, limit=_MAX_COMPARED)
+            # A page of a list may hold events too; only entries have an input to compare.
             entries = [row for row in workspace.list(asked).rows if isinstance(row, EntryView)]
             same = [entry for entry in entries if wanted in (_comparable(entry.input), *_values(entry.input))]
             failed = sum(entry.status in ("error", "denied") for entry in same)
-            return Tried(
+            return EarlierCalls(
                 times=len(same), ok=sum(entry.status == "ok" for entry in same), failed=failed,
                 latest=[entry_row(entry) for entry in same[:_MAX_EARLIER_CALLS]],
             )  # fmt: skip
@@ -376,25 +384,25 @@ class Tools:
         asked = TraceRequest(session=session, action=_named(action), agent=_named(agent), limit=_rows(limit), offset=offset)
         return self._ask(lambda workspace: page_of(workspace.trace(asked)))
 
-    def history_show(self, index: int, session: str | None = None, start: int = 0) -> Whole:
+    def history_show(self, index: int, session: str | None = None, start: int = 0) -> EntryDetail:
         """Return one entry whole; -1 is the last. A long text comes in pages: ``start`` is where this one begins."""
 
-        def work(workspace: Workspace) -> Whole:
+        def work(workspace: Workspace) -> EntryDetail:
             entry = workspace.show(ShowRequest(session=session, index=index)).entry
             row = entry_row(entry, MAX_PAGE, max(start, 0))
-            return Whole(entry=row, next_from=max(start, 0) + MAX_PAGE if row.cut else None)
+            return EntryDetail(entry=row, next_from=max(start, 0) + MAX_PAGE if row.cut else None)
 
         return self._ask(work)
 
     def history_messages(
         self, index: int | None = None, session: str | None = None, limit: int = 10, offset: int = 0
-    ) -> SaidPage:
+    ) -> MessagePage:
         """Return what was said at an entry and on the way to it, or in the whole session."""
 
-        def work(workspace: Workspace) -> SaidPage:
+        def work(workspace: Workspace) -> MessagePage:
             found = workspace.messages(MessagesRequest(session=session, index=index, limit=_rows(limit), offset=offset))
-            said = [event_row(event) for event in found.messages]
-            return SaidPage(session=found.session, messages=said, next_offset=found.page.next_offset)
+            messages = [event_row(event) for event in found.messages]
+            return MessagePage(session=found.session, messages=messages, next_offset=found.page.next_offset)
 
         return self._ask(work)
 
@@ -449,6 +457,7 @@ def _parsed(text: str) -> object:
 
 
 def _comparable(value: object) -> str:
+    # The same keys in another order are the same input.
     return json.dumps(value, sort_keys=True) if not isinstance(value, str) else value.strip()
 
 

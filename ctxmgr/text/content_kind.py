@@ -44,8 +44,9 @@ _ALIASES = {
     "prose": TEXT, "plain": TEXT, "md": MARKDOWN, "yml": YAML, "py": PYTHON, "js": "javascript", "ts": "typescript",
     "golang": "go", "rs": "rust", "c++": "cpp", "rb": "ruby", "sh": "shell", "bash": "shell",
 }  # fmt: skip
-_HEAD = 4_096
+_MAX_HEAD = 4_096
 _HEADING = lazy_pattern(r"#{1,6} +\S")
+# A header ``.h`` is C or C++; these begin lines of C++ alone.
 _CPP = lazy_pattern(r"^\s*(?:class \w|namespace\b|template ?<|using namespace|public:|private:)", re.MULTILINE)
 _KEY = lazy_pattern(r"[A-Za-z_][\w.-]*:(?: |$)")
 
@@ -56,7 +57,7 @@ def kind_of(name: str, text: str) -> str:
     known = _SUFFIXES.get(path.suffix.lower()) or _NAMES.get(path.name.lower())
     if known == "c" and _CPP.search(text[:100_000]):
         return "cpp"
-    return known or _by_content(text[:_HEAD].lstrip("\ufeff \t\r\n"), text[-_HEAD:].rstrip())
+    return known or _by_content(text[:_MAX_HEAD].lstrip("\ufeff \t\r\n"), text[-_MAX_HEAD:].rstrip())
 
 
 def known_kind(kind: str) -> str:
@@ -74,7 +75,7 @@ def _by_content(head: str, tail: str) -> str:
         return JSON
     if _HEADING.match(first):
         return MARKDOWN
-    if first.strip() == "---" and rest.count("\n---") == 0:
+    if first.strip() == "---" and rest.count("\n---") == 0:  # a second one ends the front matter of Markdown
         return YAML
     lines = [line for line in head.splitlines()[:20] if line.strip() and not line.lstrip().startswith("#")]
     if lines and all(_KEY.match(line) or line[0] in " -" for line in lines[:-1] or lines) and _KEY.match(lines[0]):

@@ -9,21 +9,21 @@ if TYPE_CHECKING:
 else:
 
     class LazyPattern:
-        """Stands for a compiled pattern; what is once asked of it is kept, so that later uses cost nothing more."""
+        """Stands for a compiled pattern; its methods are kept at their first use, so that later ones cost nothing more."""
 
         def __init__(self, pattern: str | bytes, flags: int = 0) -> None:
-            self._given = pattern, flags
+            self._arguments = pattern, flags
 
         def __getattr__(self, name: str) -> Any:
-            if name.startswith("__"):
+            if name.startswith("__"):  # copying and pickling ask for these: no reason to compile
                 raise AttributeError(name)
             import re
 
-            found = self.__dict__[name] = getattr(re.compile(*self._given), name)
+            found = self.__dict__[name] = getattr(re.compile(*self._arguments), name)
             return found
 
     def lazy_pattern(pattern: str | bytes, flags: int = 0) -> LazyPattern:
-        """Return what may stand in the place of `re.compile` of the same."""
+        """Return an object to use like `re.compile(pattern, flags)`, which is compiled at its first use."""
         return LazyPattern(pattern, flags)
 
 

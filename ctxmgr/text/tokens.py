@@ -37,7 +37,7 @@ class Counter(Protocol):
     def band(self) -> float: ...  # noqa: D102 - see the class
 
     def count(self, text: str, kind: str) -> int:
-        """Return how many tokens the text has, 0 for an empty one; ``kind`` is one of `kinds.KINDS`."""
+        """Return how many tokens the text has, 0 for an empty one; ``kind`` is one of `content_kind.KINDS`."""
         ...
 
 
@@ -59,6 +59,7 @@ class Estimate:
     @staticmethod
     def of_size(size: int, kind: str) -> int:
         """Return the estimate for a text of so many characters, which need not be held for it."""
+        # Whole numbers: size / 3.5 and size / 4, rounded up.
         return (2 * size + 6) // 7 if known_kind(kind) in DENSE else (size + 3) // 4
 
 
@@ -108,15 +109,15 @@ MAX_TERMS = 32
 """Words of a query that count; a longer one is a text, and its first words say what it is about."""
 MIN_INFIX = 4
 """Letters from which on a word is also found inside others: "auth" in "authenticate", but not "in" in "line"."""
-_READ = 20_000
+_MAX_READ = 20_000
 
 _WORD = lazy_pattern(r"[^\W_]+")
 _HUMP = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MARKS = lazy_pattern("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
 # Normalising takes the square of the number of marks on one letter, and a hostile text has a million of them.
-_PILE = lazy_pattern(r"[^\w\s\x00-\x7f]{32,}")
+_MARK_PILE = lazy_pattern(r"[^\w\s\x00-\x7f]{32,}")
 # From Hebrew on a word may hold marks that are no letters, or stand without blanks around it.
-_RUNNING = lazy_pattern("[\u0590-\u10ff\u1100-\u1dbf\u2e80-\ud7ff\uf900-\ufdff\ufe70-\ufeff\U00010800-\U0003ffff]")
+_RUNNING_SCRIPT = lazy_pattern("[\u0590-\u10ff\u1100-\u1dbf\u2e80-\ud7ff\uf900-\ufdff\ufe70-\ufeff\U00010800-\U0003ffff]")
 _PIECE = lazy_pattern(r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+")
 
 EMPTY = frozenset(
@@ -161,13 +162,14 @@ def fold(text: str) -> str:
     """Return the text without case, accents and compatibility forms."""
     if text.isascii():
         return text.lower()
-    bare = _MARKS.sub("", unicodedata.normalize("NFKD", _PILE.sub(" ", _MARKS.sub("", text))))
+    # Marks go before decomposing, whose cost grows with the square of their number, and after it, since it sets more free.
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", _MARK_PILE.sub(" ", _MARKS.sub("", text))))
     return unicodedata.normalize("NFC", bare.casefold())
 
 
 @lru_cache(65_536)
 def stem(word: str) -> str:
-    """Return what a folded word has in common with its other forms; always at least three letters of those it has."""
+    """Return the stem of a folded word, at least three of its letters."""
     if len(word) < MIN_INFIX or not (word.isascii() and word.isalpha()):
         return word
     if word.endswith("s") and not word.endswith(("ss", "us", "is")):
@@ -186,8 +188,8 @@ def stem(word: str) -> str:
 
 
 def stems(text: str) -> Iterator[str]:
-    """Yield the stems of a text's words, of its first 20,000 characters; the parts of ``camelCase`` beside the whole."""
-    read = text[:_READ]
+    """Yield the stems of the words in a text's first 20,000 characters; of ``camelCase`` the word and its parts."""
+    read = text[:_MAX_READ]
     for word in _WORD.findall(fold(read)):
         yield stem(word)
     for name in _WORD.findall(read):
@@ -200,15 +202,15 @@ def stems(text: str) -> Iterator[str]:
 def terms(query: str) -> list[Term]:
     """Return the telling words of a query, each once; a query of signs alone is one term, its text."""
     found: dict[str, Term] = {}
-    for piece in _PIECE.findall(fold(query[:_READ])):
-        if _RUNNING.search(piece):
+    for piece in _PIECE.findall(fold(query[:_MAX_READ])):
+        if _RUNNING_SCRIPT.search(piece):
             found.setdefault(piece, Term(piece, piece, running=True))
             continue
         for word in _WORD.findall(piece):
             root = stem(word)
             found.setdefault(root, Term(root, root[:-1] if root.endswith("i") and len(root) > 3 else root))
     telling = [term for term in found.values() if term.stem not in _EMPTY_STEMS] or list(found.values())
-    if not telling and (literal := " ".join(fold(query[:_READ]).replace("\0", " ").split())):
+    if not telling and (literal := " ".join(fold(query[:_MAX_READ]).replace("\0", " ").split())):
         telling = [Term(literal, literal, running=True)]
     return telling[:MAX_TERMS]
 

@@ -13,15 +13,17 @@ from typing import Any, cast
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _BARE_KEY = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", re.ASCII)
+# Words that YAML 1.1 reads as booleans or null, also as keys.
 _OTHER_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0"}
 _UNSAFE = lazy_pattern(
     '[\x00-\x1f"\\\\\x7f-\xa0\u00ad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202f\u205f-\u206f\ud800-\udfff\ufeff\ufff0-\uffff]'
     "|[\U000e0000-\U000e0fff]"
 )
+# Controls and line breaks that a literal block can't hold or would change.
 _NOT_LITERAL = lazy_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-_LONGEST_KEY = 100
-_DEEPEST_BLOCK = 8
+_MAX_KEY = 100  # a parser need not accept a simple key of more than 1,024 characters (YAML 1.2)
+_MAX_BLOCK_DEPTH = 8
 
 
 def quoted(text: str) -> str:
@@ -36,6 +38,7 @@ def block(key: str, text: str, indent: int) -> str:
         return f"{margin}{key}: {quoted(text)}\n"
     body = text.rstrip("\n")
     ends = len(text) - len(body)
+    # A first line that begins with a blank would set the block's indentation: it is stated instead.
     marker = "2" if body[0] in " \t\n" else ""
     chomping = "-" if ends == 0 else "" if ends == 1 else "+"
     inner = margin + "  "
@@ -47,15 +50,15 @@ def mapping(values: dict[str, Any], indent: int) -> Iterator[str]:
     """Yield the lines of a map at that many blanks, without line ends; the values are plain JSON."""
     margin = " " * indent
     for key, value in values.items():
-        opening = f"{margin}{_key(key)}:" if len(key) <= _LONGEST_KEY else f"{margin}? {quoted(key)}\n{margin}:"
+        opening = f"{margin}{_key(key)}:" if len(key) <= _MAX_KEY else f"{margin}? {quoted(key)}\n{margin}:"
         yield from _member(opening, value, indent)
 
 
 def _member(opening: str, value: object, indent: int) -> Iterator[str]:
-    if isinstance(value, dict) and value and indent < 2 * _DEEPEST_BLOCK:
+    if isinstance(value, dict) and value and indent < 2 * _MAX_BLOCK_DEPTH:
         yield opening
         yield from mapping(cast("dict[str, Any]", value), indent + 2)
-    elif isinstance(value, list) and value and indent < 2 * _DEEPEST_BLOCK:
+    elif isinstance(value, list) and value and indent < 2 * _MAX_BLOCK_DEPTH:
         yield opening
         for item in cast("list[object]", value):
             yield f"{' ' * indent}- {flow(item)}"
@@ -91,7 +94,7 @@ def _key(key: str) -> str:
 
 
 def _flow_key(key: str) -> str:
-    return quoted(key) if len(key) <= _LONGEST_KEY else f"? {quoted(key)} "
+    return quoted(key) if len(key) <= _MAX_KEY else f"? {quoted(key)} "
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -147,7 +147,7 @@ class Score(Shape):
             "f1": _ratio(2 * tp, 2 * tp + fp + fn),
             "mcc": (tp * tn - fp * fn) / product**0.5 if product else None,
         }
-        for name, value in derived.items():
+        for name, value in derived.items():  # a shape is frozen; this is the one place where it is still being made
             object.__setattr__(self, name, None if value is None else round(value, 4))
 
 
@@ -241,5 +241,5 @@ class Backtest(Shape):
     delay: Distances
 
 
-def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _ratio(part: int, total: int) -> float | None:
+    return part / total if total else None

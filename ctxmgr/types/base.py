@@ -1,4 +1,4 @@
-"""The bases of all shapes: `Shape`, frozen, for what crosses a boundary; `Stored`, mutable, for what a file of ours holds.
+"""The bases of all shapes: `Shape`, frozen, for what crosses a boundary; `Stored`, mutable, for files of our own.
 
 Both are camelCase on the wire. A `Shape` is checked by pydantic where a value is not plainly right.
 
@@ -33,7 +33,7 @@ __all__ = ["ComputedField", "Field", "Json", "Shape", "Stored", "Text", "first_f
 
 
 def first_fault(error: ValueError) -> dict[str, Any]:
-    """Return what pydantic found wrong first: ``loc``, ``msg`` and ``input``."""
+    """Return pydantic's first error: ``loc``, ``msg`` and ``input``."""
     errors: list[dict[str, Any]] = cast("Any", error).errors(include_url=False)
     return errors[0]
 
@@ -50,12 +50,13 @@ class Shape(FieldTable):
         taken = values_of(type(self), given)
         if taken is not None:
             self._fill(*taken)
+        # A hook's own ValueError becomes pydantic's ValidationError this way, with the same text for every caller.
         if taken is None or not self._is_right():
             self._fill(*self._modelled(given))
 
     @classmethod
     def _modelled(cls, given: object, *, strict: bool | None = None) -> tuple[dict[str, Any], set[str]]:
-        """Return the values of the fields, and which were given, as pydantic reads them."""
+        """Return the values of the fields as pydantic reads them, and the names of those that were given."""
         model = cls.pydantic_model().model_validate(given, strict=strict)
         return dict(model.__dict__), model.model_fields_set
 
@@ -86,11 +87,11 @@ class Shape(FieldTable):
     @classmethod
     def model_validate(cls, given: Any, *, strict: bool | None = None) -> Self:
         """Return the shape of a table, by names of fields or wire names; a shape of this kind is returned as it is."""
-        if isinstance(given, cls):
+        if isinstance(given, cls):  # frozen, so it can be shared
             return given
-        whole = cast("object", given)
-        if type(whole) is dict and not strict and all(type(name) is str for name in cast("dict[Any, Any]", whole)):
-            return cls(**cast("dict[str, Any]", whole))
+        table = cast("object", given)
+        if type(table) is dict and not strict and all(type(name) is str for name in cast("dict[Any, Any]", table)):
+            return cls(**cast("dict[str, Any]", table))
         return cls.model_made(*cls._modelled(cast("object", given), strict=strict))
 
     @classmethod
@@ -183,7 +184,7 @@ class Stored(FieldTable):
 
     @classmethod
     def from_json(cls, data: object) -> Self:
-        """Return what `to_json` described.
+        """Return the object that `to_json` wrote.
 
         Raises:
             ValueError: saying which member is missing or wrong.

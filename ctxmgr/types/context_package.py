@@ -98,7 +98,7 @@ class ContextPackage(Shape):
     def digest(self) -> str:
         """What the package says, whenever it was assembled, as 16 hexadecimal digits."""
         values = self.to_json()
-        values["metadata"].pop("assembledAt")
+        values["metadata"].pop("assembledAt")  # the only value that differs between two packages of one state
         return fingerprint(values)
 
 

@@ -1,4 +1,4 @@
-"""What a detector is shown (`Observation`), what it found (`Finding`), and why calls fail (`Diagnosis`).
+"""The input of detectors (`Observation`), their output (`Finding`), and the cause of failing calls (`Diagnosis`).
 
 An observation is a plain slotted dataclass, because detectors see every record of a history and pydantic would cost more
 than they do. It is not ``frozen``, which would make it ten times as slow to build; only its maker changes it.
@@ -98,11 +98,11 @@ def summary_of(verdict: Verdict, notes: list[str]) -> str:
 
 
 def verdict_of(findings: list[Finding], *, ever: bool = False) -> Verdict:
-    """Return what the unresolved findings (``ever``: all findings) add up to."""
+    """Return the verdict for the unresolved findings; with ``ever`` for all findings."""
     severities = {finding.severity for finding in findings if ever or finding.resolved is None}
     if {"loop", "hung"} <= severities:
         return "loop+hung"
-    for severity in ("loop", "hung", "warn"):
+    for severity in ("loop", "hung", "warn"):  # the most severe first
         if severity in severities:
             return severity
     return "healthy"
@@ -120,6 +120,7 @@ class Progress:
     at: float | None
 
 
+# The order of the fields is part of the contract: `ctxmgr.detect.replay` gives them by place, which is much faster.
 @dataclass(slots=True)
 class Observation:
     """Something that happened in a session.

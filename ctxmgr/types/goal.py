@@ -44,6 +44,7 @@ LEAF_TRANSITIONS: dict[NodeStatus, frozenset[NodeStatus]] = {
     "pending": frozenset({"in_progress", "done", "failed", "blocked", "split", "dropped"}),
     "in_progress": frozenset({"pending", "done", "failed", "blocked", "split", "dropped"}),
     "failed": frozenset({"in_progress", "done", "blocked", "split", "dropped"}),
+    # A blocked leaf must be unblocked before it can be worked on; the guard would be no use else.
     "blocked": frozenset({"pending", "failed", "split", "dropped"}),
     "done": frozenset(),
     "split": frozenset(),

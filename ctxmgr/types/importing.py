@@ -11,6 +11,7 @@ from typing import Any
 from ctxmgr.types.base import Shape, Text
 
 
+# Mutable and no shape: importers add to it at every line.
 @dataclass(slots=True)
 class FileCount:
     """Running counts while one file is read; the importer adds, the import driver reports.
@@ -104,7 +105,7 @@ class ImportReport(Shape):
 
 
 def first_named(first: Sequence[str], count: int) -> str:
-    """Return names, and how many there are beyond them."""
+    """Return the first names, and the number of the others, as text: ``a, b, and 3 more``."""
     more = f", and {count - len(first):,} more" if count > len(first) else ""
     return ", ".join(first) + more
 

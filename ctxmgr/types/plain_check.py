@@ -1,8 +1,8 @@
-"""Take values that are exactly what a shape declares, without pydantic.
+"""Accept values that are exactly what a shape declares, without loading pydantic.
 
-Only what pydantic would take, and as it would take it, is taken here: whatever is not plainly right, from a number written
-as text to an unknown name, is left to the shape's model, which reads it or says what is wrong. What a file of ours holds
-(`ctxmgr.types.base.Stored`) is taken here or not at all.
+A value is accepted here only as pydantic would accept it. Whatever is not plainly right, from a number written as text to an
+unknown name, is left to the shape's model, which reads it or says what is wrong. Files of our own (`ctxmgr.types.base.Stored`)
+are read here or not at all.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     """Returns the value that a field holds for what it is given, or raises `NotPlain`."""
 
 
-_EXACT_FLOAT = 2**53
+_MAX_EXACT_INTEGER = 2**53
+"""Whole numbers below this are exact as floats; larger ones are left to pydantic."""
 
 
 class NotPlain(Exception):  # noqa: N818 -- no error: pydantic decides
-    """A value that is not exactly what is declared; as text it says which, e.g. ``percent is no number``.
+    """Raised for a value that is not exactly as declared; its text says which, e.g. ``percent is no number``.
 
     Attributes:
         kind: what it should have been: ``text``, ``number``, ``list``, ``object``; "" for anything else.
@@ -33,7 +34,7 @@ class NotPlain(Exception):  # noqa: N818 -- no error: pydantic decides
         self.kind, self.said = kind, ""
 
     def place(self, name: str, owner: str) -> None:
-        """Say which member of what it is the value of, unless that was said further within."""
+        """Name the member that holds the value, unless a level further inside has named one."""
         if not self.said:
             is_part = self.kind not in ("", "object")
             self.said = f"{name} is no {self.kind}" if is_part else f"no {self.kind or owner}"
@@ -43,7 +44,13 @@ class NotPlain(Exception):  # noqa: N818 -- no error: pydantic decides
 
 
 class _Plan:
-    """How the values of a shape are taken and told: of each field its name, wire name, and what takes its value."""
+    """The fields of a shape, compiled once: name, wire name and the function that accepts a value.
+
+    Attributes:
+        members: (name, wire name, taker, field if it may be absent else None), in the order of declaration.
+        written: (name, wire name) of the fields that `dumped` writes.
+        renames: whether the shape renames what it is given.
+    """
 
     __slots__ = ("members", "renames", "written")
 
@@ -53,24 +60,25 @@ class _Plan:
         self.renames = shape.model_renamed.__func__ is not FieldTable.model_renamed.__func__
         for name, annotation in annotations_of(shape).items():
             field = shape.model_fields[name]
+            # A file of ours is written in full, so a missing member is damage, unless None stands for its absence.
             needed = field.default is MISSING or (shape.needs_all and field.default is not None)
             self.members.append((name, field.alias, _taker(annotation, exact=False), None if needed else field))
             if not any(isinstance(part, FieldLimits) and part.exclude for part in getattr(annotation, "__metadata__", ())):
                 self.written.append((name, field.alias))
 
 
-_plans: dict[type[FieldTable], _Plan] = {}
+_plan_cache: dict[type[FieldTable], _Plan] = {}
 
 
 def _plan(shape: type[FieldTable]) -> _Plan:
-    found = _plans.get(shape)
+    found = _plan_cache.get(shape)
     if found is None:
-        found = _plans[shape] = _Plan(shape)
+        found = _plan_cache[shape] = _Plan(shape)
     return found
 
 
 def annotations_of(shape: type[FieldTable]) -> dict[str, Any]:
-    """Return what each field is declared to hold; the names are looked up in the module of the declaration."""
+    """Return the declared type of each field; its names are looked up in the module of the declaration."""
     return {name: eval(field.annotation, vars(sys.modules[field.module])) for name, field in shape.model_fields.items()}
 
 
@@ -103,11 +111,12 @@ def take_values(shape: type[FieldTable], given: dict[str, Any]) -> tuple[dict[st
                 values[name] = field.new_default()
                 absent.append(name)
             else:
-                take(None)
+                take(None)  # raises with the kind of value that is missing
                 raise NotPlain
     except NotPlain as fault:
         fault.place(alias, shape.__name__.removesuffix("View").lower())
         raise
+    # Every name that was given must have been used. Names are not compared one by one: this runs for each shape.
     if len(values) - len(absent) != len(renamed) and (not shape.ignores_unknown or _is_doubled(plan, renamed)):
         raise NotPlain
     return values, set(values).difference(absent)
@@ -119,11 +128,15 @@ def _is_doubled(plan: _Plan, given: dict[str, Any]) -> bool:
 
 
 def _taker(annotation: Any, *, exact: bool) -> Take:
-    """Return what takes values of a declared type; ``exact`` changes none, as inside a choice of several types."""
+    """Return the function that accepts values of a declared type.
+
+    With ``exact`` it converts none: inside a union an int must not become a float if the other type is int.
+    """
     if annotation is Any:
         return _same
     if annotation in _SIMPLE:
         return _take_float if annotation is float and not exact else _SIMPLE[annotation]
+    # Types that are not known below are left to pydantic, which knows them all.
     if isinstance(annotation, type) and issubclass(annotation, FieldTable):
         return _shape_taker(annotation, exact=exact)
     kind, parts = get_origin(annotation), get_args(annotation)
@@ -139,18 +152,18 @@ def _taker(annotation: Any, *, exact: bool) -> Take:
         return _list_taker(_taker(parts[0], exact=exact), tuple, exact=exact)
     if kind is dict:
         return _dict_taker(_taker(parts[0], exact=exact), _taker(parts[1], exact=exact))
-    return _leave
+    return _leave_to_pydantic
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-def _leave(value: Any) -> Any:
+def _leave_to_pydantic(value: Any) -> Any:
     raise NotPlain
 
 
-def _exactly(kind: type) -> Take:
+def _taker_of_type(kind: type) -> Take:
     def take(value: Any) -> Any:
         if type(value) is not kind:
             raise NotPlain(word)
@@ -161,26 +174,26 @@ def _exactly(kind: type) -> Take:
 
 
 _WORDS: dict[type, str] = {str: "text", int: "number", float: "number"}
-_take_text, _take_exact_float = _exactly(str), _exactly(float)
+_take_text, _take_exact_float = _taker_of_type(str), _taker_of_type(float)
 
 
 def _take_str(value: Any) -> Any:
     if type(value) is not str:
         raise NotPlain("text")
     if not value.isascii():
-        value.encode()  # a lone surrogate is refused; a ValueError too
+        value.encode()  # refuses a lone surrogate with a ValueError, as pydantic does
     return value
 
 
 def _take_float(value: Any) -> Any:
-    if type(value) is int and -_EXACT_FLOAT < value < _EXACT_FLOAT:
+    if type(value) is int and -_MAX_EXACT_INTEGER < value < _MAX_EXACT_INTEGER:
         return float(value)
     return _take_exact_float(value)
 
 
 _SIMPLE: dict[Any, Take] = {
-    str: _take_str, int: _exactly(int), bool: _exactly(bool), float: _take_exact_float, None: _exactly(NoneType),
-    NoneType: _exactly(NoneType),
+    str: _take_str, int: _taker_of_type(int), bool: _taker_of_type(bool), float: _take_exact_float,
+    None: _taker_of_type(NoneType), NoneType: _taker_of_type(NoneType),
 }  # fmt: skip
 
 
@@ -207,6 +220,7 @@ def _choice_taker(choices: frozenset[str]) -> Take:
 
 
 def _union_taker(parts: tuple[Any, ...], *, exact: bool) -> Take:
+    # "Text | None" converts as Text alone does; only a choice between several types must not convert.
     others = [part for part in parts if part is not NoneType]
     takers = [_taker(part, exact=exact or len(others) > 1) for part in others]
     first, last = takers[:-1], takers[-1]
@@ -215,9 +229,9 @@ def _union_taker(parts: tuple[Any, ...], *, exact: bool) -> Take:
     def take(value: Any) -> Any:
         if value is None and optional:
             return None
-        for each in first:
+        for take_one in first:
             try:
-                return each(value)
+                return take_one(value)
             except NotPlain:
                 continue
         return last(value)
@@ -253,7 +267,7 @@ def _dict_taker(name: Take, inner: Take) -> Take:
 
 
 def _limited(kind: Any, marks: tuple[Any, ...], *, exact: bool) -> Take:
-    """Return what takes values within limits."""
+    """Return the function that accepts values within limits; limits that are not known here are left to pydantic."""
     inner = _taker(kind, exact=exact)
     limits: dict[str, int] = {}
     for mark in marks:
@@ -262,7 +276,7 @@ def _limited(kind: Any, marks: tuple[Any, ...], *, exact: bool) -> Take:
         elif isinstance(mark, FieldLimits) and mark.limits.keys() <= {"ge", "le", "min_length", "max_length"}:
             limits |= mark.limits
         else:
-            return _leave
+            return _leave_to_pydantic
     if not limits:
         return inner
     low, high = limits.get("ge"), limits.get("le")
@@ -282,16 +296,18 @@ def _limited(kind: Any, marks: tuple[Any, ...], *, exact: bool) -> Take:
 def dumped(shape: FieldTable, *, by_alias: bool, exclude: Collection[str], exclude_none: bool) -> dict[str, Any]:
     """Return the plain values of a shape, as pydantic's ``model_dump`` does."""
     kind, values = type(shape), shape.__dict__
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, alias in _plan(kind).written:
         if name in values and name not in exclude:
             value = values[name]
             if value is not None or not exclude_none:
-                found[alias if by_alias else name] = value if type(value) in _SCALARS else _plain(value, by_alias, exclude_none)
+                result[alias if by_alias else name] = (
+                    value if type(value) in _SCALARS else _plain(value, by_alias, exclude_none)
+                )
     for name in kind.model_computed:
         if name not in exclude:
-            found[name] = _plain(getattr(shape, name), by_alias, exclude_none)
-    return found
+            result[name] = _plain(getattr(shape, name), by_alias, exclude_none)
+    return result
 
 
 def _plain(value: Any, by_alias: bool, exclude_none: bool) -> Any:
@@ -323,7 +339,7 @@ def _text(value: object) -> str:
 
 
 class TextMark:
-    """Says that lone surrogates may pass, which real logs contain and pydantic's ``str`` refuses."""
+    """Marks text that may hold lone surrogates, which real logs contain and pydantic's ``str`` refuses."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic import PlainValidator
@@ -368,11 +384,11 @@ class ShapeField:
 
     def new_default(self) -> Any:
         """Return the default, a list or table of its own where it is one."""
-        return self.default.copy() if type(self.default) in (list, dict) else self.default
+        return self.default.copy() if type(self.default) in (list, dict) else self.default  # never shared between shapes
 
 
 class ComputedField(property):
-    """A property that is told on the wire behind the fields."""
+    """A property that is written on the wire behind the fields."""
 
 
 def camel_case(name: str) -> str:

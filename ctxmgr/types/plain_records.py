@@ -1,7 +1,7 @@
 """Build the records of log format 1, and pages of them, without the model library.
 
-A record travels as a plain dictionary with camelCase keys, so that unknown keys pass through untouched. What each kind must
-hold is said in `ctxmgr.log.record_schema`; `build` is the one way in which importers and tools make records.
+A record travels as a plain dictionary with camelCase keys, so that unknown keys pass through untouched. The fields of each
+kind are in `ctxmgr.log.record_schema`. Importers and tools make records with `build` alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MESSAGE_TYPES = (
 
 def page_of(offset: int, limit: int, shown: int, total: int, exact: bool = True) -> dict[str, Any]:
     """Return the page that shows ``shown`` of ``total`` rows from ``offset`` on, as JSON has it."""
-    more = offset + shown < total and shown > 0
+    more = offset + shown < total and shown > 0  # an empty page has no next one, even if the total is an estimate
     return {
         "offset": offset, "limit": limit, "hasMore": more, "nextOffset": offset + shown if more else None, "total": total,
         "totalIsExact": exact,

@@ -27,11 +27,11 @@ def _built(shape: type[FieldTable]) -> type[BaseModel]:
         populate_by_name=True, frozen=True, extra="ignore" if shape.ignores_unknown else "forbid", serialize_by_alias=True,
         defer_build=True,
     )  # fmt: skip
-    body["__annotations__"] = {name: _real(annotation) for name, annotation in annotations_of(shape).items()}
+    body["__annotations__"] = {name: _with_pydantic_limits(annotation) for name, annotation in annotations_of(shape).items()}
     for name, field in shape.model_fields.items():
         body[name] = Field(alias=field.alias) if field.default is MISSING else Field(default=field.default, alias=field.alias)
     for name in shape.model_computed:
-        hook: Any = next(each.__dict__[name] for each in shape.__mro__ if name in each.__dict__)
+        hook: Any = next(base.__dict__[name] for base in shape.__mro__ if name in base.__dict__)
         assert isinstance(hook, ComputedField), "so it was collected"
         body[name] = computed_field(property(hook.fget))
 
@@ -49,15 +49,15 @@ def _built(shape: type[FieldTable]) -> type[BaseModel]:
     return make(shape.__name__, (BaseModel,), body)
 
 
-def _real(annotation: Any) -> Any:
+def _with_pydantic_limits(annotation: Any) -> Any:
     """Return an annotation with pydantic's own limits in the place of ours."""
     kind, parts = get_origin(annotation), get_args(annotation)
     if kind is Annotated:
-        return Annotated[(_real(parts[0]), *map(_limit, parts[1:]))]
+        return Annotated[(_with_pydantic_limits(parts[0]), *map(_limit, parts[1:]))]
     if kind is Union or kind is UnionType:
-        return Union[tuple(map(_real, parts))]  # noqa: UP007 -- the parts are not written here
+        return Union[tuple(map(_with_pydantic_limits, parts))]  # noqa: UP007 -- the parts are not written here
     if kind in (list, dict, tuple):
-        return GenericAlias(kind, tuple(map(_real, parts)))
+        return GenericAlias(kind, tuple(map(_with_pydantic_limits, parts)))
     return annotation
 
 

@@ -315,15 +315,16 @@ ALIASES = {
 }
 """Our field for each field of the requests of specs 002 and 003 that has another name."""
 
+# One name in spec 002, a list in ours.
 _LISTS = frozenset({"action_name_filter", "agent_name_filter"})
 
 
 def with_own_names(fields: Collection[str], given: Any) -> Any:
-    """Return what was given for a request, under the names of its own fields.
+    """Return the values for a request under the names of its own fields.
 
     Args:
         fields: the request's fields, in snake_case.
-        given: what pydantic was handed; anything but a mapping is returned as it is.
+        given: the mapping to rename; anything else is returned as it is.
 
     Raises:
         ValueError: a field is given under two names.
@@ -338,6 +339,7 @@ def with_own_names(fields: Collection[str], given: Any) -> Any:
             continue
         snake = _snake_case(name) if isinstance(name, str) else ""
         own = ALIASES.get(snake, "")
+        # A name that means nothing here is passed on, so that the request itself refuses it by the name it was given.
         if snake in fields or (own not in fields and (snake != "entries" or "entry_indices" not in fields)):
             found[name] = value
             continue
@@ -361,7 +363,7 @@ def _is_single(name: str, value: object) -> bool:
 
 
 def _entries(value: object) -> dict[str, Any]:
-    """Return indexes and ids apart; what is neither is left to the request to refuse."""
+    """Split ``entries`` of spec 002 into indexes and ids; anything else is left for the request to refuse."""
     if not isinstance(value, list | tuple):
         return {"entry_indices": value}
     items = cast("list[Any]", value)

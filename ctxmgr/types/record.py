@@ -1,6 +1,6 @@
-"""Which kinds of record log format 1 has, and a check of ordinary ones without pydantic.
+"""The kinds of record in log format 1, and a check of ordinary records without pydantic.
 
-What is not obviously in order is left to the models of `ctxmgr.types.record_models`, which have the last word and say what is
+A record that is not obviously in order is left to the models of `ctxmgr.types.record_models`, which decide and say what is
 wrong: loading them takes longer than writing ten thousand records.
 """
 
@@ -20,21 +20,21 @@ KINDS = tuple(RECORDS)
 _TEXT = frozenset({str})
 _OPTIONAL: frozenset[type] = frozenset({str, type(None)})
 _NUMBER = frozenset({float, type(None)})
-_PLAIN_NUMBER = 2**53  # of milliseconds: whole numbers beyond it may be too large for the models
+_MAX_PLAIN_NUMBER = 2**53  # of milliseconds: whole numbers beyond it may be too large for the models
 _TYPES = {"texts": frozenset({list}), "count": frozenset({str, int, type(None)}), "number": _NUMBER}
-_LOOSE = frozenset({"json", "error"})  # an error is looked at by itself
+_UNCHECKED = frozenset({"json", "error"})  # an error is looked at by itself
 _STATUSES = frozenset({None, *STATUSES})
 _OUTCOMES = frozenset(OUTCOMES)
 
 
 def _rules(kind: str) -> tuple[dict[str, frozenset[type]], frozenset[str], tuple[str, ...]]:
-    """Return the types of a kind's fields that are looked at, which must be there, and which of these must hold a text."""
+    """Return, for a kind: the types of the fields that are checked, the required fields, the fields that must not be empty."""
     fields = {**COMMON, **RECORDS[kind]}
     return (
         {
             name: _TYPES.get(field.holds, _TEXT if field.required else _OPTIONAL)
             for name, field in fields.items()
-            if field.holds not in _LOOSE
+            if field.holds not in _UNCHECKED
         },
         frozenset(name for name, field in fields.items() if field.required),
         tuple(name for name, field in fields.items() if field.filled),
@@ -67,10 +67,11 @@ def is_plain(record: Record) -> bool:
     if not needed <= record.keys():
         return False
     known = types.get
-    for name, value in record.items():
+    for name, value in record.items():  # unknown fields are kept as they are
         allowed = known(name)
         if allowed is not None and type(value) not in allowed:
-            if allowed is _NUMBER and type(value) is int and abs(value) < _PLAIN_NUMBER:
+            # bool is no int here: type() and not isinstance().
+            if allowed is _NUMBER and type(value) is int and abs(value) < _MAX_PLAIN_NUMBER:
                 continue
             return False
     for name in filled:

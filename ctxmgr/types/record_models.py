@@ -57,7 +57,7 @@ MODELS: dict[str, type[_Kind]] = {kind: _model(kind) for kind in RECORDS}
 
 
 def check_whole(record: Record) -> Record:
-    """Return what `ctxmgr.types.record.check` returns, which asks here about what is not plainly in order.
+    """Check a record by its model, for `ctxmgr.types.record.check`, and return it.
 
     Raises:
         InvalidInput: naming the first field that is missing or wrong.

@@ -31,7 +31,8 @@ _MAX_NAME = 200
 
 
 def is_context_manager(agent: str) -> bool:
-    """Whether a name is the context manager's own, however it is written: no way around the guard by a capital or a sign."""
+    """Whether a name is the context manager's own, however it is written."""
+    # Capitals, signs and look-alikes of other widths are no way around the guard against recursion (FR-019).
     plain = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", agent[:_MAX_NAME]).casefold()))
     return plain in ("contextmanager", "contextmanageragent")
 

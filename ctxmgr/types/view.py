@@ -31,6 +31,7 @@ class NoteView(Shape):
     missing: list[Text]
 
 
+# The order of the fields is that of the JSON; the store builds the same rows without this class.
 class EntryView(Shape):
     """One action of a session (design section 5).
 

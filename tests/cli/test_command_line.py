@@ -328,6 +328,19 @@ def test_an_internal_fault_shows_no_content(history: Path, monkeypatch: pytest.M
         cli.main()
 
 
+def test_a_fault_is_reported_where_the_package_of_reports_is_loaded(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """A fault of ``check`` or ``report``, whose modules lie in a package of that name, is reported as any other."""
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("recorded text")
+
+    monkeypatch.setattr("ctxmgr.cli.report.check.find_logs", broken)
+    monkeypatch.setattr(sys, "argv", ["ctxmgr", "check", "."])
+
+    assert cli.main() == 1
+    assert "internal fault (RuntimeError" in capsys.readouterr().err
+
+
 def test_the_recorded_run_can_be_saved(tmp_path: Path) -> None:
     """`demo --save` writes the run that can be tried on, twice if asked, and never over another file."""
     path = tmp_path / "run.jsonl"

@@ -152,7 +152,7 @@ TOLD: list[tuple[str, Evidence, str, list[str]]] = [
             found=False,
         ),
         "constraintBroken",
-        ["200 recipients at most"],
+        ["at most 200"],
     ),
 ]
 

@@ -341,8 +341,8 @@ def test_an_odd_type_inside_an_item_proves_nothing(tmp_path: Path) -> None:
 
 def test_a_compressed_bomb_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few kilobytes that hold far more than they may are read so far, and the rest is told as damage."""
-    monkeypatch.setattr("ctxmgr.importers.log_files.MOST_BYTES", 100_000)
-    monkeypatch.setattr("ctxmgr.importers.log_files.MOST_TIMES", 2)
+    monkeypatch.setattr("ctxmgr.importers.log_files.MAX_BYTES", 100_000)
+    monkeypatch.setattr("ctxmgr.importers.log_files.MAX_RATIO", 2)
     packed = tmp_path / f"{LIVE.name}.zst"
     packed.write_bytes(zstandard.compress(LIVE.read_bytes() + b'{"a":1}\n' * 1_000_000))
     told: list[str] = []

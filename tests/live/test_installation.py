@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ctxmgr.clients import CLIENTS, client
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live import installation
-from ctxmgr.live.json_text import blanked, inserted
+from ctxmgr.live.json_text import blank_comments, insert_items
 from tests.cli.console import process, run
 
 OTHER = '{"type": "command", "command": "notify-send done"}'
@@ -88,7 +88,7 @@ def _path(name: str, scope: installation.Scope = "user") -> Path:
 def _install(name: str, scope: installation.Scope = "user") -> installation.Change:
     asked = client(name)
     assert asked is not None
-    change = installation.planned(asked, scope, Path.cwd(), os.environ)
+    change = installation.plan_installation(asked, scope, Path.cwd(), os.environ)
     if change.needed:
         installation.apply(change)
     return change
@@ -97,7 +97,7 @@ def _install(name: str, scope: installation.Scope = "user") -> installation.Chan
 def _uninstall(name: str, scope: installation.Scope = "user") -> None:
     asked = client(name)
     assert asked is not None
-    installation.apply(installation.undone(asked, scope, Path.cwd(), os.environ), undo=True)
+    installation.apply(installation.plan_removal(asked, scope, Path.cwd(), os.environ), undo=True)
 
 
 def _without_ours(value: Any) -> Any:
@@ -111,7 +111,7 @@ def _without_ours(value: Any) -> Any:
 
 
 def _read(text: str) -> Any:
-    return json.loads(blanked(text).removeprefix("\ufeff")) if text.strip() else {}
+    return json.loads(blank_comments(text).removeprefix("\ufeff")) if text.strip() else {}
 
 
 @pytest.mark.requirement("LV-install")
@@ -123,7 +123,7 @@ def test_settings_of_every_shape_are_left_as_they_were(shape: str, name: str) ->
     assert asked is not None
     text = {**SHAPES, **COMMENTED}[shape]
     if shape in COMMENTED and not asked.comments:
-        text = blanked(text)
+        text = blank_comments(text)
     path = _path(name)
     path.write_bytes(text.encode())
     path.chmod(0o640)
@@ -150,7 +150,7 @@ def test_what_was_written_meanwhile_stays(shape: str) -> None:
     path = _path("claude-code")
     path.write_bytes(SHAPES[shape].encode())
     _install("claude-code")
-    edited = inserted(path.read_bytes().decode(), [(("added",), "later")], comments=False)
+    edited = insert_items(path.read_bytes().decode(), [(("added",), "later")], comments=False)
     path.write_bytes(edited.encode())
 
     _uninstall("claude-code")
@@ -233,7 +233,7 @@ def test_a_file_that_changes_meanwhile_is_left_alone() -> None:
     path.write_text("{}\n")
     asked = client("claude-code")
     assert asked is not None
-    change = installation.planned(asked, "user", Path.cwd(), os.environ)
+    change = installation.plan_installation(asked, "user", Path.cwd(), os.environ)
     path.write_text('{"model": "opus"}\n')
 
     with pytest.raises(StorageFailed, match="changed just now"):
@@ -308,7 +308,7 @@ WRITERS: list[Callable[[Any], str]] = [
 @given(st.dictionaries(KEYS.filter(lambda key: key != "hooks"), VALUES, max_size=4), st.sampled_from(WRITERS))
 def test_any_settings_get_the_item_and_keep_the_rest(value: dict[str, Any], write: Callable[[Any], str]) -> None:
     """Whatever JSON it is, the result is that value with the item in its list."""
-    after = inserted(write(value), [(("hooks", "E"), {"x": 1}), (("hooks", "E"), {"y": 2})], comments=False)
+    after = insert_items(write(value), [(("hooks", "E"), {"x": 1}), (("hooks", "E"), {"y": 2})], comments=False)
 
     assert json.loads(after) == {**value, "hooks": {"E": [{"x": 1}, {"y": 2}]}}
 

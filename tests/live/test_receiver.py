@@ -160,7 +160,7 @@ def test_who_sends_slowly_or_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "SECONDS", 4.0)
     with serving(lambda _: 1) as receiver:
         port = int(receiver.address.rpartition(":")[2])
-        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(module.CONNECTIONS)]
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(module.MAX_CONNECTIONS)]
         silent[0].sendall(b"POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n")
         assert asked(receiver, "/v1/logs", EXPORT, JSON)[0] == 200
         for each in silent:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ctxmgr.clients.interface import AFTER, Call, Event
 from ctxmgr.clients.session_file import state_folder
-from ctxmgr.live.rounds import Rounds, circles, fingerprints, rows_of
+from ctxmgr.live.rounds import Rounds, fingerprints, is_circling, rows_of
 
 FAILED = "Exit code 1\nImportError: No module named calc"
 
@@ -164,4 +164,4 @@ def test_three_equal_blocks_at_the_end_are_always_seen(calls: list[tuple[str, st
     """Whatever came before, three equal blocks of up to six calls at the end are circles."""
     rows = [["c", call, call, result, "1" if failed else "0"] for call, result, failed in calls]
 
-    assert circles([*rows, *rows[-6:] * 3])
+    assert is_circling([*rows, *rows[-6:] * 3])

@@ -292,7 +292,7 @@ def test_fingerprints_never_raise(value: object) -> None:
 @pytest.mark.parametrize("length", [0, 300, 5000])
 def test_sums_are_the_same_whoever_hashes(before: int, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sums of a little, which the interpreter hashes itself, and those of much are SHA-256."""
-    monkeypatch.setattr(codec, "_sha256", codec._hash_of_little)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(codec, "_sha256", codec._hash_few)  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(codec, "_hashed", before)
     monkeypatch.delitem(sys.modules, "hashlib")
 

@@ -46,9 +46,9 @@ def _record(sink: Sink, session: str, monkeypatch: pytest.MonkeyPatch, *, long: 
     monkeypatch.setattr(ids, "new_id", lambda: next(made))
     monkeypatch.setattr(ids, "new_id_and_time", lambda: (next(made), ids.now()))
     recorder = Recorder(sink, session=session, process="p1", agent="coder")
-    assert recorder._spelled is not None  # pyright: ignore[reportPrivateUsage]
+    assert recorder._template is not None  # pyright: ignore[reportPrivateUsage]
     if long:
-        recorder._spelled = None  # pyright: ignore[reportPrivateUsage]
+        recorder._template = None  # pyright: ignore[reportPrivateUsage]
     for number, value in enumerate(VALUES):
         entry = recorder.entry(None, "edit" if number % 2 else SECRET, value)
         status: Any = ("ok", "error", "denied", "interrupted", _Status.OK, "odd")[number % 6]

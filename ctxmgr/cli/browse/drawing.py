@@ -48,10 +48,10 @@ _STYLES: Mapping[str, Style] = {
         "match": "bold reverse", "name": "bold cyan",
     }.items()
 }  # fmt: skip
-_CLIPPED = 20_000
-"""Characters of a value that are shown until all of it is asked for."""
+_MAX_SHOWN_CHARS = 20_000
+"""Characters of a value that are shown until the full value is asked for."""
 
-_LANES = 8
+_MAX_LANES = 8
 """Agents that have a column of their own in a timeline; later ones share the last."""
 
 _PAUSE = 60.0
@@ -145,7 +145,7 @@ class Timeline:
     total: int = 0
 
     def take(self, judged: Judged) -> None:
-        """Remember where the findings stand; those that last are drawn over those that are over."""
+        """Remember where the findings are; unresolved ones are drawn over resolved ones."""
         self.places.clear()
         self.spans.clear()
         findings = judged.verdict.findings if judged.verdict is not None else []
@@ -169,7 +169,7 @@ class Timeline:
         number, begins, style = self.places.get(entry.index, (0, False, ""))
         mark = f"{number}" if begins and number < 1000 else printer.symbols.limit if number else ""
         sign = Span(status_sign(printer.symbols, entry.status), entry.status)
-        lanes = [Span("·", "dim")] * max(min(len(self.agents), _LANES), 1)
+        lanes = [Span("·", "dim")] * max(min(len(self.agents), _MAX_LANES), 1)
         lanes[min(self._lane(entry.agent), len(lanes) - 1)] = sign
         took = "" if entry.duration_ms is None else duration(entry.duration_ms / 1000)
         head = _row(
@@ -179,9 +179,9 @@ class Timeline:
         several = len(self.agents) > 1
         parts = [*([(Span(entry.agent, "dim"), 10)] if several and width >= 90 else []), (Span(entry.action, "name"), 12)]
         room = width - sum(cells(span.text) for span in head) - len(lanes) - 2
-        told = brief(entry.input).strip()
+        call = brief(entry.input).strip()
         notes = f"{printer.symbols.note}{len(entry.notes)} " if entry.notes else ""
-        text = f"{notes}{_pause(entry, before)}{told}"
+        text = f"{notes}{_pause(entry, before)}{call}"
         tail = _row(printer, room - (10 if took else 0), parts, Span(text, "", end_to_keep(text)))
         pad = room - sum(cells(span.text) for span in tail) - cells(took)
         return [*head, *lanes, Span(" "), *tail, Span(" " * max(pad, 1)), Span(took, "dim")]
@@ -284,7 +284,11 @@ def entry_lines(entry: EntryView, messages: MessagesResponse | None, width: int,
 
 def _clipped(value: Any) -> Any:
     text = pretty(value) if value is not None else ""
-    return value if len(text) <= _CLIPPED else f"{text[:_CLIPPED]}\n… {len(text) - _CLIPPED:,} more characters"
+    return (
+        value
+        if len(text) <= _MAX_SHOWN_CHARS
+        else f"{text[:_MAX_SHOWN_CHARS]}\n… {len(text) - _MAX_SHOWN_CHARS:,} more characters"
+    )
 
 
 def plain_lines(text: str, width: int) -> list[Line]:

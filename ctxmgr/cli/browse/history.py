@@ -57,7 +57,7 @@ class Judged:
 
 
 class History:
-    """One history, read on one thread, judged and searched on two others: what takes long never keeps a page waiting."""
+    """One history, read on one thread, judged and searched on two others, so that slow work never delays a page."""
 
     def __init__(self, location: str | None) -> None:
         self._location = location
@@ -104,7 +104,7 @@ class History:
         return found.entries, found.page.total
 
     async def entry(self, session: str, index: int) -> tuple[EntryView, MessagesResponse | None]:
-        """Return an entry whole, and what was said at it."""
+        """Return an entry in full, with its messages."""
 
         def found(workspace: Workspace) -> tuple[EntryView, MessagesResponse | None]:
             entry = workspace.show(ShowRequest(session=session, index=index)).entry
@@ -137,6 +137,7 @@ class History:
         """
 
         def add(_reading: Workspace) -> None:
+            # A workspace of its own, for as long as the write takes: the browser holds no store open for writing.
             with Workspace.open(self._location) as workspace:
                 workspace.add_note(AddNoteRequest(session=session, entry_indices=[index], content=content, author="user"))
 
@@ -152,6 +153,7 @@ def _judged(workspace: Workspace, session: str) -> Judged:
     if not found.verdicts:
         return Judged(None, {}, None, "")
     try:
+        # A plan, so that looking at a session uses up none of its attempts.
         answer = workspace.recover(RecoverRequest(session=session, plan=True)).continuation
     except NotStuck:
         return Judged(found.verdicts[0], found.entries, None, "")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _WIDE = 110
-"""Cells from which on the pane stands beside the timeline, not below it."""
+"""Screen width in cells from which the pane stands beside the timeline, not below it."""
 
 _REFRESH_SECONDS = 2.0
 """Polling interval of a session that is followed, in seconds."""
@@ -92,7 +92,7 @@ class BrowseScreen(Screen[None]):
 
     def action_back(self) -> None:
         """Go back to the screen before; the first one stays."""
-        if len(self.app.screen_stack) > 2:
+        if len(self.app.screen_stack) > 2:  # below the first screen lies Textual's own empty one
             self.app.pop_screen()
 
     def action_help(self) -> None:
@@ -183,6 +183,7 @@ class SessionsScreen(ListScreen[SessionView]):
     async def _judge(self, offset: int, count: int) -> None:
         """Fill in the verdicts, a few sessions at a time, in the order in which they are shown."""
         rows: list[SessionView] = []
+        # A few at a time: judging one long session takes seconds, and those above it can be shown meanwhile.
         for start in range(offset, offset + count, 5):
             try:
                 found, _ = await self.history.sessions(start, min(5, offset + count - start), judge=True)
@@ -399,6 +400,7 @@ class TimelineScreen(BrowseScreen):
         elif self._judged.continuation is None:
             self.tell(self._judged.reason or "Nothing is wrong here, so there is no prompt.")
         else:
+            # By an escape sequence (OSC 52), which also works over SSH; a terminal that does not know it ignores it.
             self.app.copy_to_clipboard(safe(self._judged.continuation.prompt, keep_lines=True))
             self.tell(f"The prompt for {self._judged.continuation.target} is copied.")
 

@@ -39,7 +39,7 @@ _CURSOR = Style(reverse=True)
 
 
 class PagedList(ScrollView, Generic[_T], can_focus=True):
-    """A list of any length with a cursor; rows are read when they come into sight, the latest wish first."""
+    """A list of any length with a cursor; rows are read when they come into sight, the last requested page first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False),
@@ -121,14 +121,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         self.cursor = index
         height = max(self.size.height, 1)
         if not self.scroll_offset.y <= index < self.scroll_offset.y + height:
-            top = (
-                index - height + 1
-                if index == self.scroll_offset.y + height
-                else index
-                if index == self.scroll_offset.y - 1
-                else index - height // 2
-            )
-            self.scroll_to(y=max(top, 0), animate=False, force=True, immediate=True)
+            self.scroll_to(y=max(self._top_for(index, height), 0), animate=False, force=True, immediate=True)
         self.refresh()
         self.post_message(self.Moved())
 
@@ -161,6 +154,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         at = self.scroll_offset.y + event.y
         if self.total is None or at >= self.total:
             return
+        # A second click on a row opens it, as Enter does.
         again = at == self.cursor
         self.go_to(at)
         if again:
@@ -182,7 +176,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
             text = "" if y else "Reading…" if self.total is None else self._empty if self.total == 0 else ""
             return strip([Span(text, "dim")], width, under=self.rich_style)
         if index // PAGE not in self._pages or index // PAGE in self._stale:
-            self.call_later(self._want, index // PAGE)
+            self.call_later(self._want, index // PAGE)  # not now: a screen that is being drawn starts no work
         row = self.row(index)
         here = index == self.cursor
         mark = Span("›" if here else " ", "strong")
@@ -199,7 +193,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
             self.run_worker(self._read())
 
     async def _read(self) -> None:
-        """Read what is wished for, the latest wish first; pages that went out of sight meanwhile are left out."""
+        """Read the requested pages, the last request first; pages that went out of sight meanwhile are skipped."""
         try:
             while self._wanted:
                 page = self._wanted.pop()
@@ -217,7 +211,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         return top // PAGE <= page <= (top + self.size.height) // PAGE
 
     def _take(self, page: int, rows: list[_T], total: int) -> None:
-        self._pages.pop(page, None)
+        self._pages.pop(page, None)  # so that the page goes to the end: the dictionary's order says which was read first
         self._pages[page] = rows
         self._stale.discard(page)
         for old in [each for each in self._pages if not self._in_sight(each)][: max(len(self._pages) - _MAX_PAGES, 0)]:
@@ -233,7 +227,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
 
 
 class LinesPane(ScrollView, can_focus=True):
-    """Lines that are there already, to be scrolled through; they are drawn anew for another width."""
+    """Lines in memory that can be scrolled; they are drawn again for another width."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_up", "Up", show=False),
@@ -273,6 +267,7 @@ class LinesPane(ScrollView, can_focus=True):
         if self._draw is not None and width > 1 and width != self._width:
             self._width = width
             self.ready = False
+            # Exclusive: a drawing for an older width must not come last.
             self.run_worker(self._drawn(self._draw, width, top=top), exclusive=True)
 
     async def _drawn(self, draw: Callable[[int], Awaitable[list[Line]]], width: int, *, top: bool) -> None:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ctxmgr.types.access import AccessExplanation, Replay, Replayed
 
 
-_HELP = """Say which agent may read or write what. Without a rule for it an agent may nothing; the operator may everything.
+_HELP = """Set which agent may read or write what. Without a rule an agent has no access; the operator has full access.
 
-Rules hold for whoever asks with --as AGENT. PATTERN is '*', 'self', 'AGENT/*' or 'AGENT/NAME'.
+Rules apply to whoever asks with --as AGENT. PATTERN is '*', 'self', 'AGENT/*' or 'AGENT/NAME'.
 
 \b
 Examples:
@@ -37,9 +37,9 @@ Examples:
 access_app = typer.Typer(no_args_is_help=True, help=_HELP)
 
 Agent = Annotated[str, typer.Argument(help="The agent, or '*' for any.")]
-Type = Annotated[str, typer.Argument(metavar="TYPE", help="artifact, context or history.")]
+Type = Annotated[str, typer.Argument(metavar="TYPE", help="Type of the resource: artifact, context or history.")]
 Pattern = Annotated[str, typer.Argument(help="'*', 'self', 'AGENT/*' or 'AGENT/NAME'.")]
-Priority = Annotated[int, typer.Option("--priority", "-p", help="The lower, the earlier it counts.")]
+Priority = Annotated[int, typer.Option("--priority", "-p", help="Priority; the lowest number counts first.")]
 Resource = Annotated[str, typer.Argument(help="OWNER/NAME, a context key, or AGENT/SESSION.")]
 Permission = Annotated[str, typer.Argument(metavar="PERMISSION", help="read or write.")]
 
@@ -51,7 +51,7 @@ def load(
     *,
     how: OutputOptions,
 ) -> None:
-    """Put a set of rules in force beside what is there; 'default' brings a team's usual rules and needs.
+    """Add a set of rules to those in force; 'default' is a team's usual rules and needs.
 
     Examples:
       ctxmgr access load default
@@ -92,13 +92,13 @@ def allow(
     agent: Agent,
     kind: Type,
     pattern: Pattern,
-    write: Annotated[bool, typer.Option("--write", "-w", help="Writing too, which grants reading.")] = False,
+    write: Annotated[bool, typer.Option("--write", "-w", help="Allow writing too, which includes reading.")] = False,
     priority: Priority = DEFAULT_PRIORITY,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Let an agent read, or write, what a pattern names.
+    """Allow an agent to read, or write, what a pattern names.
 
     Examples:
       ctxmgr access allow parser_developer artifact 'system_architect/*'
@@ -123,7 +123,7 @@ def deny(
     *,
     how: OutputOptions,
 ) -> None:
-    """Forbid an agent what a pattern names; at the same rank this wins over every grant.
+    """Deny an agent what a pattern names; at equal rank a denial wins over every grant.
 
     Examples:
       ctxmgr access deny parser_developer artifact 'consulting_cpa/*' --priority 1
@@ -145,7 +145,7 @@ def remove(
     *,
     how: OutputOptions,
 ) -> None:
-    """Take a rule out of force.
+    """Remove a rule.
 
     Examples:
       ctxmgr access remove parser_developer artifact 'consulting_cpa/*' none
@@ -160,12 +160,12 @@ def remove(
 
 @access_app.command("list")
 def list_(
-    agent: Annotated[str | None, typer.Option("--agent", help="Only rules that hold for this agent.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Only rules that apply to this agent.")] = None,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """List the rules in force, in the order in which they count.
+    """List the rules in force, in order of evaluation.
 
     Examples:
       ctxmgr access list --agent parser_developer
@@ -188,7 +188,7 @@ def check(
     *,
     how: OutputOptions,
 ) -> None:
-    """Answer whether an agent may read or write something: exit code 0 yes, 4 no.
+    """Check whether an agent may read or write something: exit code 0 yes, 4 no.
 
     Examples:
       ctxmgr access check parser_developer read artifact system_architect/architecture.yaml
@@ -212,7 +212,7 @@ def explain(
     *,
     how: OutputOptions,
 ) -> None:
-    """Tell which rule decides, which ones lost and why, and which rule would grant it.
+    """Explain which rule decides, which rules lost and why, and which rule would grant it.
 
     Examples:
       ctxmgr access explain parser_developer read artifact consulting_cpa/tax.yaml
@@ -227,13 +227,13 @@ def explain(
 
 @access_app.command("test")
 def try_rules(
-    rules: Annotated[str, typer.Argument(metavar="default|FILE", help="Rules that are not in force (TOML or JSON).")],
-    replay: Annotated[bool, typer.Option("--replay", help="Try them on the reads of the past.")] = False,
+    rules: Annotated[str, typer.Argument(metavar="default|FILE", help="The rules to test (TOML or JSON).")],
+    replay: Annotated[bool, typer.Option("--replay", help="Apply the rules to past reads.")] = False,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Check a set of rules without putting it in force; --replay shows which past reads it would have blocked.
+    """Test a set of rules without putting it in force; --replay shows which past reads it would have blocked.
 
     Examples:
       ctxmgr access test stricter.toml --replay
@@ -262,7 +262,7 @@ _STYLES = {"read": "ok", "write": "open", "none": "error"}
 def show_rules(printer: Printer, rules: Sequence[AccessRule]) -> None:
     """Show rules in the order in which they count."""
     if not rules:
-        printer.hint("No access rules: an agent (--as) may nothing. A team's usual ones: ctxmgr access load default")
+        printer.hint("No access rules: an agent (--as) has no access. A team's usual rules: ctxmgr access load default")
         return
     printer.table(
         _RULES,

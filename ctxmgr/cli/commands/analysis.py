@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _ROWS = 1_000
 
 Only = Annotated[
-    list[str] | None, typer.Option("--model", help="Only what this model asked for; repeatable.", rich_help_panel="Filters")
+    list[str] | None,
+    typer.Option("--model", help="Only calls that this model asked for; repeatable.", rich_help_panel="Filters"),
 ]
 
 
@@ -37,19 +38,19 @@ def sql(
     ] = None,
     log: o.Log = None,
     value: Annotated[list[str] | None, typer.Option("--value", help="Value for a '?' of the query; repeatable.")] = None,
-    views_: Annotated[bool, typer.Option("--views", help="List the views and their columns instead.")] = False,
+    views_: Annotated[bool, typer.Option("--views", help="List the views and their columns instead of asking.")] = False,
     limit: o.Limit = _ROWS,
     seconds: Annotated[
-        float, typer.Option("--time-limit", metavar="SECONDS", help="Time limit of the query.", rich_help_panel="Filters")
+        float, typer.Option("--time-limit", metavar="SECONDS", help="Time limit for the query.", rich_help_panel="Filters")
     ] = 30.0,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Ask a history with SQL: the sessions, entries, events, findings, notes, tokens and more. It only reads.
+    """Query a history with SQL: sessions, entries, events, findings, notes, tokens and more. It only reads.
 
     The views are documented in docs/sql.md. Rows beyond the limit are left out, and a query that takes too long is stopped;
-    both are said on stderr. Exit code 8: it was stopped.
+    stderr says so. Exit code 8: the query was stopped.
 
     Examples:
       ctxmgr sql "SELECT action, count(*) AS calls FROM entries GROUP BY action ORDER BY calls DESC"
@@ -57,6 +58,7 @@ def sql(
       ctxmgr sql "SELECT idx, error FROM entries WHERE status = 'error'" run.jsonl
       ctxmgr sql --views
     """
+    # With --views there is no query, so the one argument that was given is the log.
     if views_ and query is not None and log is None:
         query, log = None, query
     store = resolve("sql", how, _one_place, query, log, store)
@@ -109,7 +111,7 @@ def _cut(found: SqlResponse) -> list[str]:
 
 def stats(
     target: o.Target = None,
-    by: Annotated[str, typer.Option("--by", help="action, agent, model, day, session or status.")] = "action",
+    by: Annotated[str, typer.Option("--by", help="What to group by: action, agent, model, day, session or status.")] = "action",
     session: o.Session = None,
     action: o.Action = None,
     agent: o.Agent = None,
@@ -123,8 +125,8 @@ def stats(
 ) -> None:
     """Add up calls, failures, tokens and time, by action, agent, model, day, session or status.
 
-    Without a session all sessions count. Tokens of an answer with several calls are shared equally among them; those of an
-    answer without any call stand in a row of their own.
+    Without a session all sessions count. The tokens of a model's answer are divided equally among its calls; those of an
+    answer without a call have a row of their own.
 
     Examples:
       ctxmgr stats
@@ -231,9 +233,10 @@ def _tokens(count: int | None, *, plain: bool) -> str:
 
 
 def _bar(printer: Printer, row: StatsRow, most: int) -> list[Span]:
-    """Return a bar as long as the row has calls, the failed ones of it in their colour."""
+    """Return a bar whose length is the row's share of the calls, the failed part in its colour."""
     room = max(4, min(_MAX_BAR_WIDTH, printer.width // 5))
-    whole = max(1, round(room * row.calls / most)) if row.calls else 0
-    failed = min(whole, max(1, round(whole * row.failed / row.calls))) if row.failed else 0
+    # At least one cell: a single failure among thousands of calls must still be seen.
+    length = max(1, round(room * row.calls / most)) if row.calls else 0
+    failed = min(length, max(1, round(length * row.failed / row.calls))) if row.failed else 0
     sign = printer.symbols.bar
-    return [Span(sign * (whole - failed), "ok"), Span(sign * failed, "error")]
+    return [Span(sign * (length - failed), "ok"), Span(sign * failed, "error")]

@@ -23,16 +23,16 @@ note_app = typer.Typer(no_args_is_help=True, help="Annotate entries; notes add t
 snapshot_app = typer.Typer(no_args_is_help=True, help="Bundle entries as a curated context.")
 
 Entries = Annotated[list[str], typer.Argument(metavar="ENTRY...", help="Indexes, addresses or ids; '-' reads them from stdin.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="Classification, e.g. diagnostic; repeatable.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="Tag of the note, e.g. diagnostic; repeatable.")]
 
 
 @note_app.command("add")
 def add(
     entries: Entries,
-    message: Annotated[str, typer.Option("--message", "-m", help="The note.")],
+    message: Annotated[str, typer.Option("--message", "-m", help="Text of the note.")],
     tag: Tags = None,
     link: Annotated[list[str] | None, typer.Option("--link", help="A related entry: its id or address; repeatable.")] = None,
-    author: Annotated[str | None, typer.Option("--author", help="Who wrote it.")] = None,
+    author: Annotated[str | None, typer.Option("--author", help="Author of the note.")] = None,
     supersedes: Annotated[str | None, typer.Option("--supersedes", metavar="NOTE", help="The note this one replaces.")] = None,
     session: o.Session = None,
     store: o.Store = None,
@@ -123,8 +123,8 @@ def search_notes(
 @snapshot_app.command("create")
 def create(
     entries: Entries,
-    summary: Annotated[str, typer.Option("--summary", help="What the bundle is.")],
-    reasoning: Annotated[str, typer.Option("--reasoning", help="Why these entries.")] = "",
+    summary: Annotated[str, typer.Option("--summary", help="Summary of the bundle.")],
+    reasoning: Annotated[str, typer.Option("--reasoning", help="Reason for these entries.")] = "",
     session: o.Session = None,
     store: o.Store = None,
     *,
@@ -188,7 +188,7 @@ def show(
     *,
     how: OutputOptions,
 ) -> None:
-    """Show a snapshot, its entries, and whether they are still what was bundled.
+    """Show a snapshot and its entries, and whether they are unchanged since.
 
     Examples:
       ctxmgr snapshot show 01a1ffcb

@@ -45,7 +45,7 @@ _TYPES = ("required", "optional", "reference")
 artifact_app = typer.Typer(no_args_is_help=True, help=_HELP)
 
 Artifact = Annotated[str, typer.Argument(metavar="AGENT/NAME", help="The artifact, by its owner and name.")]
-Version = Annotated[str | None, typer.Option("--version", metavar="N", help="As of this version; else the current one.")]
+Version = Annotated[str | None, typer.Option("--version", metavar="N", help="Version to read; else the current one.")]
 
 
 def owner_and_name(text: str) -> tuple[str, str]:
@@ -76,28 +76,28 @@ def addressed(text: str, version: int | None) -> GetRequest:
 
 @artifact_app.command("put")
 def put(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files with the content; - reads stdin.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files to keep; '-' reads stdin.")],
     agent: Annotated[
-        str | None, typer.Option("--agent", "-a", help="The agent that produced it, and owns it; else who asks.")
+        str | None, typer.Option("--agent", "-a", help="The agent that produced and owns it; else the one that asks.")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Its name; else the file's.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the artifact; else the file's.")] = None,
     type_: Annotated[
         str | None, typer.Option("--type", metavar="TYPE", help="yaml, markdown, json, code, ...; else by name and content.")
     ] = None,
-    description: Annotated[str | None, typer.Option("--description", "-d", help="What it is.")] = None,
+    description: Annotated[str | None, typer.Option("--description", "-d", help="Description of the artifact.")] = None,
     depends: Annotated[
         list[str] | None,
         typer.Option(
             "--depends", metavar="AGENT/NAME[:TYPE]",
-            help="Made from this one; required (if nothing is said), optional or reference; repeatable.",
+            help="Artifact that this one is made from; required (by default), optional or reference; repeatable.",
         ),
     ] = None,
-    message: Annotated[str | None, typer.Option("--message", "-m", help="What the new version is.")] = None,
+    message: Annotated[str | None, typer.Option("--message", "-m", help="Description of the new version.")] = None,
     reject_secrets: Annotated[
-        bool, typer.Option("--reject-secrets", help="Store nothing when a text holds what looks like a secret.")
+        bool, typer.Option("--reject-secrets", help="Store nothing if a text holds what looks like a secret.")
     ] = False,
     allow_secrets: Annotated[
-        bool, typer.Option("--allow-secrets", help="Do not warn of what looks like a secret.")
+        bool, typer.Option("--allow-secrets", help="Do not warn about text that looks like a secret.")
     ] = False,
     store: o.Store = None,
     *,
@@ -163,12 +163,12 @@ def _dependency(text: str) -> NewDependency:
 def get(
     artifact: Annotated[str, typer.Argument(metavar="AGENT/NAME|ID", help="The artifact: owner and name, or its id.")],
     version: Version = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the content there.")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="File to write the content to.")] = None,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Print an artifact's content, verified; as JSON with all that is known of it.
+    """Print an artifact's content, verified; with --json all its metadata too.
 
     Examples:
       ctxmgr artifact get system_architect/architecture.yaml
@@ -187,15 +187,15 @@ def get(
             return with_warnings(Answer(data, lambda out: write_content(out, view, content)), workspace)
         with content:
             save_content(output, content)
-        said = f"{view.size:,} bytes written to {output}"
-        return with_warnings(Answer(data, lambda out: out.hint(said)), workspace)
+        summary = f"{view.size:,} bytes written to {output}"
+        return with_warnings(Answer(data, lambda out: out.hint(summary)), workspace)
 
     answer("artifact get", how, work, store=store)
 
 
 @artifact_app.command("list")
 def list_(
-    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only what belongs to this agent.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only artifacts of this agent.")] = None,
     type_: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only of this type.")] = None,
     version: Version = None,
     offset: o.Offset = 0,
@@ -230,7 +230,7 @@ def log(
     *,
     how: OutputOptions,
 ) -> None:
-    """List every content that an artifact had, newest first.
+    """List every content that an artifact has had, newest first.
 
     Examples:
       ctxmgr artifact log system_architect/architecture.yaml
@@ -286,14 +286,16 @@ version_app = typer.Typer(no_args_is_help=True, help=_VERSION_HELP)
 
 @version_app.command("create")
 def create(
-    description: Annotated[str | None, typer.Argument(help="What the version is.")] = None,
+    description: Annotated[str | None, typer.Argument(help="Description of the version.")] = None,
     described: Annotated[str | None, typer.Option("--description", "-d", help="The same, as an option.")] = None,
-    author: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who makes it; else who asks.")] = None,
+    author: Annotated[
+        str | None, typer.Option("--by", metavar="NAME", help="Author of the version; else the one that asks.")
+    ] = None,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Make a version that holds what the current one holds.
+    """Create a version with the content of the current one.
 
     Examples:
       ctxmgr version create "after the security review" --by system_architect
@@ -312,8 +314,10 @@ def create(
 @version_app.command("rollback")
 def rollback(
     version: Annotated[str, typer.Argument(metavar="N", help="The version to make current.")],
-    reason: Annotated[str, typer.Option("--reason", help="Why; it is recorded.")],
-    author: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who wants it; else who asks.")] = None,
+    reason: Annotated[str, typer.Option("--reason", help="Reason, which is recorded.")],
+    author: Annotated[
+        str | None, typer.Option("--by", metavar="NAME", help="Author of the rollback; else the one that asks.")
+    ] = None,
     store: o.Store = None,
     *,
     how: OutputOptions,
@@ -361,21 +365,21 @@ def list_versions(
 
 @version_app.command("prune")
 def prune(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")] = False,
     keep_versions: Annotated[
-        int | None, typer.Option("--keep-versions", metavar="N", help="Keep this many of the newest; else 10.")
+        int | None, typer.Option("--keep-versions", metavar="N", help="Number of newest versions to keep; else 10.")
     ] = None,
     keep_days: Annotated[
-        float | None, typer.Option("--keep-days", metavar="DAYS", help="Keep those of the last days; else 30.")
+        float | None, typer.Option("--keep-days", metavar="DAYS", help="Days for which versions are kept; else 30.")
     ] = None,
     always_keep: Annotated[
-        list[int] | None, typer.Option("--always-keep", metavar="N", help="Keep this version; else 1; repeatable.")
+        list[int] | None, typer.Option("--always-keep", metavar="N", help="Version to keep, else 1; repeatable.")
     ] = None,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Remove old versions. The current one stays, and what a snapshot, a package or a continuation names.
+    """Remove old versions. The current one is kept, and any that a snapshot, a package or a continuation names.
 
     The configuration's table [artifacts] sets keep_versions, keep_days and always_keep.
 
@@ -395,6 +399,7 @@ def prune(
         done = workspace.artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
         return with_warnings(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), workspace)
 
+    # `frees`: a person prunes when the disk is full, so the command may use the reserve that is kept for it.
     answer("version prune", how, work, store=store, writes=not dry_run, frees=not dry_run)
 
 

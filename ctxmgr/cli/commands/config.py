@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.goal import Probe
 
 
-_HELP = """Show what is set, where it is from, and what there is to set.
+_HELP = """Show the settings: their values, where each is set, and what can be set.
 
 Settings are written with an editor: into ctxmgr.toml of a project, or into the user's own config.toml.
 
@@ -43,7 +43,7 @@ config_app = typer.Typer(no_args_is_help=True, help=_HELP)
 
 @config_app.command("list")
 def list_(*, how: OutputOptions) -> None:
-    """List the settings as they hold here: the value of each, and who set it.
+    """List the settings that apply here: the value of each, and where it is set.
 
     The thresholds of the detectors are listed where they are set; 'ctxmgr config explain' shows all.
 
@@ -56,11 +56,13 @@ def list_(*, how: OutputOptions) -> None:
 
 @config_app.command("get")
 def get(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="e.g. recover.attempts or detect.repeat_rounds.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the setting, e.g. recover.attempts or detect.repeat_rounds.")
+    ],
     *,
     how: OutputOptions,
 ) -> None:
-    """Print the value of one setting as it holds here; nothing where none is set.
+    """Print the value of a setting that applies here; nothing if it has none.
 
     Examples:
       ctxmgr config get live.mode
@@ -76,7 +78,7 @@ def get(
 
 @config_app.command("path")
 def path(*, how: OutputOptions) -> None:
-    """List the files that may hold settings here, those that do marked; the first of a project and the user's own count.
+    """List the files that settings may come from, marking those that exist; the project's first one and the user's own count.
 
     Examples:
       ctxmgr config path
@@ -91,11 +93,11 @@ def path(*, how: OutputOptions) -> None:
 
 @config_app.command("explain")
 def explain(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One setting; else all of them.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of a setting; else all settings.")] = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Explain a setting, or all: what it sets, its value and default, who may set it, and by which other names.
+    """Explain a setting, or all: its meaning, value, default, who may set it, and its other names.
 
     Examples:
       ctxmgr config explain recover.model
@@ -123,6 +125,7 @@ def _answer(
 
 def _files(config: Config) -> list[SettingsPath]:
     user = paths.user_file(os.environ)
+    # The first is listed even where it does not exist: it says where a person would write one.
     nearest = [str(Path.cwd() / paths.OWN_FILE), *paths.settings_files(os.getcwd())]
     held = {str(each) for each in (config.path, config.user) if each is not None}
     return [
@@ -182,12 +185,13 @@ _VALUES: dict[str, Callable[[Config], Any]] = {
 def _setting(config: Config, name: str) -> SettingView:
     setting = SETTINGS[name]
     default = _VALUES[name](Config())
-    said = os.environ.get(setting.variable) if setting.variable is not None else None
+    # An empty variable counts as not set.
+    text = os.environ.get(setting.variable) if setting.variable is not None else None
     file = config.file_of(name)
     return SettingView(
-        name=name, value=said if said else _VALUES[name](config), default=default,
-        origin="environment" if said else config.origins.get(name, "built-in"),
-        file=None if said or file is None else str(file), about=setting.about, option=setting.option, variable=setting.variable,
+        name=name, value=text if text else _VALUES[name](config), default=default,
+        origin="environment" if text else config.origins.get(name, "built-in"),
+        file=None if text or file is None else str(file), about=setting.about, option=setting.option, variable=setting.variable,
         project=setting.project,
     )  # fmt: skip
 
@@ -210,7 +214,8 @@ def _plain(value: Any) -> Any:
 
 
 def _description(name: str) -> str:
-    """Return what the docstring of the settings says of a threshold; several are told of together."""
+    """Return the description of a threshold from the docstring of the settings, where some share one line."""
+    # The docstring is the one place that describes them; a second list here would grow stale.
     attributes = (DetectSettings.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
     lines: list[str] = []
     for line in attributes.splitlines():
@@ -287,14 +292,16 @@ def _spelled(value: Any) -> str:
 
 
 def trust(
-    folder: Annotated[str | None, typer.Argument(metavar="[FOLDER]", help="Of the project; else the current one.")] = None,
+    folder: Annotated[
+        str | None, typer.Argument(metavar="[FOLDER]", help="Folder of the project; else the current one.")
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List every file that is trusted; change nothing.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Show what would be trusted; change nothing.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Stop trusting the file.")] = False,
     *,
     how: OutputOptions,
 ) -> None:
-    """Trust a project's settings file as it is now, with the commands of its probes. Read it first.
+    """Trust a project's settings file in its present form, with the commands of its probes. Read it first.
 
     Without trust the file only tunes: it names no model and no server, allows no commands, and puts no store outside of its
     folder. Any change of the file ends the trust; a command that comes later, or whose script is changed, is not covered.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
 import signal
 import sys
 from collections.abc import Generator, Sequence
@@ -17,17 +16,17 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import child_environment, current_agent
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, fail, say
-from ctxmgr.cli.views.layout import Span
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput
-from ctxmgr.history.shipping import Progress, Service, Shipper, as_shown, noted
-from ctxmgr.history.telemetry import TelemetryRecorder
-from ctxmgr.live.receiver import Limits, Receiver
 from ctxmgr.paths import STORE_VARIABLE, nearest_store
-from ctxmgr.workspace import Workspace
 
+# What only one of the commands needs is imported in it: an editor waits for `tap`, and an agent for `mcp`, and neither
+# needs the HTTP server of `receive` or the store of `ship`.
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
+    from ctxmgr.history.shipping import Progress, Service
+    from ctxmgr.live.receiver import Receiver
+    from ctxmgr.workspace import Workspace
 
 
 def ship(
@@ -36,7 +35,9 @@ def ship(
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep shipping what is recorded, until interrupted.")] = False,
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Polling interval, with --follow.")] = 1.0,
-    status: Annotated[bool, typer.Option("--status", help="Only show how far each log is; contacts no store.")] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Only show the progress of each log; no store is contacted.")
+    ] = False,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything leaves this machine.")] = True,
     trust_project: o.TrustProject = False,
     store: o.Store = None,
@@ -45,8 +46,8 @@ def ship(
 ) -> None:
     """Copy the records of local logs to another store, each once; agents keep writing to the log and never wait.
 
-    It can be ended at any time, and goes on where the store is. Several at once do no harm. --store is where the records
-    go, a URL or a path; other agents' logs are for 'ctxmgr import'.
+    It can be stopped at any time, and continues where it stopped. Several at once do no harm. --store is the target, a URL or
+    a path; for other agents' logs use 'ctxmgr import'.
 
     Examples:
       ctxmgr ship --store postgresql://ctxmgr@db.example/history
@@ -57,6 +58,8 @@ def ship(
     def work() -> Answer:
         if not (math.isfinite(every) and every > 0):
             raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
+        from ctxmgr.history.shipping import Service, Shipper, as_shown, noted
+
         if status:
             return _progress_answer(noted())
         target = _target(store)
@@ -89,14 +92,15 @@ def _follow(service: Service, every: float) -> None:
     """Ship until somebody ends it: by Ctrl-C or SIGTERM, in order."""
 
     def end(_number: int, _frame: object) -> None:
+        # Service managers stop a process with SIGTERM, whose default kills it; as Ctrl-C does, it shall unwind and close.
         raise KeyboardInterrupt
 
-    def told(error: CtxmgrError | None, wait: float) -> None:
+    def report(error: CtxmgrError | None, wait: float) -> None:
         say("ctxmgr: shipping again" if error is None else f"ctxmgr: {error.message}; the next try is in {wait:.1f} s")
 
     before = signal.signal(signal.SIGTERM, end)
     try:
-        service.follow(every, told)
+        service.follow(every, report)
     except KeyboardInterrupt:
         return
     finally:
@@ -125,6 +129,8 @@ def _progress_answer(found: list[Progress]) -> Answer:
 
 def show_progress(printer: Printer, rows: Sequence[Progress]) -> None:
     """Show what was brought where, what is left, and why the last try failed."""
+    from ctxmgr.cli.views.layout import Span
+
     if not rows:
         printer.hint("nothing was shipped from this machine yet: 'ctxmgr ship --store URL'")
     for row in rows:
@@ -143,9 +149,9 @@ _MAX_MEGABYTES = 256
 
 
 def receive(
-    host: Annotated[str, typer.Option("--host", help="Listen on this address.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Listen on this port; 0 takes any free one.")] = 4318,
-    max_body: Annotated[int, typer.Option("--max-body", metavar="MB", help="Longest body of a request.")] = 16,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes any free one.")] = 4318,
+    max_body: Annotated[int, typer.Option("--max-body", metavar="MB", help="Maximum size of a request's body.")] = 16,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
     store: o.Store = None,
     *,
@@ -165,12 +171,16 @@ def receive(
     def work(workspace: Workspace) -> Answer:
         if not 0 < max_body <= _MAX_MEGABYTES:
             raise InvalidInput(f"--max-body {max_body} can't be held", f"1 to {_MAX_MEGABYTES} megabytes")
+        from ctxmgr.history.telemetry import TelemetryRecorder
+        from ctxmgr.live.receiver import Limits, Receiver
+
         limits = Limits(max_body * _MEGABYTE)
         receiver = Receiver(host, port, token=os.environ.get(RECEIVE_TOKEN) or None, limits=limits)
         recorder = TelemetryRecorder(workspace.store)
         say(f"ctxmgr: receiving OTLP at {receiver.address} into {workspace.store.location}; Ctrl-C ends it")
         say(f"  OTEL_EXPORTER_OTLP_ENDPOINT={receiver.address} OTEL_EXPORTER_OTLP_PROTOCOL=http/json")
         with _ended_by_signals(receiver):
+            # The search index is brought up to date in the pauses, so that no export waits for it.
             receiver.run(recorder.take, workspace.store.index)
         received = recorder.received
         if received.records:
@@ -180,9 +190,9 @@ def receive(
             "exports": received.exports, "spans": received.spans, "added": received.records,
             "refused": {str(status): count for status, count in sorted(receiver.refused.items())},
         }  # fmt: skip
-        said = f"{received.exports:,} exports with {received.spans:,} spans, {received.records:,} records added"
+        summary = f"{received.exports:,} exports with {received.spans:,} spans, {received.records:,} records added"
         return Answer(
-            data, lambda out: out.line(said), "ok" if received.exports else "empty",
+            data, lambda out: out.line(summary), "ok" if received.exports else "empty",
             warnings=[f"{refused:,} requests were refused"] if refused else [],
             next=["ctxmgr sessions", "ctxmgr detect --all-sessions"] if received.records else [],
         )  # fmt: skip
@@ -213,11 +223,11 @@ def tap(
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
     store: o.Store = None,
 ) -> None:
-    """Run an agent that speaks the Agent Client Protocol for an editor, and record what passes between them.
+    """Run an agent for an editor over the Agent Client Protocol, and record the messages between them.
 
     In the editor's settings put 'ctxmgr tap --' before the agent's own command. Every byte is passed on unchanged and at once,
-    also when the store is locked or full; what could not be recorded is counted on stderr. Loops and hangs are told there too.
-    It ends with the agent's exit code.
+    also when the store is locked or full; stderr reports loops and hangs, and how much could not be recorded. The exit code is
+    the agent's.
 
     Examples:
       ctxmgr tap -- gemini --acp
@@ -230,6 +240,7 @@ def tap(
         target = store or find_store(Path.cwd(), os.environ, config)[0]
         from ctxmgr.live.tap import run_tap
 
+        # Called in the forked recorder alone: the process between editor and agent never loads the store and the detectors.
         def record(copied: int, orders: int) -> None:
             from ctxmgr.live.tap_recorder import record_copies
 
@@ -247,16 +258,16 @@ MCP_TOKEN = "CTXMGR_MCP_TOKEN"
 
 def mcp(
     http: Annotated[
-        int | None, typer.Option("--http", metavar="PORT", help="Serve HTTP on 127.0.0.1 instead of stdin and stdout.")
+        int | None, typer.Option("--http", metavar="PORT", help="Port for HTTP on 127.0.0.1, instead of stdin and stdout.")
     ] = None,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Record nothing: no notes, no answers.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Record nothing, neither notes nor answers.")] = False,
     store: o.Store = None,
 ) -> None:
     """Serve the history to an agent over the Model Context Protocol: is this run stuck, what to do next, what was tried.
 
-    It speaks over stdin and stdout. With --http it listens on this machine alone, and a client must send the token of
-    CTXMGR_MCP_TOKEN as a bearer token; without that variable a new token is made and printed to stderr. With --as the
-    access rules of that agent hold. Needs the mcp extra: pip install 'ctxmgr-cli[mcp]'.
+    It uses stdin and stdout. With --http it listens on this machine alone, and a client must send the token of
+    CTXMGR_MCP_TOKEN as a bearer token; without that variable a new token is made and printed to stderr. With --as the access
+    rules of that agent apply. Needs the mcp extra: pip install 'ctxmgr-cli[mcp]'.
 
     Examples:
       ctxmgr mcp
@@ -275,6 +286,9 @@ def mcp(
             say("ctxmgr: waiting for a client on stdin; an agent starts this command itself. Ctrl-C ends it.")
         server.run("stdio")
         return
+    # A local port is open to every user and page of this machine, so there is always a token; only a made one is printed.
+    import secrets
+
     token = os.environ.get(MCP_TOKEN) or secrets.token_urlsafe(24)
     say(f"ctxmgr: http://127.0.0.1:{http}/mcp" + ("" if os.environ.get(MCP_TOKEN) else f", bearer token {token}"))
     serve_http(server, http, token)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ctxmgr.cli.model_proposals import ModelImprover
 
 
-NeedingAgent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent that needs it.")]
+NeedingAgent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent that has the need.")]
 Pattern = Annotated[
     str,
     typer.Argument(
@@ -51,11 +51,11 @@ def add_need(
     agent: NeedingAgent,
     pattern: Pattern,
     need: Annotated[
-        str, typer.Option("--need", metavar="NEED", help="required, optional, if_exists (said nothing of), reference.")
+        str, typer.Option("--need", metavar="NEED", help="required, optional, if_exists (no word when missing) or reference.")
     ] = "required",
-    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="The most that one item may take.")] = None,
-    summary: Annotated[bool, typer.Option("--use-summary/--use-whole", help="Ask for summaries.")] = False,
-    priority: Annotated[int, typer.Option("--priority", "-p", help="The lower, the earlier it is served.")] = 100,
+    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Token limit for one item.")] = None,
+    summary: Annotated[bool, typer.Option("--use-summary/--use-whole", help="Prefer summaries, or whole texts.")] = False,
+    priority: Annotated[int, typer.Option("--priority", "-p", help="Priority; the lowest number is served first.")] = 100,
     store: o.Store = None,
     *,
     how: OutputOptions,
@@ -98,7 +98,7 @@ def remove_need(
 
 
 def list_needs(
-    agent: Annotated[str | None, typer.Argument(metavar="[AGENT]", help="Only its needs; else all.")] = None,
+    agent: Annotated[str | None, typer.Argument(metavar="[AGENT]", help="Only the needs of this agent; else of all.")] = None,
     store: o.Store = None,
     *,
     how: OutputOptions,
@@ -120,45 +120,53 @@ def list_needs(
 _BUDGET, _WHAT = "Budget", "What"
 
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent that the context is for.")]
-MaxTokens = Annotated[int, typer.Option("--max-tokens", help="The budget; never exceeded.", rich_help_panel=_BUDGET)]
+MaxTokens = Annotated[int, typer.Option("--max-tokens", help="Token budget, which is never exceeded.", rich_help_panel=_BUDGET)]
 Counter = Annotated[
-    str, typer.Option("--counter", metavar="NAME", help="estimate, o200k_base or cl100k_base.", rich_help_panel=_BUDGET)
+    str,
+    typer.Option(
+        "--counter", metavar="NAME", help="Token counter: estimate, o200k_base or cl100k_base.", rich_help_panel=_BUDGET
+    ),
 ]
 ReservePrompt = Annotated[
     int | None,
-    typer.Option("--reserve-prompt", help="Kept free for the prompt; else 5 %, at most 5,000.", rich_help_panel=_BUDGET),
+    typer.Option("--reserve-prompt", help="Tokens kept free for the prompt; else 5 %, at most 5,000.", rich_help_panel=_BUDGET),
 ]
 ReserveTask = Annotated[
     int | None,
-    typer.Option("--reserve-task", help="For project and task context; else 2 %, at most 2,000.", rich_help_panel=_BUDGET),
+    typer.Option(
+        "--reserve-task", help="Tokens for project and task context; else 2 %, at most 2,000.", rich_help_panel=_BUDGET
+    ),
 ]
-Task = Annotated[str | None, typer.Option("--task", metavar="ID", help="The task.", rich_help_panel=_WHAT)]
+Task = Annotated[str | None, typer.Option("--task", metavar="ID", help="Id of the task.", rich_help_panel=_WHAT)]
 TaskContext = Annotated[
     str | None,
-    typer.Option("--task-context", metavar="FILE", help="What is known of it: a JSON or YAML map.", rich_help_panel=_WHAT),
+    typer.Option(
+        "--task-context", metavar="FILE", help="File with the task's context: a JSON or YAML map.", rich_help_panel=_WHAT
+    ),
 ]
 Goal = Annotated[
     str | None,
-    typer.Option("--goal-dir", metavar="DIR", help="The project whose goal is worked on: goal_context.", rich_help_panel=_WHAT),
+    typer.Option("--goal-dir", metavar="DIR", help="Project whose goal becomes goal_context.", rich_help_panel=_WHAT),
 ]
 With = Annotated[
     list[str] | None,
-    typer.Option("--with", metavar="ITEM", help="This too, whatever the agent needs; repeatable.", rich_help_panel=_WHAT),
+    typer.Option("--with", metavar="ITEM", help="Item to add to what the agent needs; repeatable.", rich_help_panel=_WHAT),
 ]
 Version = Annotated[
-    str | None, typer.Option("--version", metavar="N", help="Artifacts as of this version; else now.", rich_help_panel=_WHAT)
+    str | None,
+    typer.Option("--version", metavar="N", help="Version of the artifacts; else the current one.", rich_help_panel=_WHAT),
 ]
 Diff = Annotated[
-    bool, typer.Option("--diff/--fresh", help="Leave out what the agent holds from its last package.", rich_help_panel=_WHAT)
+    bool, typer.Option("--diff/--fresh", help="Leave out what the agent has from its last package.", rich_help_panel=_WHAT)
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", metavar="PROVIDER:NAME", help="Let this model write the summaries.", rich_help_panel="Model"),
+    typer.Option("--model", metavar="PROVIDER:NAME", help="Model that writes the summaries.", rich_help_panel="Model"),
 ]
 Plan = Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the package without recording it.")]
 Format = Annotated[
     str | None,
-    typer.Option("--format", metavar="FORMAT", help="yaml (what a pipe gets), table, json, ndjson or md.",
+    typer.Option("--format", metavar="FORMAT", help="yaml (default in a pipe), table, json, ndjson or md.",
                  rich_help_panel="Output"),
 ]  # fmt: skip
 
@@ -187,13 +195,14 @@ def assemble(
 ) -> None:
     """Give an agent what it needs, within a token budget: a YAML package; on a terminal, what is in it and why.
 
-    What is required is given whole, or nothing is (exit 6). What is optional is given whole, as a summary, or in part, as
-    there is room. 'context need' sets what an agent needs; error_context tells the latest failures of the task, else of
-    the agent, else of all.
+    Required items are given whole, or nothing is (exit 6). Optional items are given whole, as a summary, or in part, as space
+    allows. 'context need' sets what an agent needs; error_context holds the latest failures of the task, else of the agent,
+    else of all.
 
-    With --model a model writes the summaries, where its are as short as those by structure; no other setting asks one.
+    With --model a model writes the summaries where its text is as short as the one by structure; no other setting asks a
+    model.
 
-    The agent's access rules hold, whoever asks for it. In a store without any rule the operator gives it everything.
+    The agent's access rules apply, whoever asks for it. In a store without any rule the operator gives it everything.
 
     Examples:
       ctxmgr context assemble parser_developer > package.yaml
@@ -219,6 +228,7 @@ def assemble(
             "partial" if made.package.missing else "ok", warnings=[*warnings, *workspace.guard.warnings],
         )  # fmt: skip
 
+    # Lenient: an agent gets its package also from a store that it can only read; it is not recorded then.
     answer("context assemble", _package_options(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
 
 
@@ -251,10 +261,11 @@ def request(
 ) -> None:
     """Give an agent more artifacts, shared values or snapshots than its package held, each item with its own status.
 
-    The first named is served first. Nothing is recovered here: a stuck run is for 'ctxmgr recover', and an agent that lost
-    the thread asks with 'ctxmgr request'.
+    Items are served in the order given. For a stuck run use 'ctxmgr recover'; an agent that lost the thread uses 'ctxmgr
+    request'.
 
-    What the agent may not read is missing, as what is not there is. When everything is missing the exit code is 3.
+    An item that the agent may not read is reported missing, like one that does not exist. The exit code is 3 when everything
+    is missing.
 
     Examples:
       ctxmgr context request parser_developer security_architect/security-requirements.yaml --as parser_developer
@@ -282,12 +293,12 @@ def request(
 def why(
     item: Annotated[str, typer.Argument(metavar="ITEM", help="AGENT/NAME, an artifact's id, a context, entry:ID, ...")],
     package: Annotated[str | None, typer.Option("--package", metavar="ID", help="The package; else the latest one.")] = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="The latest one of this agent.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="The latest package of this agent.")] = None,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Say why an item is in a package, why it was shortened, or why it is not there: asked, got, rule, reason.
+    """Explain why an item is in a package, was shortened, or is missing: what was asked for, what was given, rule and reason.
 
     Examples:
       ctxmgr context why system_architect/architecture.yaml
@@ -302,6 +313,7 @@ def why(
 
 
 def _package_options(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> OutputOptions:
+    # A package as YAML is what the view writes; for the output options it is the form for people.
     return output_options(as_json, "table" if form == "yaml" else form, fields, jq)
 
 
@@ -316,13 +328,15 @@ def _read(place: str | None) -> dict[str, Any] | None:
 
 def set_(
     key: Annotated[str, typer.Argument(help="The key, e.g. current_sprint.")],
-    value: Annotated[str, typer.Argument(help="Its new value; JSON for the type json.")],
+    value: Annotated[str, typer.Argument(help="The new value; JSON for the type json.")],
     type_: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="string, integer, boolean or json; else what it was.")
+        str | None, typer.Option("--type", metavar="TYPE", help="Type: string, integer, boolean or json; else the present one.")
     ] = None,
-    description: Annotated[str | None, typer.Option("--description", "-d", help="What the key means.")] = None,
-    author: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who sets it; else who asks.")] = None,
-    create: Annotated[bool, typer.Option("--create", help="Make the key when it is not there.")] = False,
+    description: Annotated[str | None, typer.Option("--description", "-d", help="Description of the key.")] = None,
+    author: Annotated[
+        str | None, typer.Option("--by", metavar="NAME", help="Author of the change; else the agent that asks.")
+    ] = None,
+    create: Annotated[bool, typer.Option("--create", help="Create the key if it is not there.")] = False,
     store: o.Store = None,
     *,
     how: OutputOptions,
@@ -343,7 +357,7 @@ def set_(
 
 
 def get(
-    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]...", help="The keys wanted; else all.")] = None,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]...", help="The keys to show; else all.")] = None,
     store: o.Store = None,
     *,
     how: OutputOptions,
@@ -399,7 +413,8 @@ Examples:
 execution_app = typer.Typer(no_args_is_help=True, help=_EXECUTION_HELP)
 
 Artifacts = Annotated[
-    list[str] | None, typer.Option("--input-artifact", metavar="ARTIFACT", help="Given: AGENT/NAME or id; repeatable.")
+    list[str] | None,
+    typer.Option("--input-artifact", metavar="ARTIFACT", help="Artifact given, as AGENT/NAME or id; repeatable."),
 ]
 
 
@@ -410,22 +425,22 @@ def record_execution(
     named: Annotated[str | None, typer.Option("--agent", help="The agent, as an option.")] = None,
     state: Annotated[str | None, typer.Option("--status", help="The status, as an option.")] = None,
     identity: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="The run: of one that started, to end it; else a new one.")
+        str | None, typer.Option("--id", metavar="ID", help="Id of the run that this ends; else a new run.")
     ] = None,
     task: Annotated[str | None, typer.Option("--task", help="The task it ran on.")] = None,
     sprint: Annotated[str | None, typer.Option("--sprint", help="The sprint the task belongs to.")] = None,
     given: Artifacts = None,
     made: Annotated[
-        list[str] | None, typer.Option("--output-artifact", metavar="ARTIFACT", help="Produced: AGENT/NAME or id; repeatable.")
+        list[str] | None, typer.Option("--output-artifact", metavar="ARTIFACT", help="Artifact produced; repeatable.")
     ] = None,
     version: Annotated[
-        int | None, typer.Option("--context-version", help="The context it ran with; else the current one.")
+        int | None, typer.Option("--context-version", help="Version of the context that it had; else the current one.")
     ] = None,
-    input_tokens: Annotated[int | None, typer.Option("--input-tokens", help="Tokens it was given.")] = None,
-    output_tokens: Annotated[int | None, typer.Option("--output-tokens", help="Tokens it produced.")] = None,
-    started: Annotated[str | None, typer.Option("--started", metavar="TIME", help="When it started; else now.")] = None,
-    completed: Annotated[str | None, typer.Option("--completed", metavar="TIME", help="When it ended.")] = None,
-    error: Annotated[str | None, typer.Option("--error", help="Why it failed.")] = None,
+    input_tokens: Annotated[int | None, typer.Option("--input-tokens", help="Number of input tokens.")] = None,
+    output_tokens: Annotated[int | None, typer.Option("--output-tokens", help="Number of output tokens.")] = None,
+    started: Annotated[str | None, typer.Option("--started", metavar="TIME", help="Start of the run; else now.")] = None,
+    completed: Annotated[str | None, typer.Option("--completed", metavar="TIME", help="End of the run.")] = None,
+    error: Annotated[str | None, typer.Option("--error", help="Error of a failed run.")] = None,
     session: Annotated[
         str | None,
         typer.Option("--session", "-s", metavar="ID", help="The session it belongs to; else one of the project's own.",
@@ -467,9 +482,9 @@ def _subject(agent: str | None, status: str | None, named: str | None, state: st
 
 @execution_app.command("list")
 def list_executions(
-    agent: Annotated[str | None, typer.Option("--agent", help="Only of this agent.")] = None,
-    task: Annotated[str | None, typer.Option("--task", help="Only on this task.")] = None,
-    sprint: Annotated[str | None, typer.Option("--sprint", help="Only of this sprint.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Only runs of this agent.")] = None,
+    task: Annotated[str | None, typer.Option("--task", help="Only runs on this task.")] = None,
+    sprint: Annotated[str | None, typer.Option("--sprint", help="Only runs in this sprint.")] = None,
     status: Annotated[str | None, typer.Option("--status", help="started, completed or failed.")] = None,
     offset: o.Offset = 0,
     limit: o.Limit = 20,

@@ -31,7 +31,7 @@ BacktestOption = Annotated[
 ]
 Explain = Annotated[
     str | None,
-    typer.Option("--explain", metavar="INDEX", help="Say what each detector thought of one entry: 42, @-1, SESSION@42."),
+    typer.Option("--explain", metavar="INDEX", help="Entry to explain, as each detector sees it: 42, @-1, SESSION@42."),
 ]
 
 
@@ -41,7 +41,7 @@ def detect(
     all_sessions: o.AllSessions = False,
     now: o.Now = None,
     ever: Annotated[bool, typer.Option("--ever", help="Count resolved findings too.")] = False,
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever was found.")] = False,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.")] = False,
     backtest: BacktestOption = None,
     explain: Explain = None,
     set_: o.Set = None,
@@ -51,7 +51,7 @@ def detect(
 ) -> None:
     """Replay history through the detectors and list every loop and stall with its evidence.
 
-    In a folder, every log is judged by itself.
+    In a folder each log is judged separately.
 
     Exit codes: 0 no loop and no stall, 2 nothing in the folder could be read, 3 nothing to judge, 8 no loop and no stall
     but a file of the folder, a session or a part of the log could not be read, 10 loop, 11 hung, 12 both.
@@ -65,6 +65,7 @@ def detect(
       ctxmgr detect --session 01a1ffcb --explain 42
       ctxmgr detect --backtest labelled-runs --set repeat_rounds=4
     """
+    # Only a target that is spelled as a folder: a session's id may be the name of one here.
     folder = target if is_folder(target) else None
     if folder is None:
         session, store = resolve_place("detect", how, target, session, store)
@@ -197,10 +198,10 @@ def sessions(
     log: o.Log = None,
     agent: Annotated[str | None, typer.Option("--agent", help="Only sessions in which this agent acted.")] = None,
     project: Annotated[
-        str | None, typer.Option("--project", metavar="FOLDER", help="Only sessions that worked there; its last part will do.")
+        str | None, typer.Option("--project", metavar="FOLDER", help="Only sessions in this folder; its last part is enough.")
     ] = None,
     since: o.Since = None,
-    stuck: Annotated[bool, typer.Option("--stuck", help="Only sessions in a loop, or hung.")] = False,
+    stuck: Annotated[bool, typer.Option("--stuck", help="Only sessions that are in a loop or hung.")] = False,
     judge: Annotated[bool, typer.Option("--judge/--no-judge", help="Replay each shown session through the detectors.")] = True,
     offset: o.Offset = 0,
     limit: o.Limit = 20,
@@ -208,7 +209,7 @@ def sessions(
     *,
     how: OutputOptions,
 ) -> None:
-    """List the sessions, latest first: who acted, how much, and which of them is stuck.
+    """List the sessions, latest first: who acted, how much, and which are stuck.
 
     Examples:
       ctxmgr sessions
@@ -258,9 +259,9 @@ def _far(thought: Thought) -> float:
 
 def _row(thought: Thought) -> list[Cell]:
     style = "loop" if 0 < thought.threshold <= thought.count else "" if thought.count else "dim"
-    said = f"{thought.why}: {thought.compared}" if thought.compared and thought.count else thought.why
+    reason = f"{thought.why}: {thought.compared}" if thought.compared and thought.count else thought.why
     name = f"{thought.detector}: {thought.rule}" if thought.rule else thought.detector
-    return [Span(name, style), f"{thought.count:,}", f"{thought.threshold:,}", said]
+    return [Span(name, style), f"{thought.count:,}", f"{thought.threshold:,}", reason]
 
 
 _RULES = {

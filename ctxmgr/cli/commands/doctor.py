@@ -52,9 +52,8 @@ def doctor(
 ) -> None:
     """Check what ctxmgr depends on here: versions, store, configuration, and what a recovery would send where.
 
-    Changes nothing, and contacts nothing but a store that is on a server. Exit codes: 0 in order (warnings too),
-    5 the store is damaged or can't be used,
-    else what other commands would end with.
+    Changes nothing, and contacts nothing but a store that is on a server. Exit codes: 0 in order (warnings too), 5 the store is
+    damaged or can't be used, else the code that other commands would end with.
 
     Examples:
       ctxmgr doctor
@@ -135,15 +134,15 @@ def check_model(
     table: Mapping[str, Any],
     config: Path | None,
 ) -> Iterator[Check]:
-    """Yield which model a recovery would ask and what chose it, what it would be sent, and which keys lie about unused.
+    """Yield which model a recovery would ask, what chose it, what would be sent, and which keys are set but unused.
 
     Args:
-        flag: the model that an option names; base_url, mode: the options beside it.
-        base_url: see ``flag``.
-        mode: see ``flag``.
-        environment: of the process.
+        flag: value of ``--model``.
+        base_url: value of ``--base-url``.
+        mode: value of ``--llm-mode``.
+        environment: environment of the process.
         table: ``[recover.model]`` of the configuration file.
-        config: that file.
+        config: path of that file.
     """
     try:
         choice = resolve(flag, base_url, mode, environment, table)
@@ -226,7 +225,7 @@ STEPS: tuple[tuple[str, Sequence[str]], ...] = (
 def demo(
     save: Annotated[
         Path | None,
-        typer.Option("--save", metavar="FILE", help="Only write the recorded run to a file, to try things on it."),
+        typer.Option("--save", metavar="FILE", help="Only write the recorded run to this file, to try commands on."),
     ] = None,
 ) -> None:
     """Show the main use on a recorded run of a real coding agent that went in circles.
@@ -256,6 +255,7 @@ def demo(
             sys.stdout.write(f"\n# {title}\n$ ctxmgr {' '.join(command).format(log=log.name)}\n")
             sys.stdout.flush()
             arguments = [*wished, *(part.format(log=log) for part in command), "--store", str(folder / "history.db")]
+            # In this process and by the whole command line, so that the demo shows what a user would see.
             code = build_app(command[0])(arguments, standalone_mode=False)
             if code:
                 raise typer.Exit(int(code))

@@ -46,18 +46,18 @@ from ctxmgr.types.route import Continuation
 @goal_app.command("start")
 def start(
     goal: Annotated[
-        str | None, typer.Argument(metavar="[TEXT]", help="The goal; else what the plan calls itself, else the one there is.")
+        str | None, typer.Argument(metavar="[TEXT]", help="The goal; else the plan's title, else the present goal.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--from", metavar="FILE", help="A plan, Markdown or YAML, with its tasks; '-' reads stdin.")
+        str | None, typer.Option("--from", metavar="FILE", help="Plan with the tasks, Markdown or YAML; '-' reads stdin.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept the plan without being asked.")] = False,
-    plan_only: Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the plan, and start nothing.")] = False,
-    again: Annotated[bool, typer.Option("--replace", help="Give up an unfinished goal for this one.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept the plan without asking.")] = False,
+    plan_only: Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the plan; start nothing.")] = False,
+    again: Annotated[bool, typer.Option("--replace", help="Replace an unfinished goal.")] = False,
     model: o.Model = None,
     base_url: o.BaseUrl = None,
     by_model: Annotated[
-        bool, typer.Option("--by-model", help="Let the configured model split the goal.", rich_help_panel="Model")
+        bool, typer.Option("--by-model", help="Have the configured model split the goal.", rich_help_panel="Model")
     ] = False,
     timeout: o.Timeout = None,
     dir_: Dir = None,
@@ -66,9 +66,9 @@ def start(
 ) -> None:
     """Start a goal, or continue it if it was started before.
 
-    A plan is split by rules: its title is the goal, headings and lists are tasks, what is nested are subtasks, ticked boxes
-    are done. It is shown, and counts when it is accepted: at the terminal, by --yes, or by a script that says --json. What a
-    model proposes counts by a person's yes or --yes alone.
+    A plan is split by rules: its title is the goal, headings and lists are tasks, nested items are subtasks, ticked boxes are
+    done. It is shown first and must be accepted: at the terminal, with --yes, or by a script with --json. A model's proposal
+    is accepted only by a person or with --yes.
 
     Exit codes: 0 started or shown, 20 a plan is to be accepted first.
 
@@ -106,6 +106,7 @@ def _read_goal(goal: str | None, source: str | None) -> tuple[str | None, Plan, 
             notes.append(f"{name} does not say what the goal is; give it: ctxmgr goal start TEXT --from {name}")
         text = text or plan.goal or f"Do what {os.path.basename(name)} lists"
         return text, plan, notes, data.decode("utf-8", "replace")
+    # A goal of several lines may be a plan that was pasted; if it is none, it is one sentence.
     if text is not None and "\n" in text:
         try:
             plan = parse_plan(text.encode("utf-8", "replace"), "goal")
@@ -139,6 +140,7 @@ def _accepted(proposal: GoalPlan, how: OutputOptions, yes: bool) -> bool:
     if yes:
         return True
     if how.format in ("json", "ndjson"):
+        # A script knows the plan that it gave; what a model proposes nobody has seen yet.
         return proposal.by == "rules" and proposal.model is None
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
@@ -203,14 +205,15 @@ def _start(named: str | None, goal: str | None, proposal: GoalPlan | None, again
 
 @probe_app.command("add")
 def probe_add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="One word for the brief, e.g. pkg_exists.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the probe, one word, e.g. pkg_exists.")],
     what: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- PROGRAM ARG...]", help="A command, without a shell.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="[-- PROGRAM ARG...]", help="Command to run, without a shell.", show_default=False),
     ] = None,
-    exists: Annotated[str | None, typer.Option("--exists", metavar="PATH", help="This path is there.")] = None,
-    file: Annotated[str | None, typer.Option("--file", metavar="PATH", help="The file that --contains looks into.")] = None,
-    text: Annotated[str | None, typer.Option("--contains", metavar="TEXT", help="The file holds this text.")] = None,
-    code: Annotated[int, typer.Option("--code", help="The exit code that counts, of a command.")] = 0,
+    exists: Annotated[str | None, typer.Option("--exists", metavar="PATH", help="Path that must exist.")] = None,
+    file: Annotated[str | None, typer.Option("--file", metavar="PATH", help="File in which --contains looks.")] = None,
+    text: Annotated[str | None, typer.Option("--contains", metavar="TEXT", help="Text that the file must contain.")] = None,
+    code: Annotated[int, typer.Option("--code", help="Expected exit code of the command.")] = 0,
     dir_: Dir = None,
     *,
     how: OutputOptions,
@@ -333,7 +336,7 @@ def compare(
 @goal_app.command("recover")
 def recover(
     plan: o.Plan = False,
-    force: Annotated[bool, typer.Option("--force", help="Ask though nothing is wrong.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Give a continuation though nothing is wrong.")] = False,
     model: o.Model = None,
     base_url: o.BaseUrl = None,
     llm_mode: o.LlmMode = None,
@@ -343,7 +346,7 @@ def recover(
     *,
     how: OutputOptions,
 ) -> None:
-    """Get a goal that is stuck going again: one continuation of its own history, which the goal takes up at once.
+    """Get a stuck goal going again: one continuation of its own history, which is applied to the goal at once.
 
     Blocks of the guard are lifted. A session without a goal is recovered by 'ctxmgr recover'.
 

@@ -30,17 +30,19 @@ Examples:
 MAX_STDIN = 8 * 1024 * 1024
 
 goal_app = typer.Typer(no_args_is_help=True, help=_HELP)
-probe_app = typer.Typer(no_args_is_help=True, help="Named checks of the files on disk, without a shell.")
+probe_app = typer.Typer(no_args_is_help=True, help="Named checks of files on disk, or by commands without a shell.")
 goal_app.add_typer(probe_app, name="probe")
 
 Dir = Annotated[
     str | None,
-    typer.Option("--dir", metavar="FOLDER", help="The project; its .agent_context/ holds the state.", rich_help_panel="Store"),
+    typer.Option(
+        "--dir", metavar="FOLDER", help="Folder of the project; its .agent_context/ holds the state.", rich_help_panel="Store"
+    ),
 ]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; it stands in the tree and the brief.")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Reason, which the tree and the brief show.")]
 AllowCommands = Annotated[
     bool,
-    typer.Option("--allow-commands", help="Let probes run their commands; else CTXMGR_ALLOW_COMMANDS=1, else as configured."),
+    typer.Option("--allow-commands", help="Allow probes to run commands; else CTXMGR_ALLOW_COMMANDS=1, else as configured."),
 ]
 COMMANDS_VARIABLE = "CTXMGR_ALLOW_COMMANDS"
 
@@ -54,15 +56,15 @@ def may_run(flag: bool, named: str | None) -> bool | frozenset[str]:
     Raises:
         InvalidInput: the configuration can't be used.
     """
-    said = os.environ.get(COMMANDS_VARIABLE, "")
-    if flag or said:
-        return flag or said != "0"
+    variable = os.environ.get(COMMANDS_VARIABLE, "")
+    if flag or variable:
+        return flag or variable != "0"
     from pathlib import Path
 
     from ctxmgr.config import load_config
 
     config = load_config(Path(project_folder(named)))
-    for line in config.told("goal.allow_commands"):
+    for line in config.warnings("goal.allow_commands"):
         say(f"ctxmgr: {line}")
     if config.allow_commands and config.trusted_commands is not None:
         return config.trusted_commands

@@ -39,26 +39,26 @@ if TYPE_CHECKING:
 def record(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The action: a tool, a command.")],
     args: Annotated[
-        str | None, typer.Option("--args", metavar="JSON", help="Its arguments; '-' reads them from stdin.")
+        str | None, typer.Option("--args", metavar="JSON", help="Arguments of the action; '-' reads stdin.")
     ] = None,
     result: Annotated[
         str | None,
-        typer.Option("--result", metavar="TEXT", help="success, error, 'error: what it said', or what came back; '-': stdin."),
+        typer.Option("--result", metavar="TEXT", help="success, error, 'error: MESSAGE', or the output; '-' reads stdin."),
     ] = None,
     status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help="How it ended: ok, error, denied or interrupted.")
+        str | None, typer.Option("--status", metavar="STATUS", help="Status: ok, error, denied or interrupted.")
     ] = None,
-    ask: Annotated[bool, typer.Option("--ask", help="Only ask whether it is allowed; record nothing.")] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Only check whether the action is allowed; record nothing.")] = False,
     begin: Annotated[
-        bool, typer.Option("--begin", help="Record that it begins; the result comes later, with --entry.")
+        bool, typer.Option("--begin", help="Record the start of the action; its result follows with --entry.")
     ] = False,
-    entry: Annotated[str | None, typer.Option("--entry", metavar="ID", help="The action begun before that this ends.")] = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="Who acts.")] = None,
+    entry: Annotated[str | None, typer.Option("--entry", metavar="ID", help="Id of the started action that this ends.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="The agent that acts.")] = None,
     dir_: Dir = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Record an action of the current step, or be told that it goes in circles and is refused.
+    """Record an action of the current step; one that goes in circles is refused.
 
     Exit codes: 0 allowed, 10 refused.
 
@@ -105,6 +105,7 @@ def _json(text: str | None) -> Any:
         return None
     given = c.text(text)
 
+    # Python reads NaN and Infinity, which are no JSON and which the log refuses.
     def refuse(name: str) -> None:
         raise ValueError(f"{name} is no JSON")
 
@@ -116,16 +117,18 @@ def _json(text: str | None) -> Any:
 
 @goal_app.command("brief")
 def brief(
-    max_chars: Annotated[int, typer.Option("--max-chars", metavar="N", help="Longest brief, in characters.")] = DEFAULT_CHARS,
+    max_chars: Annotated[
+        int, typer.Option("--max-chars", metavar="N", help="Maximum length of the brief, in characters.")
+    ] = DEFAULT_CHARS,
     moment: Annotated[
         str | None,
-        typer.Option("--moment", metavar="WHEN", help="start, continue, resume or compaction; else as history says."),
+        typer.Option("--moment", metavar="WHEN", help="start, continue, resume or compaction; else by the history."),
     ] = None,
     dir_: Dir = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Print what an agent needs to know for its next step, and nothing else: text for a prompt.
+    """Print the text for an agent's prompt: what it needs to know for its next step.
 
     Examples:
       ctxmgr goal brief
@@ -147,12 +150,12 @@ def brief(
 
 @goal_app.command("tree")
 def tree(
-    whole: Annotated[bool, typer.Option("--all", help="Every step of a long tree.")] = False,
+    complete: Annotated[bool, typer.Option("--all", help="Show every step of a long tree.")] = False,
     dir_: Dir = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Draw the goal with its tasks and subtasks: what is done, where we are, what is blocked and why.
+    """Draw the goal with its tasks and subtasks: what is done, which step is current, what is blocked and why.
 
     Examples:
       ctxmgr goal tree
@@ -163,7 +166,7 @@ def tree(
     def work() -> Answer:
         with c.opened(dir_) as goals:
             state = goals.state()
-        return Answer(state.to_json(), lambda out: views.show_tree(out, state, whole=whole), warnings=c.warnings(state))
+        return Answer(state.to_json(), lambda out: views.show_tree(out, state, complete=complete), warnings=c.warnings(state))
 
     c.answer("tree", how, work)
 
@@ -171,14 +174,14 @@ def tree(
 @goal_app.command("resume")
 def resume(
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="Also from an owner that is alive; what it writes is refused from then on.")
+        bool, typer.Option("--take-over", help="Take over from a live owner too; its writes are refused from then on.")
     ] = False,
     allow_commands: AllowCommands = False,
     dir_: Dir = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Go on after a crash or a hand-over: where we are, what is seen on disk, and which action was in flight.
+    """Go on after a crash or a hand-over: the current step, the state of the disk, and the action that was in flight.
 
     Examples:
       ctxmgr goal resume
@@ -200,13 +203,15 @@ def resume(
 
 
 Step = Annotated[str, typer.Argument(metavar="ID", help="A task or subtask, as t2 or t2.1; 'goal tree' shows them.")]
-Before = Annotated[str | None, typer.Option("--before", metavar="ID", help="Stand before this one.")]
-After = Annotated[str | None, typer.Option("--after", metavar="ID", help="Stand behind this one.")]
+Before = Annotated[str | None, typer.Option("--before", metavar="ID", help="Place it before this one.")]
+After = Annotated[str | None, typer.Option("--after", metavar="ID", help="Place it after this one.")]
 
 
 @goal_app.command("add")
 def add(
-    description: Annotated[list[str], typer.Argument(metavar="TEXT...", help="One task each, or subtask with --to.")],
+    description: Annotated[
+        list[str], typer.Argument(metavar="TEXT...", help="Description of a task, or with --to of a subtask; repeatable.")
+    ],
     to: Annotated[str | None, typer.Option("--to", metavar="ID", help="Add subtasks to this task.")] = None,
     subtask: Annotated[
         list[str] | None, typer.Option("--subtask", metavar="TEXT", help="A subtask of the task added; repeatable.")
@@ -217,7 +222,7 @@ def add(
     *,
     how: OutputOptions,
 ) -> None:
-    """Add tasks, or subtasks of a task; at the end, or where --before or --after says.
+    """Add tasks, or subtasks of a task, at the end or at the place that --before or --after gives.
 
     Examples:
       ctxmgr goal add "Write the README" --subtask "say what it is" --subtask "show how to install it"
@@ -240,7 +245,7 @@ def add(
 @goal_app.command("split")
 def split(
     step: Step,
-    into: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What stands in its place, one step each.")],
+    into: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Description of a step that replaces it; repeatable.")],
     reason: Reason = None,
     dir_: Dir = None,
     *,
@@ -286,7 +291,7 @@ def drop(
     *,
     how: OutputOptions,
 ) -> None:
-    """Give a task or subtask up without doing it; it stays in the tree.
+    """Give up a task or subtask; it stays in the tree.
 
     Examples:
       ctxmgr goal drop t4 --reason "not needed after all"
@@ -297,13 +302,13 @@ def drop(
 @goal_app.command("next")
 def next_(
     to: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Go to this step; else to the next that can be worked on.")
+        str | None, typer.Argument(metavar="[ID]", help="The step to go to; else the next that can be worked on.")
     ] = None,
     dir_: Dir = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Go to the next step that can be worked on, or to the one named.
+    """Go to the next step that can be worked on, or to a named one.
 
     Examples:
       ctxmgr goal next
@@ -364,7 +369,7 @@ def fail(
 @goal_app.command("block")
 def block(
     step: Step,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it can't be worked on.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason why it can't be worked on.")],
     dir_: Dir = None,
     *,
     how: OutputOptions,
@@ -380,14 +385,14 @@ def block(
 @goal_app.command("unblock")
 def unblock(
     target: Annotated[
-        str | None, typer.Argument(metavar="[WHAT]", help="A step's id, or an action's key or name; else everything.")
+        str | None, typer.Argument(metavar="[WHAT]", help="Id of a step, or key or name of an action; else everything.")
     ] = None,
     reason: Reason = None,
     dir_: Dir = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Lift the block of a step or of an action; without a name every block.
+    """Lift the block of a step or an action; without a name, all blocks.
 
     Examples:
       ctxmgr goal unblock
@@ -399,7 +404,7 @@ def unblock(
 
 @goal_app.command("say")
 def say(
-    message: Annotated[str, typer.Argument(metavar="TEXT", help="What a person says; '-' reads it from stdin.")],
+    message: Annotated[str, typer.Argument(metavar="TEXT", help="Words of the person; '-' reads stdin.")],
     dir_: Dir = None,
     *,
     how: OutputOptions,

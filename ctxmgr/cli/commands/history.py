@@ -36,7 +36,7 @@ def trace(
     since: o.Since = None,
     until: o.Until = None,
     offset: o.Offset = 0,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", help="Show at most this many rows; else all.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", help="Maximum number of rows; else all.")] = None,
     store: o.Store = None,
     *,
     how: OutputOptions,
@@ -77,7 +77,7 @@ def list_(
     until: o.Until = None,
     offset: o.Offset = 0,
     limit: o.Limit = 20,
-    newest_first: Annotated[bool, typer.Option("--newest-first", help="Newest rows first.")] = False,
+    newest_first: Annotated[bool, typer.Option("--newest-first", help="Show the newest rows first.")] = False,
     store: o.Store = None,
     *,
     how: OutputOptions,
@@ -96,6 +96,7 @@ def list_(
     session, store = resolve_place("list", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
+        # An event type given without --kind asks for events: no entry has one.
         request = build(
             ListRequest, session=session, action=action, agent=agent, input_type=input_type, status=status,
             process=process, kind="event" if event_type and kind == "entry" else kind, event_type=event_type, since=since,
@@ -110,11 +111,11 @@ def list_(
 
 
 def search(
-    query: Annotated[str, typer.Argument(help="Text to find, taken literally, inside words too.")],
+    query: Annotated[str, typer.Argument(help="Text to find, literally, also inside words.")],
     target: o.Target = None,
     session: o.Session = None,
     all_sessions: o.AllSessions = False,
-    max_: Annotated[int, typer.Option("--limit", "--max", "-n", help="Most hits to show.")] = 50,
+    max_: Annotated[int, typer.Option("--limit", "--max", "-n", help="Maximum number of hits.")] = 50,
     offset: o.Offset = 0,
     action: o.Action = None,
     agent: o.Agent = None,
@@ -165,12 +166,12 @@ def search(
 def show(
     address: Annotated[str, typer.Argument(help="SESSION@42, LOG@42, 42, @-1, @last, or an entry id.")],
     session: o.Session = None,
-    full: Annotated[bool, typer.Option("--full", help="Long inputs and outputs uncut.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show long inputs and outputs in full.")] = False,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Show one entry with all details, its notes included; or a recorded continuation, by its id.
+    """Show one entry with all details and its notes, or a recorded continuation by its id.
 
     Examples:
       ctxmgr show @last
@@ -203,6 +204,7 @@ def _continuation(workspace: Workspace, place: Address, missing: NotFound) -> An
     Raises:
         NotFound: ``missing``, where there is none either.
     """
+    # Only an id that names no entry comes here, so `show` seldom loads what draws continuations.
     from ctxmgr.cli.commands.recover import continued
     from ctxmgr.types.operations import RecoverResponse
 
@@ -225,7 +227,7 @@ def messages(
     *,
     how: OutputOptions,
 ) -> None:
-    """Page through what was said at an entry and on the way to it.
+    """Page through the messages at an entry and on the way to it.
 
     Examples:
       ctxmgr messages @42
@@ -253,10 +255,10 @@ def messages(
 
 
 def browse(target: o.Target = None, session: o.Session = None, store: o.Store = None) -> None:
-    """Look around in a history: sessions, the timeline of one with what is wrong in it, every entry.
+    """Browse a history: the sessions, the timeline of each with its findings, every entry.
 
-    Nothing is written but the notes that you take. A running session is followed. '?' shows the keys. Needs the tui
-    extra: pip install 'ctxmgr-cli[tui]'.
+    Nothing is written but your notes. A running session is followed. '?' shows the keys. Needs the tui extra: pip install
+    'ctxmgr-cli[tui]'.
 
     Examples:
       ctxmgr browse
@@ -266,6 +268,7 @@ def browse(target: o.Target = None, session: o.Session = None, store: o.Store = 
     how = OutputOptions()
     session, store = resolve_place("browse", how, target, session, store)
     try:
+        # Textual is an extra, and no other command may load it.
         from ctxmgr.cli.browse.app import browse as run
     except ImportError:
         fail("browse", how, InvalidInput("browse needs the tui extra", "pip install 'ctxmgr-cli[tui]'"))

@@ -15,7 +15,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.address import located_log
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place, say
-from ctxmgr.cli.terminal import Printer, ProgressMeter
+from ctxmgr.cli.terminal import ProgressMeter
 from ctxmgr.cli.views.layout import Column, Span, amount, compact, plural, short_ids
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.exporters import EXPORTERS
@@ -43,7 +43,7 @@ def import_(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATH]...", help="Logs, folders or the database of a LangGraph saver; else all on this machine."
+            metavar="[PATH]...", help="Logs, folders, or the database of a LangGraph saver; else all logs on this machine."
         ),
     ] = None,
     from_: Annotated[
@@ -104,18 +104,18 @@ def _warnings(report: ImportReport) -> list[str]:
 
 def export(
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new .jsonl file; else stdout.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; else stdout.")
     ] = None,
     form: Annotated[str, typer.Option("--format", metavar="FORMAT", help=f"{OWN_FORMAT}, {', '.join(_FORMATS)}.")] = OWN_FORMAT,
     target: o.Target = None,
     session: o.Session = None,
     all_sessions: o.AllSessions = False,
     store: o.Store = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON envelope about what was written; needs -o.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON envelope about what was written; needs -o.")] = False,
 ) -> None:
     """Write history as a log of format 1: nothing is lost, and any ctxmgr reads it in place. Or write another format.
 
-    What another format has no place for is listed on stderr, and with --json under losses.
+    Fields that another format can't hold are listed on stderr, and with --json under losses.
 
     Examples:
       ctxmgr export --all-sessions -o history.jsonl
@@ -185,6 +185,7 @@ def _write(lines: Iterator[bytes], output: Path | None, *, sealed: bool) -> int:
             stream.flush()
             os.fsync(stream.fileno())
         if sealed:
+            # With the place of its end noted outside, `verify` can tell later whether the new log was cut.
             anchor.begin(str(output))
         part.rename(output)
     except OSError as error:
@@ -195,6 +196,7 @@ def _write(lines: Iterator[bytes], output: Path | None, *, sealed: bool) -> int:
 
 
 def _sealed(records: Iterator[codec.Record]) -> Iterator[bytes]:
+    # Chained anew: a sum covers the record before it, which another order, or one session alone, has changed.
     total = ""
     for record_ in records:
         body = codec.encode({key: value for key, value in record_.items() if key != "sum"})
@@ -206,13 +208,13 @@ def verify(
     log: o.Log = None,
     store: o.Store = None,
     *,
-    accept: Annotated[bool, typer.Option("--accept", help="Accept the history as it is now as whole.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Accept the present history as complete.")] = False,
     how: OutputOptions,
 ) -> None:
-    """Check every record against its sum, and the end of the history against what was noted outside of it.
+    """Check every record against its checksum, and the end of the history against a note kept outside it.
 
-    It says what it could check and what it could not. Each fault has a kind: unreadable, altered, inserted, unsummed
-    or cut. Nothing of the history is changed. A backup that was put back looks like a cut one: --accept ends that.
+    It lists what it could check and what it could not. Each fault has a kind: unreadable, altered, inserted, unsummed or cut.
+    Nothing of the history is changed. A restored backup looks cut: --accept ends that.
 
     Exit codes: 0 sound, 3 there is nothing to check, 5 damaged.
 
@@ -356,10 +358,10 @@ def _remarks(file: FileReport) -> list[str]:
 
 
 def formats(*, how: OutputOptions) -> None:
-    """List the formats that are read, where each agent keeps its logs, and what they tell.
+    """List the formats that can be read, where each agent keeps its logs, and what these contain.
 
-    A log is recognised by its content, whatever it is called; compressed ones too. Where a format tells nothing of errors or
-    of times, loops are found by what the calls returned, and stalls are not judged.
+    A log is recognised by its content, not its name; it may be compressed. Where a format has no errors or no times, loops are
+    found by the results of calls, and stalls are not judged.
 
     Examples:
       ctxmgr formats

@@ -30,15 +30,15 @@ _ScopeOption = Annotated[
 ]
 _Plugin = Annotated[
     str | None,
-    typer.Option("--plugin", metavar="DIR", help="As a plugin in this folder, which is its marketplace too (claude-code)."),
+    typer.Option("--plugin", metavar="DIR", help="Folder for a plugin, which is its marketplace too (claude-code)."),
 ]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be changed; change nothing.")]
-_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change; change nothing.")]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Install without asking.")]
 
 
 def install(
     name: _Name = None,
-    list_: Annotated[bool, typer.Option("--list", help="List every client; change nothing.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List all clients; change nothing.")] = False,
     scope: _ScopeOption = "user",
     dry_run: _DryRun = False,
     yes: _Yes = False,
@@ -46,13 +46,13 @@ def install(
         bool, typer.Option("--trust", help="Also have the client trust the hooks, where it asks for that (codex).")
     ] = False,
     client_version: Annotated[
-        str | None, typer.Option("--client-version", metavar="VERSION", help="Of the client, where it can't be asked.")
+        str | None, typer.Option("--client-version", metavar="VERSION", help="Version of the client, if it can't be asked.")
     ] = None,
     plugin: _Plugin = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Let a client call ctxmgr, so that an agent in it is told when it goes in circles, and what to do next.
+    """Make a client call ctxmgr, so that its agent is told when it goes in circles, and what to do next.
 
     Its other settings stay as they are; 'ctxmgr uninstall' puts them back byte for byte. The client's version is asked first.
 
@@ -78,13 +78,14 @@ def install(
                 f"{asked.title} has the plugin of ctxmgr enabled, and with hooks beside it each call would count twice",
                 "uninstall one of them first; nothing was changed",
             )
-        change = installation.planned(asked, where, Path.cwd(), os.environ)
+        change = installation.plan_installation(asked, where, Path.cwd(), os.environ)
         row = InstallationView(
             client=asked.name, scope=where, path=change.path, installed=True, diff=change.diff() or None,
             version=".".join(map(str, found)),
         )  # fmt: skip
         row = _done(row, change, how, dry_run=dry_run, yes=yes, undo=False)
         if row.installed and not dry_run:
+            # Only on request: to trust a program that runs at every call is the user's decision (ruling 29).
             if trust and not asked.trust(change.path, os.getcwd()):
                 raise InvalidInput(f"{asked.title} knows no hooks of ours that it could trust", "leave out --trust")
             row = row.model_copy(update={"then": asked.left_to_do(change.path, os.environ)})
@@ -102,7 +103,7 @@ def uninstall(
     *,
     how: OutputOptions,
 ) -> None:
-    """Take ctxmgr out of a client's settings; they are as they were before it was installed.
+    """Remove ctxmgr from a client's settings, which become what they were before.
 
     Examples:
       ctxmgr uninstall claude-code
@@ -114,7 +115,7 @@ def uninstall(
         asked, where = _client(name or ""), _scope(scope)
         if plugin is not None:
             return _answered([_plugin_row(_of_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=True)])
-        change = installation.undone(asked, where, Path.cwd(), os.environ)
+        change = installation.plan_removal(asked, where, Path.cwd(), os.environ)
         row = InstallationView(client=asked.name, scope=where, path=change.path, installed=False, diff=change.diff() or None)
         return _answered([_done(row, change, how, dry_run=dry_run, yes=yes, undo=True)])
 
@@ -122,9 +123,9 @@ def uninstall(
 
 
 def hook(name: Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}.")]) -> None:
-    """Answer one event of a client, read as JSON from stdin; clients call this themselves, by a quicker way.
+    """Answer one event of a client, read as JSON from stdin; clients start the same by a quicker way.
 
-    It says nothing unless the agent goes in circles, and never fails.
+    It prints nothing unless the agent goes in circles, and never fails.
 
     Examples:
       ctxmgr hook claude-code < event.json
@@ -133,7 +134,7 @@ def hook(name: Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {',
 
     from ctxmgr.live.event_answer import run
 
-    with suppress(Exception):
+    with suppress(Exception):  # a client takes a failing hook for an answer, and may block what its agent does
         run(name)
 
 
@@ -162,7 +163,7 @@ def _plugin_row(asked: Client, folder: str, how: OutputOptions, *, dry_run: bool
     from ctxmgr.live import plugin_folder
 
     top = Path(folder).expanduser()
-    changes = plugin_folder.undone_plugin(top) if undo else plugin_folder.planned_plugin(top, os.environ)
+    changes = plugin_folder.plan_plugin_removal(top) if undo else plugin_folder.plan_plugin(top, os.environ)
     diff = "".join(change.diff() for change in changes if change.needed)
     row = InstallationView(client=asked.name, scope="plugin", path=str(top), installed=not undo, diff=diff or None)
     if diff and (dry_run or not (yes or _agreed(row, how))):
@@ -187,7 +188,7 @@ def _listed() -> Iterator[InstallationView]:
 def _done(
     row: InstallationView, change: Change, how: OutputOptions, *, dry_run: bool, yes: bool, undo: bool
 ) -> InstallationView:
-    """Carry out a change that the user agrees to, and return what is to be said of it.
+    """Carry out a change that the user agrees to, and return the row that reports it.
 
     Raises:
         InvalidInput: nobody can be asked. StorageFailed: it can't be written, or the hook does not start.
@@ -198,6 +199,7 @@ def _done(
         return row.model_copy(update={"installed": undo})
     if not (yes or _agreed(row, how)):
         return row.model_copy(update={"installed": undo})
+    # Proven before anything is written: a hook that fails would disturb every call of every agent.
     if not undo and not installation.compile_hook(change.client):
         raise StorageFailed("the hook does not start with this Python", "nothing was changed; 'ctxmgr doctor' tells more")
     installation.apply(change, undo=undo)
@@ -210,7 +212,7 @@ def _agreed(row: InstallationView, how: OutputOptions) -> bool:
             f"{row.path} would be changed, and nobody can be asked here", "say --yes, or look at it with --dry-run"
         )
     show_diff(printer(), row)
-    from typer import confirm
+    from typer import confirm  # the one place that needs typer, whose loading takes longer than the rest
 
     return confirm(f"Change {safe(row.path or '')}?", default=True)
 

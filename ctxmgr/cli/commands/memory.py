@@ -40,26 +40,26 @@ Examples:
 
 memory_app = typer.Typer(no_args_is_help=True, help=_HELP)
 
-Query = Annotated[str, typer.Argument(help="A few words of what is to be remembered; endings, case and accents may differ.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="Only with this tag; repeatable, all must be there.")]
+Query = Annotated[str, typer.Argument(help="Words of the text to recall; endings, case and accents may differ.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="Only episodes with this tag; repeatable, all must match.")]
 Within = Annotated[
     str | None,
-    typer.Option("--session", "-s", metavar="ID", help="Only what was kept in it; else in all.", rich_help_panel="Store"),
+    typer.Option("--session", "-s", metavar="ID", help="Only episodes of this session; else of all.", rich_help_panel="Store"),
 ]
 
 
 @memory_app.command("retain")
 def retain(
-    text: Annotated[str | None, typer.Argument(help="What to remember; '-' reads it from stdin.")] = None,
-    message: Annotated[str | None, typer.Option("--message", "-m", help="The same, as an option.")] = None,
+    text: Annotated[str | None, typer.Argument(help="Text to remember; '-' reads stdin.")] = None,
+    message: Annotated[str | None, typer.Option("--message", "-m", help="The text, as an option.")] = None,
     entry: Annotated[
-        list[str] | None, typer.Option("--entry", "-e", metavar="ENTRY", help="An entry it came from; repeatable.")
+        list[str] | None, typer.Option("--entry", "-e", metavar="ENTRY", help="Entry that it came from; repeatable.")
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Classification, e.g. deploy; repeatable.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Tag of the episode, e.g. deploy; repeatable.")] = None,
     link: Annotated[
-        list[str] | None, typer.Option("--link", help="An address in another session, as SESSION@42; repeatable.")
+        list[str] | None, typer.Option("--link", help="Address in another session, as SESSION@42; repeatable.")
     ] = None,
-    author: Annotated[str | None, typer.Option("--author", help="Who says so.")] = None,
+    author: Annotated[str | None, typer.Option("--author", help="Author of the episode.")] = None,
     supersedes: Annotated[
         str | None, typer.Option("--supersedes", metavar="EPISODE", help="The episode this one replaces, in any session.")
     ] = None,
@@ -70,8 +70,8 @@ def retain(
 ) -> None:
     """Keep a text as an episode, linked to the entries it came from.
 
-    An episode is a note with the tag 'memory': 'note list' shows it too, and it travels with the history.
-    Without a text, the named session is told: what it decided, learned and left open. That is also kept when a session ends.
+    An episode is a note with the tag 'memory': 'note list' shows it too, and it travels with the history. Without a text, the
+    episode says what the named session decided, learned and left open. Such an episode is also kept when a session ends.
 
     Examples:
       ctxmgr memory retain "the deploy hangs without the VPN" --entry 3 --entry 5 -t deploy --author planner
@@ -101,8 +101,8 @@ def retain(
 @memory_app.command("recall")
 def recall(
     query: Query,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="Most episodes to show.")] = DEFAULT_RECALL,
-    expand: Annotated[int, typer.Option("--expand", "-x", help="Entries to show before and after each linked one.")] = 0,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Maximum number of episodes.")] = DEFAULT_RECALL,
+    expand: Annotated[int, typer.Option("--expand", "-x", help="Number of entries to show around each linked one.")] = 0,
     tag: Tags = None,
     notes: Annotated[bool, typer.Option("--notes", help="Search all notes, not only episodes.")] = False,
     session: Within = None,
@@ -110,7 +110,7 @@ def recall(
     *,
     how: OutputOptions,
 ) -> None:
-    """Find the episodes about something, the best first; superseded ones are left out.
+    """Find the episodes about something, best first; superseded ones are left out.
 
     Examples:
       ctxmgr memory recall "deploy timeout"
@@ -129,18 +129,18 @@ def recall(
 @memory_app.command("reflect")
 def reflect(
     query: Query,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="Most episodes to reflect on.")] = DEFAULT_REFLECT,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Maximum number of episodes to reflect on.")] = DEFAULT_REFLECT,
     tag: Tags = None,
     keep: Annotated[bool, typer.Option("--keep", help="Retain the answer as an episode, in place of an earlier one.")] = False,
-    author: Annotated[str | None, typer.Option("--author", help="Who keeps it.")] = None,
+    author: Annotated[str | None, typer.Option("--author", help="Author of the episode.")] = None,
     session: Within = None,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Say what memory holds about something: by topic, what recurs, what does not agree, what was superseded.
+    """Sum up what memory holds about something: by topic, what recurs, what conflicts, what was superseded.
 
-    Worked out by rules; contradictions are found by their words alone: they are hints, not verdicts.
+    This is done by rules; contradictions are found by words alone, so they are hints, not verdicts.
 
     Examples:
       ctxmgr memory reflect "deploy timeout"
@@ -244,7 +244,7 @@ def show_reflection(printer: Printer, found: Reflection) -> None:
 
 
 def _agreement(printer: Printer, found: Reflection) -> None:
-    said = {each.id: each.text for each in found.episodes}
+    texts = {each.id: each.text for each in found.episodes}
     if found.recurring:
         printer.heading("Said more than once")
         for each in found.recurring:
@@ -254,15 +254,15 @@ def _agreement(printer: Printer, found: Reflection) -> None:
         printer.heading("Does not seem to agree")
         for pair in found.contradictions:
             printer.line(Span(printer.fit(pair.reason, 60), "warn"), indent=2)
-            printer.line("newer  ", printer.fit(said.get(pair.newer, pair.newer), 200), indent=4, hang=7)
-            printer.line("older  ", printer.fit(said.get(pair.older, pair.older), 200), indent=4, hang=7)
+            printer.line("newer  ", printer.fit(texts.get(pair.newer, pair.newer), 200), indent=4, hang=7)
+            printer.line("older  ", printer.fit(texts.get(pair.older, pair.older), 200), indent=4, hang=7)
 
 
-def _statement(printer: Printer, said: Statement) -> None:
-    author = printer.fit(said.author or "unsigned", 24)
-    places = f"{printer.fit(said.session, 24, 'middle')} {indexes_text(said.indexes[:10])}".rstrip()
+def _statement(printer: Printer, statement: Statement) -> None:
+    author = printer.fit(statement.author or "unsigned", 24)
+    places = f"{printer.fit(statement.session, 24, 'middle')} {indexes_text(statement.indexes[:10])}".rstrip()
     printer.line(
-        printer.fit(said.text, 300), Span(f"  {author}  {day(said.ts)} {clock(said.ts)}".rstrip(), "dim"),
+        printer.fit(statement.text, 300), Span(f"  {author}  {day(statement.ts)} {clock(statement.ts)}".rstrip(), "dim"),
         Span(f"  {places}", "dim"), indent=2, hang=2,
     )  # fmt: skip
 

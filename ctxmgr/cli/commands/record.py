@@ -21,15 +21,15 @@ from ctxmgr.recorder import Recorder
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.workspace import Workspace
 
-_TAIL_BYTES = 64 * 1024
+_TAIL_BYTES = 64 * 1024  # the end of an output says how it ended; a build log of gigabytes must not fill the memory
 
 
 def record(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="Run this and record it as one action.")
+        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="Command to run and record as one action.")
     ] = None,
     session: o.Session = None,
-    agent: Annotated[str, typer.Option("--agent", help="Who acts, with -- CMD.")] = "shell",
+    agent: Annotated[str, typer.Option("--agent", help="The agent that acts, with -- CMD.")] = "shell",
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
     trust_project: o.TrustProject = False,
     store: o.Store = None,
@@ -63,8 +63,11 @@ def _record_command(
         if session == PROJECT:
             raise InvalidInput(f"session {PROJECT!r} is the project's own", "name another session")
         target = store or find_store(Path.cwd(), os.environ, load_config(Path.cwd()))[0]
-        recorder = Recorder(target, session=session, workflow="record", mask=mask, on_live="join")
+        recorder = Recorder(
+            target, session=session, workflow="record", mask=mask, on_live="join"
+        )  # a live agent may own the session
         action = {"command": command}
+        # A command that can't be started is recorded too: the error leaves the action, which fails by it.
         with recorder, recorder.action(agent, Path(command[0]).name, input=action, input_type="command") as step:
             code, out, err = _run(command)
             step.output = {"exitCode": code, "stdout": out.text(), "stderr": err.text()}
@@ -77,7 +80,7 @@ def _record_command(
 
 
 class _Tee(threading.Thread):
-    """Passes a pipe through as it comes and keeps its last 64 KiB."""
+    """Passes a pipe through as it comes and keeps its last `_TAIL_BYTES`."""
 
     def __init__(self, pipe: IO[bytes], to: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -99,7 +102,7 @@ class _Tee(threading.Thread):
         os.close(self._pipe)
 
     def text(self) -> str:
-        """Return what was kept, saying how much was left out."""
+        """Return the part that was kept, after a note of how much was dropped."""
         left_out = self._total - len(self._kept)
         text = self._kept.decode("utf-8", "replace")
         return f"[{left_out} bytes left out]\n{text}" if left_out else text
@@ -121,6 +124,7 @@ def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
             running.send_signal(signal.SIGINT)  # it may not share our terminal
             running.wait()
             raise
+        # The command has ended, but its last output may still be in the pipes.
         out.join()
         err.join()
     return (code if code >= 0 else 128 - code), out, err

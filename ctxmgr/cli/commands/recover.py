@@ -11,7 +11,6 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place, say
 from ctxmgr.cli.requests import apply_to_goal, build, goal_source, moment
-from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.told_again import Keeper
 from ctxmgr.cli.views.layout import Span, amount, brief, command, plural, short_ids
 from ctxmgr.errors import InvalidInput
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
 
 Draft = Annotated[
     list[str] | None,
-    typer.Option(
-        "--draft", metavar="AGENT=JSON", help="The request for an agent, as far as it is known; AGENT=@FILE; repeatable."
-    ),
+    typer.Option("--draft", metavar="AGENT=JSON", help="Draft of the request for an agent, or AGENT=@FILE; repeatable."),
 ]
 _TYPES = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
 
@@ -71,7 +68,7 @@ def recover(
     target: o.Target = None,
     session: o.Session = None,
     to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The agent that should continue.")] = None,
-    finding: Annotated[str | None, typer.Option("--finding", metavar="ID", help="Answer this finding, not the worst.")] = None,
+    finding: Annotated[str | None, typer.Option("--finding", metavar="ID", help="Finding to answer; else the worst.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Give a continuation though nothing is wrong.")] = False,
     plan: o.Plan = False,
     prompt: o.Prompt = False,
@@ -95,12 +92,12 @@ def recover(
 ) -> None:
     """Get a stuck session going again: find what is wrong with it and return exactly one continuation request.
 
-    For people, scripts and hooks. An agent that has a question of its own uses 'ctxmgr request', and a plan that was started
-    with 'ctxmgr goal' is helped by 'ctxmgr goal recover'.
+    For people, scripts and hooks. An agent with a question of its own uses 'ctxmgr request', and a plan started with 'ctxmgr
+    goal' uses 'ctxmgr goal recover'.
 
     The same session and options give the same answer until somebody goes on; only then it counts as another attempt. With
-    --goal-dir the continuation says where that goal stands, and the goal takes it up: blocks of its guard are lifted. Beside
-    another agent's log nothing is recorded: import the log to have attempts counted.
+    --goal-dir the continuation says where that goal stands and is applied to it: blocks of its guard are lifted. For another
+    agent's log nothing is recorded: import the log to have attempts counted.
 
     Exit codes: 0 one continuation, 3 no history, 20 a person is needed, 21 nothing is wrong, 22 refused.
 
@@ -148,14 +145,14 @@ def request(
     type_: Annotated[str, typer.Option("--type", help="introspect (back to the requester) or proceed (on to another).")],
     requester: Annotated[str, typer.Option("--from", metavar="AGENT", help="The agent that asks.")],
     reason: Annotated[str, typer.Option("--reason", help="Why context is needed.")],
-    goal: Annotated[str, typer.Option("--goal", help="What it is needed for.")],
+    goal: Annotated[str, typer.Option("--goal", help="What the context is needed for.")],
     to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The downstream agent, for proceed.")] = None,
     return_to: Annotated[
         list[str] | None,
-        typer.Option("--return-to", metavar="AGENT", help="An agent it may be answered to; repeatable."),
+        typer.Option("--return-to", metavar="AGENT", help="Agent that may get the answer; repeatable."),
     ] = None,
-    context: Annotated[str | None, typer.Option("--context", help="Anything else that helps.")] = None,
-    review: Annotated[bool, typer.Option("--review", help="The requester is a review or merge agent.")] = False,
+    context: Annotated[str | None, typer.Option("--context", help="Additional context.")] = None,
+    review: Annotated[bool, typer.Option("--review", help="State that the requester is a review or merge agent.")] = False,
     draft: Draft = None,
     plan: o.Plan = False,
     prompt: o.Prompt = False,
@@ -174,10 +171,10 @@ def request(
     store: o.Store = None,
     how: OutputOptions,
 ) -> None:
-    """Let an agent ask for context of its own accord, also when nothing is wrong; it is answered as by 'ctxmgr recover'.
+    """Let an agent ask for context, also when nothing is wrong; the answer has the form of 'ctxmgr recover'.
 
-    introspect answers the agent that asks, proceed hands over to another one. A question is no attempt at ending a loop. For
-    artifacts and shared values an agent asks with 'ctxmgr context request'.
+    introspect answers the agent that asks, proceed hands over to another one. A question does not count as an attempt to end a
+    loop. For artifacts and shared values use 'ctxmgr context request'.
 
     Examples:
       ctxmgr request --type introspect --from coder --reason "lost the plan" --goal "finish the parser"
@@ -229,9 +226,10 @@ _CITED = 6
 """Entries named after a statement on a terminal."""
 
 _QUOTE_LINES, _BLOCK_LINES = 2, 6
+"""Lines of a quote on a terminal, and of a text with lines of its own."""
+
 _LITERAL = lazy_pattern(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-f]{4}))*"')
 """A text as JSON spells it."""
-"""Lines of a quote on a terminal."""
 
 _SOURCES = {"agentRequest": "an agent asked", "stuckHandler": "the run is stuck", "reviewMerge": "a review completed"}
 
@@ -364,7 +362,7 @@ def _plan(printer: Printer, plan: PlanView) -> None:
 
 
 class _Citations:
-    """Writes entry ids after a statement: in a pipe whole, on a terminal as short as they stay unambiguous."""
+    """Writes entry ids after a statement: complete in a pipe, on a terminal as short as they stay unambiguous."""
 
     def __init__(self, printer: Printer, continuation: Continuation, indexes: Mapping[str, int]) -> None:
         self._indexes = indexes
@@ -453,7 +451,9 @@ prompt_app = typer.Typer(no_args_is_help=True, help=_HELP)
 
 @prompt_app.command("agent")
 def agent(
-    reader: Annotated[str | None, typer.Option("--for", metavar="NAME", help="The agent that reads it; else any.")] = None,
+    reader: Annotated[
+        str | None, typer.Option("--for", metavar="NAME", help="The agent that reads the text; else any.")
+    ] = None,
     routes: o.Routes = None,
     store: o.Store = None,
     *,

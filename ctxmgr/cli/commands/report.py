@@ -41,12 +41,12 @@ def report(
     target: o.Target = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The HTML file; with --all-sessions a folder; else stdout."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The HTML file to write, or with --all-sessions a folder; else stdout."
+        ),
     ] = None,
-    focus: Annotated[bool, typer.Option("--focus", help="Leave out what happened before the trouble.")] = False,
-    redact: Annotated[
-        bool, typer.Option("--redact", help="Show only the length of each text: no content leaves this machine.")
-    ] = False,
+    focus: Annotated[bool, typer.Option("--focus", help="Leave out everything before the first finding.")] = False,
+    redact: Annotated[bool, typer.Option("--redact", help="Show only the length of each text, no content.")] = False,
     session: o.Session = None,
     all_sessions: o.AllSessions = False,
     store: o.Store = None,
@@ -78,6 +78,7 @@ def report(
         write_page(output, page)
         return _written([(output, found)])
 
+    # `scratch`: a report of another agent's log needs nothing recorded beside it.
     answer("report", how, work, store=store, scratch=True)
 
 
@@ -86,7 +87,7 @@ def _print(page: str) -> None:
 
 
 def _written(pages: list[tuple[Path, SessionReport]]) -> Answer:
-    """Return the pages as rows; people are told the last one, which leads to the others."""
+    """Return the pages as rows; people see the path of the last one, the index that leads to the others."""
     rows = [{"file": str(path), "session": found.session, "verdict": found.verdict} for path, found in pages]
     return Answer(rows, lambda out: out.line(str(pages[-1][0])))
 
@@ -110,7 +111,7 @@ def _names(workspace: Workspace) -> Iterator[str]:
 
 FORMATS = ("text", "md", "github", "junit", "sarif", "json")
 SUMMARY = "GITHUB_STEP_SUMMARY"
-"""Where GitHub Actions wants the summary of a step, a file that is added to."""
+"""Environment variable with the file to which GitHub Actions wants a step's summary appended."""
 
 
 def check(
@@ -118,14 +119,15 @@ def check(
         list[Path] | None, typer.Argument(metavar="[PATH]...", help="Logs, folders of logs, or stores; else the store.")
     ] = None,
     fail_on: Annotated[
-        str, typer.Option("--fail-on", metavar="A,B", help="What fails the check: loop, hung, warn.")
+        str, typer.Option("--fail-on", metavar="A,B", help="Findings that fail the check: loop, hung, warn.")
     ] = ",".join(FAIL_ON),
     format_: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="text, md, github, junit, sarif or json.")
+        str, typer.Option("--format", metavar="FORMAT", help="Output format: text, md, github, junit, sarif or json.")
     ] = "text",
     json_: o.Json = False,
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="DIR", help="Write an HTML page for each stuck session, and the summary.")
+        Path | None,
+        typer.Option("--report", metavar="DIR", help="Folder for an HTML page of each stuck session, and the summary."),
     ] = None,
     store: o.Store = None,
 ) -> None:
@@ -155,7 +157,7 @@ def check(
         if form == "github" and os.environ.get(SUMMARY):
             _add_summary(Path(os.environ[SUMMARY]), markdown(result))
         rows = [session.to_json() for session in result.sessions]
-        # The other forms tell of what was not read themselves.
+        # The other formats list unread files themselves.
         plain = form in ("text", "json")
         unread = [f"not read: {path}: {why}" for path, why in result.passed_over] + result.others if plain else []
         return Answer(

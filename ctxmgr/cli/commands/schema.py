@@ -193,7 +193,7 @@ SHAPES: dict[str, tuple[Row, type[Shape] | None]] = {
 
 def schema(
     command: Annotated[
-        list[str] | None, typer.Argument(help="A command, 'envelope', 'record' or 'exits'; else their names.")
+        list[str] | None, typer.Argument(help="A command, 'envelope', 'record' or 'exits'; else all names are listed.")
     ] = None,
     json_: o.Json = False,
     jq: o.Jq = None,

@@ -46,17 +46,17 @@ def migrate(
     *,
     how: OutputOptions,
 ) -> None:
-    """Bring the tables of a store to the version of this ctxmgr, all or nothing; records are never changed.
+    """Upgrade the tables of a store to the version of this ctxmgr, all or nothing; records are never changed.
 
-    A store on a server is only ever migrated by this command, run by the role that owns it; until then it can be read. End
-    older recorders and shippers before. A database on this machine is migrated by the first command that writes.
+    A store on a server is only ever migrated by this command, run by the role that owns it; until then it can be read. Stop
+    older recorders and shippers first. A database on this machine is migrated by the first command that writes.
 
     Examples:
       ctxmgr store migrate
       ctxmgr store migrate --store postgresql://ctxmgr_owner@db.example/history
     """
 
-    def told(before: int, now: int) -> Answer:
+    def migrated(before: int, now: int) -> Answer:
         def draw(out: Printer) -> None:
             out.line(
                 f"tables of version {before} are now of version {now}" if before < now else f"the tables are of version {now}"
@@ -66,10 +66,10 @@ def migrate(
 
     def alone() -> Answer:
         with closing(_administration(store)) as owner:
-            return told(*owner.migrate())
+            return migrated(*owner.migrate())
 
     def work(workspace: Workspace) -> Answer:
-        return told(*workspace.store.migrate())
+        return migrated(*workspace.store.migrate())
 
     if "://" in _location(store):
         answer_without_store("store migrate", how, alone)
@@ -83,7 +83,7 @@ def init(
     *,
     how: OutputOptions,
 ) -> None:
-    """Make the tables of a store on a server; where there are some already nothing is changed.
+    """Create the tables of a store on a server; existing ones are not changed.
 
     The role that makes them owns them: it migrates the store and says who may read or write it.
 
@@ -106,16 +106,16 @@ def init(
 @store_app.command("grant")
 def grant(
     role: Role,
-    team: Annotated[str, typer.Option("--team", metavar="NAME", help="The team; made if there is none so named.")] = "default",
-    reader: Annotated[bool, typer.Option("--reader", help="It may only read.")] = False,
-    keeper: Annotated[bool, typer.Option("--keeper", help="It may remove what was archived, too.")] = False,
+    team: Annotated[str, typer.Option("--team", metavar="NAME", help="The team, which is created if it is new.")] = "default",
+    reader: Annotated[bool, typer.Option("--reader", help="Let the role only read.")] = False,
+    keeper: Annotated[bool, typer.Option("--keeper", help="Let the role also remove what was archived.")] = False,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
     """Let a role read and write the history of one team of a store on a server, or only read it; run by the store's owner.
 
-    Teams do not see each other's sessions. A role is of one team: of the one granted last. Once anything is granted, a role
+    Teams do not see each other's sessions. A role belongs to one team: the one granted last. Once anything is granted, a role
     that nobody granted anything sees nothing; what was recorded before is the team "default", and so is the owner.
 
     Examples:
@@ -145,7 +145,7 @@ def revoke(
     *,
     how: OutputOptions,
 ) -> None:
-    """Take a role out of its team, with all its rights in a store on a server; what it recorded stays.
+    """Remove a role from its team, with all its rights in a store on a server; its records stay.
 
     Examples:
       ctxmgr store revoke alice
@@ -189,22 +189,22 @@ def teams(
 
 @store_app.command("retain")
 def retain(
-    keep: Annotated[str, typer.Option("--keep", metavar="AGE", help="Keep sessions with a record this new: 30d, 12h.")],
+    keep: Annotated[str, typer.Option("--keep", metavar="AGE", help="Age up to which sessions are kept: 30d, 12h.")],
     archive: Annotated[str, typer.Option("--archive", metavar="PLACE", help="The archive: a folder, or s3://BUCKET/PREFIX.")],
     abandoned: Annotated[
         str | None,
-        typer.Option("--abandoned", metavar="AGE", help="Take sessions that never ended too, once they are this old."),
+        typer.Option("--abandoned", metavar="AGE", help="Age at which sessions that never ended are moved too."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; do nothing.")] = False,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
     """Move sessions that ended into an archive: Parquet files by day, read with --store like any store.
 
-    A session leaves the store when all its records are on the disk in the archive and were read there again. Open sessions
-    stay, whatever their age: those that are live, being recovered, or whose end was never recorded. On a server the role
-    needs the right to remove records (see store grant --keeper).
+    A session leaves the store once all its records were written to the archive and read back from it. Open sessions stay,
+    whatever their age: those that are live, being recovered, or whose end was never recorded. On a server the role needs the
+    right to remove records (see store grant --keeper).
 
     Examples:
       ctxmgr store retain --keep 30d --archive /srv/archive --dry-run
@@ -223,6 +223,7 @@ def retain(
             done = retention.RetentionResult([each.session for each in chosen], 0, [], kept)
         else:
             meter = ProgressMeter("archiving", "sessions", 1)
+            # The place is recorded for `store archived`, so it must not depend on the folder that this runs in.
             done = retention.retain(workspace.store, archive if "://" in archive else os.path.abspath(archive), chosen, meter)
             meter.end()
             done = replace(done, passed_over=[*kept, *done.passed_over])
@@ -234,14 +235,14 @@ def retain(
 @store_app.command("restore")
 def restore(
     archive: Annotated[
-        str, typer.Argument(metavar="ARCHIVE", help="An archive, a folder of it or one of its files; in a bucket too.")
+        str, typer.Argument(metavar="ARCHIVE", help="An archive, a folder of it or one of its files, also in a bucket.")
     ],
-    session: Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="Only this session.")] = None,
+    session: Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="Restore only this session.")] = None,
     store: o.Store = None,
     *,
     how: OutputOptions,
 ) -> None:
-    """Take sessions of an archive back into a store; the archive stays as it is.
+    """Copy sessions of an archive back into a store; the archive stays as it is.
 
     Examples:
       ctxmgr store restore /srv/archive/day=2026-01-22

@@ -35,45 +35,46 @@ from ctxmgr.types.finding import Finding
 from ctxmgr.workspace import Workspace
 
 HEARTBEAT = 60.0
-"""Seconds between two signs of life in the JSON output."""
+"""Interval of the heartbeat in the JSON output, in seconds."""
 
 _STORES = (".db", ".sqlite")
-_MAX_VARIABLE_BYTES = 100_000  # bytes; Linux refuses one above 128 KiB
-_PATIENCE = 60.0  # seconds
+_MAX_VARIABLE_BYTES = 100_000  # Linux starts no program with a variable above 128 KiB
+_HOOK_SECONDS = 60.0  # findings wait meanwhile, so a command that hangs must not stop the watch
 _SEVERITIES = ("loop", "hung", "warn")
 
 
 def watch(
     target: Annotated[
-        str | None, typer.Argument(metavar="[SESSION|LOG]", help="A session, or a log of ours, Claude Code or Codex.")
+        str | None, typer.Argument(metavar="[SESSION|LOG]", help="A session, or a log of ctxmgr, Claude Code or Codex.")
     ] = None,
     session: o.Session = None,
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Polling interval.")] = 2.0,
     command: Annotated[
-        str | None, typer.Option("--exec", metavar="CMD", help="Run this on a finding, which it gets as JSON on its stdin.")
+        str | None,
+        typer.Option("--exec", metavar="CMD", help="Command to run on each finding, with the finding as JSON on stdin."),
     ] = None,
     exit_on: Annotated[
-        str | None, typer.Option("--exit-on", metavar="A,B", help="End at the first of these: loop, hung, warn.")
+        str | None, typer.Option("--exit-on", metavar="A,B", help="Findings at which to end: loop, hung, warn.")
     ] = None,
     until_end: Annotated[bool, typer.Option("--until-end", help="End when the session has ended.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Check once and end.")] = False,
     hooked: Annotated[
-        bool, typer.Option("--hooked", help="Follow every session whose client calls ctxmgr, for calls that hang and silence.")
+        bool, typer.Option("--hooked", help="Follow all sessions of clients that call ctxmgr, for hanging calls and silence.")
     ] = False,
     service: Annotated[
-        bool, typer.Option("--service", help="Share the sessions of a server with all who watch it so, on any machine.")
+        bool, typer.Option("--service", help="Share a server's sessions among all watchers with this option.")
     ] = False,
     store: o.Store = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object a line.", rich_help_panel="Output")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.", rich_help_panel="Output")] = False,
 ) -> None:
-    """Follow a running session or a growing log and tell every loop and stall once: when it is raised and when it is over.
+    """Follow a running session or a growing log, and report every loop and stall when it begins and when it is over.
 
-    CMD is run without a shell, with CTXMGR_FINDING and CTXMGR_SESSION in its environment; what it prints goes to stderr.
-    On a terminal a bell rings too. With --hooked people are told as the settings under [live] say, and so is the agent at its
-    next event; the first hook starts the same in the background unless [live] watch is false.
+    CMD is run without a shell, with CTXMGR_FINDING and CTXMGR_SESSION in its environment; its output goes to stderr. On a
+    terminal a bell rings too. With --hooked you are notified as the settings under [live] say, and the agent at its next
+    event; the first hook starts the same in the background unless [live] watch is false.
 
-    Of a store on a server all sessions are followed that went on within the last hour, up to 64. With --service those who watch
-    it share them: each session is followed by one, and when that one falls silent by another within a minute.
+    On a server, all sessions that were active within the last hour are followed, up to 64. With --service several watchers
+    share them: each session is followed by one, and if that one falls silent, by another within a minute.
 
     Exit codes with --exit-on: 10 loop, 11 hung, 12 both.
 
@@ -106,7 +107,7 @@ def watch(
 
 def _require_alone(hooked: bool, service: bool, *, named: bool, store: str | None) -> None:
     if hooked and (named or store is not None):
-        raise InvalidInput("--hooked follows what the hooks told of", "leave out the session, the log and --store")
+        raise InvalidInput("--hooked follows the sessions that hooks reported", "leave out the session, the log and --store")
     if service and (hooked or named):
         raise InvalidInput("--service follows the sessions of a server", "leave out the session, the log and --hooked")
 
@@ -146,6 +147,7 @@ def _followed(
     if path is not None and path.is_file() and path.suffix.lower() not in _STORES:
         yield Follower(LogSource(path, session=session, every=every, once=once), load_config(Path.cwd()).detect)
         return
+    # A session's id has neither a suffix nor a slash, so this was meant for a file.
     if path is not None and not path.exists() and (path.suffix or os.sep in str(target)):
         raise NotFound(f"no log at {path}", "check the path")
     if path is not None and path.exists():
@@ -178,7 +180,7 @@ def _source(workspace: Workspace, key: int | None) -> Source:
 
 @contextmanager
 def _terminable() -> Generator[None]:
-    """End in order on SIGTERM, so that what was shown is written and a running command is not left behind."""
+    """End in order on SIGTERM, so that output is flushed and a running command is not left behind."""
 
     def end(_number: int, _frame: object) -> None:
         raise typer.Exit(int(Exit.TERMINATED))
@@ -192,7 +194,7 @@ def _terminable() -> Generator[None]:
 
 @dataclass(slots=True)
 class Watcher:
-    """Looks again and again, and does with what it sees what was asked for."""
+    """Polls a source, shows what it sees, runs the command, and ends where that was asked for."""
 
     follower: Follower | HookedSessions
     show: Show
@@ -203,12 +205,12 @@ class Watcher:
     pause: Callable[[float], None] = field(default=time.sleep)
 
     def __post_init__(self) -> None:
-        """Wait as the source can, where it hears of something new."""
+        """Wait by the source's own means where it is notified of new records, instead of sleeping."""
         if isinstance(self.follower, Follower) and self.follower.wait is not None:
             self.pause = self.follower.wait
 
     def run(self, every: float, *, once: bool = False) -> int:
-        """Look until something that was asked for ends it; return the exit code."""
+        """Poll until an event that was asked for ends it; return the exit code."""
         while True:
             code = self.look(beat=once)
             if code is not None:
@@ -218,7 +220,7 @@ class Watcher:
             self.pause(every)
 
     def look(self, *, beat: bool = False) -> int | None:
-        """Look once; return the exit code when it is time to end."""
+        """Poll once; return the exit code when it is time to end."""
         met: set[str] = set()
         for sight in self.follower.tick():
             self.show.sight(sight)
@@ -230,6 +232,7 @@ class Watcher:
                     self.hook.run(sight)
                 if sight.finding.resolved is None:
                     met |= self.exit_on & {sight.finding.severity}
+        # All sights of this round are shown before it ends: the second may turn a loop into a loop and a hang.
         self.show.alive(self.follower.counts(), force=beat)
         self.show.flush()
         if {"loop", "hung"} <= met:
@@ -244,7 +247,7 @@ class Hook:
     argv: Sequence[str]
 
     def run(self, sight: Sight) -> None:
-        """Run it and wait, at most a minute; that it failed is said, and nothing more."""
+        """Run the command and wait, at most a minute; a failure is reported and changes nothing else."""
         finding = {} if sight.finding is None else sight.finding.to_json()
         text = json.dumps(finding, default=str)
         short = text
@@ -252,14 +255,15 @@ class Hook:
             short = json.dumps({name: finding.get(name) for name in ("id", "kind", "severity", "period", "count")})
         session = sight.session.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")[:_MAX_VARIABLE_BYTES]
         try:
+            # Its stdout goes to our stderr: ours is data, which a program may be parsing.
             ended = subprocess.run(
-                self.argv, input=text.encode("ascii"), stdout=2, timeout=_PATIENCE, check=False,
+                self.argv, input=text.encode("ascii"), stdout=2, timeout=_HOOK_SECONDS, check=False,
                 env={**child_environment(), "CTXMGR_FINDING": short, "CTXMGR_SESSION": session},
             )  # fmt: skip
         except (OSError, ValueError) as error:
             say(f"ctxmgr: --exec {self.argv[0]} could not be run: {getattr(error, 'strerror', None) or error}")
         except subprocess.TimeoutExpired:
-            say(f"ctxmgr: --exec {self.argv[0]} took longer than {_PATIENCE:g} s and was ended")
+            say(f"ctxmgr: --exec {self.argv[0]} took longer than {_HOOK_SECONDS:g} s and was ended")
         else:
             if ended.returncode:
                 say(f"ctxmgr: --exec {self.argv[0]} ended with {ended.returncode}")
@@ -283,7 +287,7 @@ _ENDED_BY = {
 
 
 class Show:
-    """Writes one line for each sight: for people, or as JSON with a sign of life now and then."""
+    """Writes one line for each sight: for people, or as JSON with a heartbeat."""
 
     def __init__(self, out: Printer, *, as_json: bool, clock: Callable[[], float] = time.time) -> None:
         self._out = out
@@ -324,11 +328,11 @@ class Show:
         self._out.line(moment, "  ", word, f" {finding.kind}  {where}  ", finding.reason, hang=10)
 
     def alive(self, counts: dict[str, int], *, force: bool = False) -> None:
-        """Write a sign of life for each session, in JSON, when nothing was written for a minute."""
+        """Write a JSON heartbeat for each session when nothing was written for `HEARTBEAT` seconds."""
         if self._as_json and (force or self._clock() - self._beat >= HEARTBEAT):
             for session, entries in counts.items():
                 self._row({"event": "heartbeat", "session": session, "finding": None, "entries": entries})
 
     def flush(self) -> None:
-        """Let out what was written: whoever reads it waits for it."""
+        """Flush stdout: into a pipe it is buffered, and a reader waits for each line."""
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The quick way from a command line to a command: no typer, pydantic or rich before they are needed.
+"""The fast path from a command line to a command, without typer, pydantic or rich where they are not needed.
 
 Begin with `dispatch`. `table` holds every command and is generated from the declarations by ``python -m
 ctxmgr.cli.fast.generate``; `rows` and `detection` answer the commonest reads from rows, without models.
@@ -25,10 +25,10 @@ class FastRequest:
 
 
 class Answer:
-    """What a command found; ``line`` tells a person, where that takes no more than a line; ``draw`` does where it takes more.
+    """The answer of a command; for a person it is the text ``line``, or what ``draw`` shows.
 
-    ``texts`` puts long texts into the lines of output, where the rows hold marks for them.
-    ``page`` is as JSON has it, or offset, limit, rows shown and in all, and whether that is exact.
+    ``texts`` puts long texts into the lines of output in place of the marks that rows hold for them.
+    ``page`` is the JSON page, or (offset, limit, rows shown, rows in all, whether that is exact).
     """
 
     __slots__ = ("code", "data", "draw", "line", "next", "page", "status", "texts", "warnings")

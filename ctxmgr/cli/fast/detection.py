@@ -1,9 +1,8 @@
-"""``sessions``, ``detect`` and ``recover`` on the fast path, from what was kept of them.
+"""``sessions``, ``detect`` and ``recover`` on the fast path, from cached answers.
 
-Sessions and verdicts come without models where they are kept, else as the commands themselves make them. A recovery is told
-again where nothing has happened since: the same history gives the same answer (ruling 24), so that neither detectors nor the
-recovery need to be loaded. Only a request without any option that could change the answer is answered so, see
-`ctxmgr.cli.told_again`.
+Cached sessions and verdicts are shown without models; others are worked out as the commands do it. A recovery's answer is given
+again where nothing has happened since: the same history gives the same answer (ruling 24), so neither the detectors nor the
+recovery is loaded. That holds only for a request without options that could change the answer, see `ctxmgr.cli.told_again`.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
     try:
         for key, session in store.sessions.keys(*((0, None) if values["stuck"] else (offset, limit)), *chosen):
             row = kept.row(key, session)
-            if row is None:
+            if row is None:  # one that is not cached loads the detectors, which then judge the others as quickly
                 return None
             rows.append(row)
     finally:
@@ -186,13 +185,14 @@ TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer | None]] = {"detect": 
 
 
 def recover(store: Store, values: dict[str, Any]) -> Answer | None:
-    """Return the continuation that is told again, or None where the recovery has to look."""
+    """Return the cached continuation, or None where the recovery has to run."""
     settings = None if values["now"] else settings_here()
     if settings is None:
         return None
     try:
         key = session_key(store, values["session"])
         session = None if key is None else store.sessions.name(key)
+        # A lease means that a recovery is running: the command itself refuses then.
         if key is None or session is None or store.leases.held_until(session, store.clock()) is not None:
             return None
     except CtxmgrError:  # told by the command itself

@@ -1,7 +1,7 @@
-"""Read a command line by the command table and run it; typer reads every line that is not understood to the word.
+"""Read a command line by the command table and run it; typer reads any line that is not understood completely.
 
-What a program asks of some commands is answered from rows, without models (`ctxmgr.cli.fast.rows`). Everything else is done
-by the function that typer would call: it alone is loaded, and what it needs.
+Some commands are answered for programs from rows, without models (`ctxmgr.cli.fast.rows`). For everything else the function
+that typer would call is loaded, with what it needs.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 
 _IN_A_LINE = frozenset({"record"})
-"""Commands that tell a person no more than a line, which is the same in every file or pipe."""
+"""Commands whose answer for a person is one line, the same in every file or pipe."""
 
 _CACHED = frozenset({"detect", "sessions"})
-"""Commands whose answers are drawn from what was kept of them."""
+"""Commands that are drawn from cached answers."""
 
 
 def answered(arguments: list[str]) -> int | None:
@@ -84,13 +84,14 @@ def _call_function(command: Command, values: dict[str, Any]) -> int:
     from ctxmgr.cli.declarations import Exit
     from ctxmgr.cli.invocation import set_agent
 
-    set_agent(values.pop("as_agent", None))
+    set_agent(values.pop("as_agent", None))  # for every command: typer calls this option's callback even when it is not given
     module, name = command["function"]
     function = getattr(import_module(module), name)
     if command["how"]:
         from ctxmgr.cli.output import take_output_options
 
         values["how"] = take_output_options(values)
+    # Switched off at the start for short queries; a command's own function may run for hours.
     gc.enable()
     try:
         function(**values)
@@ -118,6 +119,7 @@ def command_of(name: str) -> Command | None:
 
 def find_command(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
     """Return the name and the command that a command line begins with, and the words behind; None where there is none."""
+    # Shortest first: a group is no command, so no name of a command begins another one.
     for count in range(1, 1 + min(_MAX_NAME_WORDS, len(arguments))):
         name = " ".join(arguments[:count])
         command = command_of(name)
@@ -178,7 +180,7 @@ def _take(command: Command, word: str, rest: Iterator[str], values: dict[str, An
 
 
 def _value(kind: str, word: str | None) -> Any:
-    """Return what a word means, or None when that is for typer to say."""
+    """Return the value of a word, or None when typer has to read it: it accepts more forms, and names the fault in others."""
     if word is None or kind == "text":
         return word
     if kind == "number":

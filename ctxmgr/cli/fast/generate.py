@@ -58,6 +58,7 @@ def derived() -> dict[str, dict[str, Any]]:
     """
     from typer.main import get_command
 
+    # From the commands that typer itself would parse, so that the table can't disagree with it.
     return dict(_commands(get_command(build_app()), ""))
 
 
@@ -180,6 +181,7 @@ def _shown(root: Any, words: str) -> str:
         del os.environ["COLUMNS"]
         if width is not None:
             os.environ["COLUMNS"] = width
+    # Prepared text is written as it is, to streams of any encoding.
     if not out.getvalue().isascii():
         raise ValueError(f"not every stream can hold the help of {words!r}")
     return out.getvalue()

@@ -68,7 +68,7 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
     """Return the answer, or None when the other way in has to answer; nothing was done then."""
     tool, writes = _TOOLS.get(name), False
     if tool is None:
-        gc.enable()
+        gc.enable()  # these may judge or append for minutes; the reads are over at once
     if tool is None and name in _JUDGING:
         from ctxmgr.cli.fast import detection
 
@@ -80,7 +80,7 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
     if not _locate(name, values):
         return None
     configured, left_out = _configured(os.getcwd())
-    for line in left_out:  # at once, for the work may fail because of it
+    for line in left_out:  # before the work, which may fail because of a setting that was left out
         say(f"ctxmgr: {line}")
     masked = values.get("mask", True)
     store, warnings = _open(values["store"], configured, writes, create=name == "record", masked=masked)
@@ -96,7 +96,7 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
     return answer
 
 
-_CHOOSING = ("action", "agent", "input_type", "status", "process", "event_type", "since", "until", "newest_first")
+_REORDERING = ("action", "agent", "input_type", "status", "process", "event_type", "since", "until", "newest_first")
 """Options of ``list`` by which an entry's index is not its place among the rows."""
 
 
@@ -110,7 +110,7 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
 
     session, store, given = values.get("session"), values["store"], values.get("address")
     if name == "list":
-        chosen = values["kind"] != "entry" or any(values[each] for each in _CHOOSING)
+        chosen = values["kind"] != "entry" or any(values[each] for each in _REORDERING)
         values["target"], values["offset"] = a.list_start(values["target"], values["offset"], chosen=chosen)
     if entries:
         values["entries"], values["session"], values["store"] = a.located_entries(entries, session, store)
@@ -129,7 +129,7 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
 
 
 def _told_again(values: dict[str, Any], form: str) -> Answer | None:
-    """Return the answer of a recovery that is told again; whatever is amiss is told by the recovery itself."""
+    """Return the cached answer of a recovery; None also at any error, which the recovery itself then reports."""
     from ctxmgr.cli.fast.detection import recover
 
     try:
@@ -168,6 +168,8 @@ def _open(location: str | None, configured: str | None, writes: bool, *, create:
 
 def _configured(folder: str) -> tuple[str | None, list[str]]:
     """Return the store that the settings name, if any, and what is to be said of settings that were left out."""
+    # The usual case, at most a project's file: only `store` is looked for in it, since loading the whole configuration takes
+    # longer than a query.
     if not os.path.exists(paths.user_file(os.environ)):
         foreign: list[str] = []
         found = next((each for path in paths.settings_files(folder, foreign) if (each := paths.store_alone(path))), None)
@@ -178,14 +180,14 @@ def _configured(folder: str) -> tuple[str | None, list[str]]:
     from ctxmgr.config import load_config
 
     config = load_config(Path(folder))
-    return config.store, config.told()
+    return config.store, config.warnings()
 
 
 def _write(command: str, form: str, answer: Answer) -> None:
     restored = _unchanged if answer.texts is None else answer.texts.restored
     if form == "json":
-        whole = envelope(command, answer.status, answer.data, answer.page, answer.warnings, answer.next)
-        write_json(whole, restored)
+        document = envelope(command, answer.status, answer.data, answer.page, answer.warnings, answer.next)
+        write_json(document, restored)
         return
     for warning in answer.warnings:
         say(f"ctxmgr: {warning}")
@@ -289,6 +291,7 @@ def _show(store: Store, values: dict[str, Any]) -> Answer | None:
 
 def _messages(store: Store, values: dict[str, Any]) -> Answer:
     address = values["address"]
+    # Without an address the whole session is meant; "@0" only carries the session through the parser.
     asked, session = _addressed(address or "@0", values["session"])
     if not address:
         asked["index"] = None

@@ -1,6 +1,6 @@
-"""Judge logs one by one as a build does, and tell the result in the words of build systems.
+"""Judge logs one by one for a build, and write the result in the formats of build systems.
 
-Those are Markdown, GitHub annotations, JUnit XML and SARIF 2.1.0.
+These are Markdown, GitHub annotations, JUnit XML and SARIF 2.1.0.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SEVERITIES = ("loop", "hung", "warn")
 FAIL_ON = ("loop", "hung")
 """Severities that fail a check unless it says otherwise."""
 
-_SEVERAL = 3
-"""Logs of which the same is to be said, from which on it is said once."""
+_MIN_GROUPED = 3
+"""Number of logs with the same remark from which the remark is printed once, with their number."""
 
-Heard = Callable[["CheckedSession", Workspace, DetectResponse, SessionVerdict], None]
-"""Hears of each session while its log is open: what was checked, the workspace, what was found in the log, and the verdict."""
+Listener = Callable[["CheckedSession", Workspace, DetectResponse, SessionVerdict], None]
+"""Called for each session while its log is open, with the checked session, the workspace, the findings and the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,16 @@ class CheckResult:
 
     @property
     def remarks(self) -> list[str]:
-        """The notes in sentences; what is to be said of several logs is said once, with their number."""
+        """The notes as sentences; one that several logs share is given once, with their number."""
         places: dict[str, list[str]] = {}
         for place, note in self.notes:
             places.setdefault(note, []).append(place)
         return [
             line
             for note, found in places.items()
-            for line in ([f"{place}: {note}" for place in found] if len(found) < _SEVERAL else [f"{len(found)} logs: {note}"])
+            for line in (
+                [f"{place}: {note}" for place in found] if len(found) < _MIN_GROUPED else [f"{len(found)} logs: {note}"]
+            )
         ]
 
     @property
@@ -117,7 +119,9 @@ class CheckResult:
         return {finding.severity for session in self.failed for finding in session.lasting} & self.fail_on
 
 
-def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str], heard: Heard | None = None) -> CheckResult:
+def check_logs(
+    paths: Sequence[Path], store: str | None, fail_on: Sequence[str], listener: Listener | None = None
+) -> CheckResult:
     """Judge every session of the logs at ``paths`` (folders are searched), or of a store where no path is named.
 
     Each log is read in place and by itself: two logs whose sessions have the same name are two sessions. Nothing is
@@ -127,7 +131,7 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
         paths: logs, folders of logs, or stores (``.db``).
         store: the store that is judged when ``paths`` is empty; None for the nearest.
         fail_on: severities of unresolved findings that fail the check.
-        heard: see `Heard`.
+        listener: see `Listener`.
 
     Raises:
         InvalidInput: an unknown severity, or nothing at the paths can be read.
@@ -138,19 +142,20 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
         raise InvalidInput(f"unknown severity {unknown[0]!r}", f"severities: {', '.join(SEVERITIES)}")
     result = CheckResult(fail_on=frozenset(fail_on))
     if not paths:
-        _judge(result, store, heard)
+        _judge(result, store, listener)
         if not result.sessions:
             raise NoHistory(NOTHING_READ)
         return result
+    # A store is not searched for logs: it is judged as one log.
     stores = [path for path in paths if path.suffix == ".db"]
     there = find_logs([path for path in paths if path not in stores])
     result.passed_over = [(each.path, each.skipped or "") for each in there.passed]
     result.others = there.others.told
     for log in (*stores, *there.logs):
         try:
-            _judge(result, str(log), heard)
+            _judge(result, str(log), listener)
         except CtxmgrError as error:
-            if log in paths:
+            if log in paths:  # named by the user, so that it can't be read is an error, not a remark
                 raise
             result.passed_over.append((str(log), error.message.removeprefix(f"{log}: ")))
     if not result.sessions:
@@ -159,7 +164,7 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
     return result
 
 
-def _judge(result: CheckResult, log: str | None, heard: Heard | None) -> None:
+def _judge(result: CheckResult, log: str | None, listener: Listener | None) -> None:
     """Judge every session of one log; a log that fails on the way adds none."""
     sessions: list[CheckedSession] = []
     with Workspace.open(log, readonly=True, scratch=True) as workspace:
@@ -174,8 +179,8 @@ def _judge(result: CheckResult, log: str | None, heard: Heard | None) -> None:
             failed = any(finding.severity in result.fail_on for finding in lasting)
             continuation = _continuation(workspace, verdict.session) if failed else None
             session = CheckedSession(place, verdict.session, verdict.verdict, verdict.summary, lasting, failed, continuation)
-            if heard is not None:
-                heard(session, workspace, found, verdict)
+            if listener is not None:
+                listener(session, workspace, found, verdict)
             sessions.append(session)
         if unread := workspace.store.unread():
             result.passed_over.append((place, damaged_part(unread)))
@@ -287,9 +292,9 @@ def github(result: CheckResult) -> str:
     """Return workflow commands that GitHub Actions shows as annotations, one for each unresolved finding."""
     lines: list[str] = []
     for session in result.failed:
-        told = " ".join(part for part in (session.cause, session.next_step and f"Next step: {session.next_step}") if part)
+        advice = " ".join(part for part in (session.cause, session.next_step and f"Next step: {session.next_step}") if part)
         for finding in session.lasting:
-            text = f"{finding.reason}. {told}" if told else finding.reason
+            text = f"{finding.reason}. {advice}" if advice else finding.reason
             lines.append(
                 f"::{_LEVELS[finding.severity]} file={_property(relative(session.log))},"
                 f"title={_property(f'ctxmgr {finding.kind}')}::{_data(text)}"
@@ -309,6 +314,7 @@ def _property(text: str) -> str:
 
 def relative(path: str) -> str:
     """Return a path below the working folder relative to it, as build systems want it; any other as it is."""
+    # An absolute path of the build machine means nothing to GitHub, which links annotations to files of the repository.
     below = os.path.relpath(path) if os.path.isabs(path) else os.path.normpath(path)
     return path if below.startswith(os.pardir) else below.replace(os.sep, "/")
 
@@ -363,6 +369,7 @@ def _result(session: CheckedSession, finding: Finding, kinds: list[str]) -> dict
             "physicalLocation": {"artifactLocation": {"uri": _uri(session.log)}},
             "logicalLocations": [{"name": safe(session.session), "kind": "session"}],
         }],
+        # By this a viewer knows a finding again in the next run, though lines and times have changed.
         "partialFingerprints": {"identity/v1": str(finding.evidence.get("identity", finding.id))},
     }  # fmt: skip
 

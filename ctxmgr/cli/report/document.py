@@ -1,4 +1,4 @@
-"""Read what a report tells of one session, and write it as one HTML file that needs no network and no script."""
+"""Collect the report of one session, and write it as one HTML file that needs no network and no script."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class FindingSection:
     """A finding in words, with the grid of its rounds."""
 
     kind: str
@@ -109,7 +109,7 @@ class SessionReport:
     verdict: str
     summary: str
     facts: list[tuple[str, str]]
-    troubles: list[Trouble]
+    troubles: list[FindingSection]
     answer: Answer | None
     no_answer: str
     timeline: Timeline
@@ -153,12 +153,12 @@ def session_report(
     answer, no_answer = _answer(workspace, verdict, texts) if continuation is None else (_to_answer(continuation, texts), "")
     members = {member for each in lasting for member in each.members}
     kept = _rows_to_quote(rows, members) if focus else rows
-    texts.most = _QUOTED_IN_LONG if len(kept) > _LONG_ROWS else _QUOTED
+    texts.limit = _QUOTED_IN_LONG if len(kept) > _LONG_ROWS else _QUOTED
     notes = {note.id: note for entry in entries for note in entry.notes if note.superseded_by is None}
     return SessionReport(
         session=verdict.session, title=_title(rows, texts) or verdict.session, verdict=verdict.verdict,
         summary=verdict.summary or verdict.verdict, facts=_facts(entries, verdict),
-        troubles=[_trouble(each, found.entries, texts) for each in [*lasting, *over]],
+        troubles=[_finding_section(each, found.entries, texts) for each in [*lasting, *over]],
         answer=answer, no_answer=no_answer, timeline=draw_timeline(entries, verdict.findings),
         rows=[_row(row, texts, in_trouble=row.id in members) for row in kept], left_out=len(rows) - len(kept),
         notes=[_note(note, texts) for note in notes.values()], redacted=redact,
@@ -171,11 +171,11 @@ def _notes_of(found: DetectResponse, session: str) -> list[str]:
 
 
 class _Texts:
-    """Every recorded text passes here: secrets masked, cut to ``most`` characters, or told by its shape alone."""
+    """The filter of all recorded texts: secrets masked, long texts cut to ``limit`` characters, redacted ones described."""
 
     def __init__(self, redacted: bool) -> None:
         self.redacted = redacted
-        self.most = _QUOTED
+        self.limit = _QUOTED
 
     def __call__(self, text: str | None) -> str:
         if not text:
@@ -197,7 +197,7 @@ class _Texts:
 
     def cut(self, text: str) -> str:
         """Return the text, its end left out where it is long; that is said."""
-        return text if len(text) <= self.most else f"{text[: self.most]}\n… {len(text) - self.most:,} more characters"
+        return text if len(text) <= self.limit else f"{text[: self.limit]}\n… {len(text) - self.limit:,} more characters"
 
 
 def _rows(workspace: Workspace, session: str) -> Iterator[EntryView | EventView]:
@@ -267,7 +267,7 @@ def _to_answer(found: Continuation, texts: _Texts) -> Answer:
     )  # fmt: skip
 
 
-def _trouble(finding: Finding, entries: Entries, texts: _Texts) -> Trouble:
+def _finding_section(finding: Finding, entries: Entries, texts: _Texts) -> FindingSection:
     steps = loop_steps(finding, entries) if finding.severity != "hung" else []
     rounds = len(steps[0].places) if steps else 0
     half = _ROUNDS // 2
@@ -282,7 +282,9 @@ def _trouble(finding: Finding, entries: Entries, texts: _Texts) -> Trouble:
     ]
     over = f"over: {finding.resolved}" if finding.resolved else ""
     reason = f"{finding.kind} {finding.count} times" if texts.redacted else texts(finding.reason)
-    return Trouble(finding.kind, finding.severity, reason, over, ["…" if at is None else str(at + 1) for at in shown], grid)
+    return FindingSection(
+        finding.kind, finding.severity, reason, over, ["…" if at is None else str(at + 1) for at in shown], grid
+    )
 
 
 def _row(row: EntryView | EventView, texts: _Texts, *, in_trouble: bool) -> Row:
@@ -293,14 +295,14 @@ def _row(row: EntryView | EventView, texts: _Texts, *, in_trouble: bool) -> Row:
         by_person = row.type.startswith("user_message")
         title = "User" if by_person else "Said" if row.type == "message" else row.type.capitalize()
         return Row(None, clock(row.ts), "" if by_person else row.agent or "", title, first[:200], "", "", rest)
-    told = brief(row.input)
+    call = brief(row.input)
     shown = [
-        ("Input", "" if isinstance(row.input, str) and row.input == told and len(told) < 200 else texts.value(row.input)),
+        ("Input", "" if isinstance(row.input, str) and row.input == call and len(call) < 200 else texts.value(row.input)),
         ("Output", texts.value(row.output)),
         ("Error", texts(error_text(row.error)) if row.error else ""),
     ]
     took = duration(row.duration_ms / 1000) if row.duration_ms is not None else ""
-    head = texts(told.splitlines()[0][:300]) if told else ""
+    head = texts(call.splitlines()[0][:300]) if call else ""
     return Row(
         row.index, clock(row.ts), row.agent, row.action, head, row.status, took,
         [(name, text) for name, text in shown if text], in_trouble,
@@ -313,7 +315,7 @@ def _note(note: NoteView, texts: _Texts) -> tuple[str, str, str]:
 
 
 _HEAD = b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="ctxmgr'
-"""How a page of ours begins."""
+"""The beginning of each of our pages, by which `write_page` knows one that it may replace."""
 
 _INDEX = "index.html"
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
@@ -339,6 +341,7 @@ def _visible(value: Any) -> Any:
 def _style() -> tuple[str, str]:
     """Return the style sheet, and its hash as a content security policy names it."""
     text = packaged_text(__file__, "report.css")
+    # The page's own policy forbids every style and script but this one: recorded text can bring none in.
     digest = hashlib.sha256(text.encode()).digest()
     return text, f"sha256-{base64.b64encode(digest).decode()}"
 
@@ -372,6 +375,7 @@ def write_page(path: Path, text: str) -> None:
     """
     try:
         if os.path.lexists(path):
+            # No link is followed: what is replaced must be our own page, where the user named it.
             with open(open_regular(path, follow=False), "rb") as stream:
                 if stream.read(len(_HEAD)) != _HEAD:
                     raise Conflict(f"{path} exists already and is no report", "name another file: nothing else is replaced")

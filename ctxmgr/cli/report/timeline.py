@@ -18,7 +18,7 @@ WIDTH = 1000.0
 """Units of the picture from its left to its right end."""
 
 COLUMN = 4.0
-"""Units of the narrowest mark; calls that fall into one column share a mark."""
+"""Width of the narrowest mark in units; calls in one column share a mark, so a page has at most 250 a lane."""
 
 _PAUSE = 30
 """A pause this many times longer than the median step is drawn short."""
@@ -29,6 +29,7 @@ _MIN_PAUSE = 60.0
 _ROUNDS = 60
 """A loop of more rounds is drawn as one band, since narrower ones can't be told apart."""
 
+# A column that holds a failure must look failed, however many calls in it went well.
 _WORST = {"ok": 0, "interrupted": 1, "denied": 2, "open": 3, "error": 4}
 
 
@@ -89,7 +90,7 @@ class Timeline:
 
 
 class _Scale:
-    """Time to place: long pauses take no more room than the step that is `_PAUSE` times the median one."""
+    """Maps times to places; a pause takes no more room than `_PAUSE` median steps, or a night would squeeze the work."""
 
     def __init__(self, moments: Sequence[float]) -> None:
         self.moments = sorted(set(moments)) or [0.0]
@@ -98,14 +99,14 @@ class _Scale:
         self._at = [0.0]
         for step in steps:
             self._at.append(self._at[-1] + min(step, self.longest))
-        self._whole = self._at[-1] or 1.0
+        self._length = self._at[-1] or 1.0
 
     def x(self, moment: float) -> float:
         """Return the place of a moment, rounded to a tenth."""
         before = max(bisect_right(self.moments, moment) - 1, 0)
         rest = min(max(moment - self.moments[before], 0.0), self.longest)
         upto = self._at[before + 1] if before + 1 < len(self._at) else self._at[before]
-        return round(min(self._at[before] + rest, max(upto, self._at[before])) / self._whole * (WIDTH - COLUMN), 1)
+        return round(min(self._at[before] + rest, max(upto, self._at[before])) / self._length * (WIDTH - COLUMN), 1)
 
 
 def draw_timeline(entries: Sequence[EntryView], findings: Sequence[Finding]) -> Timeline:

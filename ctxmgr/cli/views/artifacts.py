@@ -178,6 +178,7 @@ def save_content(file: str, content: Content) -> None:
         require_no_link(file, writing=True)
     except OSError as error:
         raise InvalidInput(f"{file!r} can't be written: {error.strerror}", "name the file itself") from None
+    # Beside the target, since only within one file system a file can be replaced at once.
     target = os.path.abspath(file)
     draft = f"{target}.{os.urandom(4).hex()}.part"
     try:

@@ -100,6 +100,7 @@ def _show_budget(printer: Printer, rows: Sequence[BudgetRow], budget: int) -> No
     signs = printer.symbols
     table: list[list[Any]] = []
     for row in rows:
+        # At least one cell, so that the smallest part is seen.
         filled = min(_BAR, max(round(_BAR * row.tokens / max(budget, 1)), 1 if row.tokens else 0))
         bar = [Span(signs.bar * filled, "dim" if row.name == "left" else "open"), Span(signs.thin * (_BAR - filled), "dim")]
         table.append([row.name, f"{row.tokens:,}", bar, "" if row.items is None else f"{row.items:,}"])

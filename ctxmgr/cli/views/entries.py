@@ -87,7 +87,7 @@ def picked_out(text: str, found: re.Pattern[str], room: int, ellipsis: str) -> l
     match = found.search(text)
     if match is not None and cells(text) > room:
         before = text[: match.start()]
-        lead = max(room - cells(match.group()), 0) // 3
+        lead = max(room - cells(match.group()), 0) // 3  # a third of the rest before it: what follows a match says more
         if cells(before) > lead:
             kept = take(before[::-1], max(lead - len(ellipsis), 0))[::-1]
             text = ellipsis + kept + text[match.start() :]
@@ -206,9 +206,9 @@ def _row(printer: Printer, row: EntryView | EventView, *, dated: bool) -> list[C
         return ["", Span(when, "dim"), row.agent, Span(row.type, "dim"), "", Span(text, "dim"), ""]
     notes = f"{printer.symbols.note}{len(row.notes)} " if row.notes else ""
     took = "" if row.duration_ms is None else duration(row.duration_ms / 1000)
-    told = [Span(notes, "strong"), Span(_missing(row), "warn"), Span(text, keep=end_to_keep(text))]
+    content = [Span(notes, "strong"), Span(_missing(row), "warn"), Span(text, keep=end_to_keep(text))]
     return [
-        row.index, Span(when, "dim"), row.agent, Span(row.action, "name"), status_span(printer, row.status), told,
+        row.index, Span(when, "dim"), row.agent, Span(row.action, "name"), status_span(printer, row.status), content,
         Span(took, "dim"),
     ]  # fmt: skip
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 Entries = Mapping[str, "EntryView"]
-"""Those of the entries a finding names that are at hand, by id."""
+"""The entries at hand among those that a finding names, by id."""
 
 
 def place(finding: Finding, entries: Entries, name: str, record: str | None) -> str:
@@ -138,6 +138,7 @@ def draw_loop(printer: Printer, finding: Finding, entries: Entries) -> None:
     room = printer.width - 2 - left - len(GAP) - (width + len(GAP) if width else 0)
     columns = chosen(rounds, (room + len(GAP)) // (wide + len(GAP)) if printer.terminal else _PLAIN_ROUNDS)
     elided = f"{printer.symbols.dots} {rounds - len(columns) + 1:,} more {printer.symbols.dots}"
+    # Chosen again, now that it is known that the mark for the rounds left out needs room too.
     if printer.terminal and None in columns:
         columns = chosen(rounds, (room - len(elided)) // (wide + len(GAP)) + 1)
         elided = f"{printer.symbols.dots} {rounds - len(columns) + 1:,} more {printer.symbols.dots}"
@@ -157,6 +158,7 @@ def chosen(rounds: int, slots: int) -> list[int | None]:
     """Return the rounds to show in so many columns, a None in place of the middle ones that are left out."""
     if rounds <= max(slots, 3):
         return list(range(rounds))
+    # More of the first rounds than of the last: how a loop began says more about its cause.
     tail = max(1, (max(slots, 3) - 1) * 2 // 5)
     head = max(slots, 3) - 1 - tail
     return [*range(head), None, *range(rounds - tail, rounds)]

@@ -54,6 +54,7 @@ def _time_line(printer: Printer, finding: Finding, entries: Entries, silent: flo
         # Only an open call's start is the exact beginning of the silence, so only then the end is known exactly.
         end = f"{clock(_text(moment + silent))} {end}"
     printer.line(start + end.rjust(width - printer.cells(start)), indent=2)
+    # The bar is the whole silence, so the limit stands at its share of it; never on the first or the last cell.
     mark = None if limit is None or limit > silent else max(1, min(round(limit / silent * (width - 2)), width - 3))
     bar = [Span(symbols.ok, "ok")]
     if mark is None:
@@ -62,11 +63,11 @@ def _time_line(printer: Printer, finding: Finding, entries: Entries, silent: flo
         bar += [Span(symbols.thin * (mark - 1), "dim"), Span(symbols.limit, "strong")]
         bar.append(Span(symbols.bar * (width - 2 - mark), "hung"))
     printer.line(*bar, Span(symbols.tip, "hung"), indent=2)
-    told = f"silent for {duration(silent)}"
+    silence = f"silent for {duration(silent)}"
     allowed = "" if limit is None else f"limit {duration(limit)}"
-    at = min(mark or 1, max(width - len(told) - len(allowed) - 3, 0))
+    at = min(mark or 1, max(width - len(silence) - len(allowed) - 3, 0))
     label = " " * at + allowed
-    printer.line(Span(label, "dim"), Span(told.rjust(width - len(label)), "hung"), indent=2)
+    printer.line(Span(label, "dim"), Span(silence.rjust(width - len(label)), "hung"), indent=2)
 
 
 def _text(moment: float) -> str | None:
@@ -113,13 +114,13 @@ _PAST = 3
 
 
 def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries: Entries, store: str | None = None) -> None:
-    """Show the findings of each session; one without any that lasts takes one line.
+    """Show the findings of each session; a session without an unresolved one takes one line.
 
     Args:
-        printer: where to.
+        printer: the printer to write to.
         verdicts: the sessions with their findings.
-        entries: those of the entries they name that are at hand, by id.
-        store: the one that was named, if any.
+        entries: the entries at hand among those that findings name, by id.
+        store: the store that was named, if any.
     """
     if not verdicts:
         printer.hint("No sessions to look at yet: 'ctxmgr import' reads the logs on this machine.")
@@ -154,6 +155,7 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
         if verdict.verdict != "warn":
             printer.line()
             printer.line(Span("next  ", "dim"), session_command("recover", verdict.session, store), indent=2)
+    # Of many sessions the healthy ones are only counted, or the stuck ones would scroll out of sight.
     if len(verdicts) > 1:
         stuck = sum(verdict.verdict not in ("healthy", "warn") for verdict in verdicts)
         if shown:
@@ -192,8 +194,8 @@ def _headline(printer: Printer, finding: Finding, entries: Entries) -> list[str 
     raised = place(finding, entries, "raisedAt", finding.raised_at)
     if finding.kind == "hung":
         silent = seconds(finding, "stalledSeconds")
-        said = f"  silent for {duration(silent)}" if silent is not None else ""
-        where = f"{said}, last seen {raised}" if said else f"  last seen {raised}"
+        silence = f"  silent for {duration(silent)}" if silent is not None else ""
+        where = f"{silence}, last seen {raised}" if silence else f"  last seen {raised}"
         state = "still silent"
     else:
         where = f"  {first} {printer.symbols.arrow} {last}" if first != last else f"  {first}"

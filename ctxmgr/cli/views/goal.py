@@ -59,14 +59,14 @@ def leaves(goal: GoalView) -> list[SubtaskView]:
     return [node for node in found if node.status not in _OVER]
 
 
-def show_tree(printer: Printer, state: GoalState, *, whole: bool = False) -> None:
-    """Draw the tree; ``whole`` shows every step of a long one, which else is folded around what matters."""
+def show_tree(printer: Printer, state: GoalState, *, complete: bool = False) -> None:
+    """Draw the tree; ``complete`` shows every step of a long one, which else is folded around what matters."""
     if not printer.terminal:
         _rows(printer, state)
         return
     _head(printer, state)
     small = 1 + sum(1 + len(task.subtasks) for task in state.goal.tasks) <= _SMALL
-    drawing = _Drawing(printer, state, whole or small)
+    drawing = _Drawing(printer, state, complete or small)
     if state.goal.tasks:
         printer.line()
         drawing.tasks()
@@ -95,7 +95,7 @@ def _head(printer: Printer, state: GoalState) -> None:
 
 
 def bar(printer: Printer, percent: int, width: int) -> list[Span]:
-    """Return a bar of ``width`` cells with the per cent behind it; it is full only at 100."""
+    """Return a bar of ``width`` cells with the percentage behind it; it is full only at 100."""
     filled = max(0, min(width, percent * width // 100))
     symbols = printer.symbols
     return [
@@ -118,8 +118,8 @@ def mark(printer: Printer, node: SubtaskView, current: bool) -> Span:
 class _Drawing:
     """Draws the tasks of one tree."""
 
-    def __init__(self, printer: Printer, state: GoalState, whole: bool) -> None:
-        self._out, self._state, self._whole = printer, state, whole
+    def __init__(self, printer: Printer, state: GoalState, complete: bool) -> None:
+        self._out, self._state, self._complete = printer, state, complete
         self._branches = _DRAWN if printer.symbols is UNICODE else _TYPED
         self._width = min(printer.width, _MAX_WIDTH)
 
@@ -133,7 +133,7 @@ class _Drawing:
 
     def _task(self, task: TaskView) -> None:
         here = self._within(task)
-        shown = list(self._chosen(task.subtasks)) if self._whole or here or _is_news(task) else []
+        shown = list(self._chosen(task.subtasks)) if self._complete or here or _is_news(task) else []
         self._titled(task, here=here, folded=bool(task.subtasks) and not shown)
         down = self._branches.down if shown else self._branches.none
         self.attempts(task, down, drawn=any(not isinstance(part, str) and part.block is not None for part in shown))
@@ -175,14 +175,14 @@ class _Drawing:
 
         ``below`` carries on the branches at the left; ``drawn`` says that what blocks it from below is drawn itself.
         """
-        said: list[Span] = []
+        remarks: list[Span] = []
         own = node.id != self._state.goal.id  # the goal's block stands below its bar already
         if own and node.block is not None and not (node.block.by == "escalation" and drawn):
-            said.append(Span(f"blocked: {node.block.reason}", "hung"))
+            remarks.append(Span(f"blocked: {node.block.reason}", "hung"))
         elif node.reason and node.status in _WITH_REASON:
-            said.append(Span(f"{node.status}: {node.reason}", _STYLES.get(node.status, "dim")))
+            remarks.append(Span(f"{node.status}: {node.reason}", _STYLES.get(node.status, "dim")))
         if node.status != "done":
-            said += [
+            remarks += [
                 Span(f"attempt {attempt.number} failed: {attempt.reason}", "error")
                 for attempt in node.attempts[-3:]
                 if attempt.status == "failed"
@@ -190,9 +190,9 @@ class _Drawing:
                 and (node.status not in _WITH_REASON or attempt.reason != node.reason)
             ]
         if node.id == self._state.current and self._state.next_step:
-            said.append(Span(f"next: {self._state.next_step}", "open"))
+            remarks.append(Span(f"next: {self._state.next_step}", "open"))
         out = self._out
-        for span in said:
+        for span in remarks:
             room = max(out.width - len(below), 16)
             for number, row in enumerate(wrapped([Span(out.safe(span.text), span.style)], room, room - 2)):
                 out.line(Span(below + ("  " if number else ""), "dim"), *row)
@@ -203,7 +203,7 @@ class _Drawing:
 
     def _chosen(self, nodes: Sequence[_Node]) -> Iterator[_Node | str]:
         """Yield the nodes that matter; runs of done or of waiting ones in between are counted in a line."""
-        if self._whole:
+        if self._complete:
             yield from nodes
             return
         inside = next((place for place, node in enumerate(nodes) if self._is_here(node)), None)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 GAP = "  "
-"""What stands between two columns."""
+"""The blanks between two columns."""
 
 TIME_STEPS = (16, 10)
 """Widths of a time of day with its date ("2026-01-22 14:03:22") without its seconds, and of the date alone."""
@@ -107,6 +107,7 @@ def wrapped(spans: Iterable[Span], first: int, rest: int) -> list[list[Span]]:
     for span in spans:
         for word in _WORDS.findall(span.text):
             wide = cells(word)
+            # A word longer than a whole row starts here, unless little room is left: a row of its own would not hold it either.
             if wide > room and len(rows[-1]) and (word[0] == " " or wide <= rest or room < rest // 2):
                 if not rows[-1][-1].text.strip(" ") and len(rows[-1]) > 1:
                     rows[-1].pop()
@@ -133,6 +134,8 @@ def fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list
         shown = [width for width in widths if width]
         return sum(shown) + len(GAP) * (len(shown) - 1) - room
 
+    # Three steps, each only as far as needed: shrink, then drop optional columns, then cut from the right, so that the first
+    # columns, which say what a row is, stay longest.
     order = sorted(range(len(columns)), key=lambda place: -columns[place].give)
     for place in order:
         if columns[place].give and over() > 0 and widths[place] > columns[place].least:
@@ -159,6 +162,7 @@ def ago(ts: str | None, now: float) -> str:
     if moment is None:
         return safe(ts)
     passed = now - moment
+    # The clocks of two machines differ by seconds, so a little in the future is now.
     if passed < -_MINUTE:
         return "in the future"
     if passed < 5:
@@ -175,6 +179,7 @@ def duration(seconds: float | None) -> str:
         return ""
     if seconds < 0:
         return f"-{duration(-seconds)}"
+    # The limits are where rounding would give four digits: 999.5 ms is "1.0 s", not "1000 ms".
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 9.95:
@@ -242,6 +247,7 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
             shorts[name] = name
             continue
         shared = 0
+        # In sorted order the longest prefix that an id shares with any other is shared with a neighbour.
         for other in (*ordered[max(place - 1, 0) : place], *ordered[place + 1 : place + 2]):
             common = next((at for at, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), len(other))
             shared = max(shared, common)
@@ -276,7 +282,7 @@ def verdict_sign(symbols: Symbols, verdict: str) -> str:
     return {"healthy": symbols.healthy, "warn": symbols.open}.get(verdict, symbols.error)
 
 
-# The telling fields of the calls that agents make, the most telling first.
+# The fields of calls by which people recognise them, the best first.
 _INPUT_FIELDS = (
     "command", "cmd", "script", "code", "file_path", "filePath", "notebook_path", "pattern", "query", "url", "path", "uri",
     "prompt", "question", "description", "subject", "title", "message", "text", "content", "task", "name", "id",
@@ -288,7 +294,7 @@ _MAX_DEPTH = 8
 
 
 def brief(value: Any) -> str:
-    """Return the telling part of an input: a command, a path, a pattern; else compact JSON. Never raises."""
+    """Return the part of an input that identifies the call: a command, path or pattern; else compact JSON. Never raises."""
     if value is None or value in ({}, [], ""):
         return ""
     if isinstance(value, str):
@@ -304,7 +310,7 @@ def brief(value: Any) -> str:
 
 
 def end_to_keep(text: str) -> Keep:
-    """Return which part of a brief tells most when it must be cut: the end of a path, else the beginning."""
+    """Return which part of a brief to keep when it must be cut: the end of a path, else the beginning."""
     return "end" if text.startswith(("/", "./", "../", "~/")) and not any(map(str.isspace, text)) else "start"
 
 
@@ -397,7 +403,7 @@ def command(*words: str) -> str:
 
 
 def _joined(words: Iterable[str]) -> str:
-    import shlex  # what loads the regular expressions, which few views need
+    import shlex  # loads `re`, which few views need
 
     return shlex.join(words)
 

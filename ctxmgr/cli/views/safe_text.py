@@ -29,7 +29,7 @@ _EVERYDAY = (
 _ODD = lazy_pattern(f"[^{_EVERYDAY}]+")
 _ODD_IN_LINES = lazy_pattern(f"[^{_EVERYDAY}\\t\\n]+")
 _SHORT = 200
-"""Characters up to which looking at each takes less time than to compile the patterns."""
+"""Length up to which checking each character takes less time than compiling the patterns."""
 _KEYCAPS = "#*0123456789"
 # Letters and marks that draw nothing, so that text could hide in them; their categories do not tell.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
@@ -47,12 +47,12 @@ def safe(text: object, *, limit: int | None = None, keep_lines: bool = False) ->
     except (ValueError, RecursionError):  # an integer of too many digits, a nest of lists
         shown = f"<{type(text).__name__}>"
     if not _is_plain(shown):
-        whole = shown.replace("\r\n", "\n")
+        text_ = shown.replace("\r\n", "\n")
         if not keep_lines:
-            whole = whole.replace("\n", "⏎").replace("\t", " ")
+            text_ = text_.replace("\n", "⏎").replace("\t", " ")
         # On a line end a mark would have nothing to sit on.
         shown = (_ODD_IN_LINES if keep_lines else _ODD).sub(
-            lambda run: _visible(run.group(), whole[max(run.start() - 1, 0) : run.start()].strip("\n\t")), whole
+            lambda run: _visible(run.group(), text_[max(run.start() - 1, 0) : run.start()].strip("\n\t")), text_
         )
     return shown if limit is None else cut(shown, limit)
 
@@ -70,6 +70,7 @@ def _visible(run: str, before: str) -> str:
     shown: list[str] = []
     marks = 0
     for char in run:
+        # A selector belongs to a sign, or to a digit that it makes a key cap; anywhere else it could hide a message.
         if char in VARIATION and not marks and (before > "\x7f" or (before and before in _KEYCAPS)):
             shown.append(char)
             marks = 1

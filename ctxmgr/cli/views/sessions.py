@@ -29,7 +29,7 @@ def show_sessions(printer: Printer, sessions: Sequence[SessionView], page: Page 
     """Show one page of sessions.
 
     Args:
-        printer: where to.
+        printer: the printer to write to.
         sessions: the page's rows, in the order in which they are shown.
         page: where the rows stand in the whole.
         now: seconds since 1970, for relative times.
@@ -49,7 +49,8 @@ def show_sessions(printer: Printer, sessions: Sequence[SessionView], page: Page 
 
 
 def _row(printer: Printer, session: SessionView, shorts: Mapping[str, str], now: float) -> list[Cell]:
-    moment = session.last if session.verdict is None else session.last_progress  # without a verdict nothing is known of it
+    # Progress is known only from the detectors; a session that was not judged shows its last record instead.
+    moment = session.last if session.verdict is None else session.last_progress
     agents = session.agents
     if printer.terminal:
         who = (agents[0] + (f" +{len(agents) - 1}" if len(agents) > 1 else "")) if agents else ""
@@ -72,6 +73,7 @@ def _row(printer: Printer, session: SessionView, shorts: Mapping[str, str], now:
 def _verdict(printer: Printer, session: SessionView) -> Cell:
     if session.verdict is None:
         return Span(printer.symbols.dash if printer.terminal else "", "dim")
+    # "Healthy" is said only where nothing is wrong (ruling 28); failures in a row, say, are named instead.
     if session.verdict == "healthy" and session.summary not in (None, "healthy"):
         sign = f"{verdict_sign(printer.symbols, 'warn')} " if printer.terminal else ""
         return Span(f"{sign}{session.summary.removeprefix('no loop found, ')}", "warn")

@@ -12,18 +12,17 @@ from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.message_text import text_of
 from ctxmgr.types.finding import FindingKind, Observation
 
-_ACROSS = 2
-"""How many times more compactions are wanted when a person spoke between them."""
-_LEAVE = 4
+_ACROSS_TURNS = 2
+"""Factor on the number of compactions when a person spoke between them."""
+_LEFT_AFTER = 4
 _WORDS = (
     "context length", "context window", "context_length", "maximum context", "context limit", "prompt is too long",
     "input is too long", "too many tokens", "token limit exceeded", "exceeds the maximum number of tokens",
     "reduce the length of the messages", "context size", "contextwindowexceeded",
 )  # fmt: skip
 
-
 _HINTS = ("context", "is too long", "token", "reduce the length")
-"""One of them is in each of those: they spare most errors the longer look."""
+"""Each of `_WORDS` holds one of these: four searches spare most errors the longer list."""
 
 
 class _State(NamedTuple):
@@ -55,6 +54,7 @@ class ContextLoopDetector:
         """Return a sighting when the step says once too often that the context is full."""
         state = self.state or _State()
         if not step.failed:
+            # Reading again what the compaction took away is no new work.
             new = not any(earlier.query == step.query for earlier in past)
             state = _State() if new else state._replace(errors=())
         elif is_context_error(step.first.error()):
@@ -80,16 +80,16 @@ class ContextLoopDetector:
         rounds = self._settings.compaction_rounds
         fresh = len(compactions) - state.older
         if fresh >= rounds:
-            return Sighting(self.kind, "compaction", 1, compactions[-rounds:], rounds, 0.9, leave=_LEAVE)
-        if len(compactions) >= rounds * _ACROSS:
-            return Sighting(self.kind, "compaction", 1, compactions, len(compactions), 0.8, leave=_LEAVE)
+            return Sighting(self.kind, "compaction", 1, compactions[-rounds:], rounds, 0.9, leave=_LEFT_AFTER)
+        if len(compactions) >= rounds * _ACROSS_TURNS:
+            return Sighting(self.kind, "compaction", 1, compactions, len(compactions), 0.8, leave=_LEFT_AFTER)
         return None
 
     def _too_long(self, errors: tuple[Step, ...]) -> Sighting | None:
         rounds = self._settings.context_error_rounds
         if len(errors) < rounds:
             return None
-        return Sighting(self.kind, "context error", 1, errors[-rounds:], rounds, 0.9, leave=_LEAVE)
+        return Sighting(self.kind, "context error", 1, errors[-rounds:], rounds, 0.9, leave=_LEFT_AFTER)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how many errors in a row said that the context is full."""

@@ -15,22 +15,25 @@ from ctxmgr.detect.text.message_text import MESSAGES, MessageText, text_of
 from ctxmgr.detect.text.vocabulary import hands_over, passes_on, tells_trouble
 from ctxmgr.types.finding import FindingKind, Observation
 
-_SLACK, _MOST = 24, 4_000
-"""Characters by which answers that are alike may differ in length, and characters of each that are compared."""
+_MAX_LENGTH_DIFFERENCE, _MAX_COMPARED = 24, 4_000
+"""Characters by which answers that are alike may differ in length, and characters of each that are compared.
+
+Other dates, ids and numbers change a length by less; comparing lengths first spares most pairs the blurring.
+"""
 
 
 class _Counts(NamedTuple):
-    """For each period, how many steps in a row equal the one that many steps before, and how many are like it."""
+    """For each period p, the number of steps in a row that equal the step p places before, and that are like it."""
 
     same: tuple[int, ...]
     alike: tuple[int, ...]
 
 
 class CycleDetector(StepDetector):
-    """Keeps, for each period, how many steps in a row equal the one that many steps before; nothing while a question is new.
+    """Counts, for each period p, the steps in a row that equal the step p places before; forgets all at a new question.
 
     Answers that differ in times, ids and numbers alone are alike. Numbers may be progress, so twice as many rounds are
-    wanted of these, in which one act is done over and over with one outcome, and the trouble is still told.
+    wanted of alike ones, one act must have had the same outcome in all of them, and the last must still tell of trouble.
     """
 
     kind: FindingKind = "cycle"
@@ -43,7 +46,7 @@ class CycleDetector(StepDetector):
         for earlier in past[len(past) - longest :]:
             if earlier.query == query:
                 break
-        else:
+        else:  # a question that is new within the longest period breaks every round
             self.state = ()
             return None
         if polling.is_patient(past[-1], step, self._settings) and not polling.is_poll_only(past[-1], step, self._settings):
@@ -57,6 +60,7 @@ class CycleDetector(StepDetector):
         rounds = self._settings.cycle_rounds
         for period in range(2, longest + 1):
             for count, needed in ((counts.same[period], rounds), (counts.alike[period], 2 * rounds)):
+                # A round that came n times is n - 1 times as many steps that equal the one a period before.
                 if count >= period * (needed - 1):
                     sighting = self._sighting(period, (*past[len(past) - period * needed + 1 :], step), needed)
                     if sighting is not None:
@@ -91,8 +95,8 @@ class CycleDetector(StepDetector):
             return None
         if rounds > self._settings.cycle_rounds and not self._is_futile(round_, steps):
             return None
-        sure = 0.95 if rounds == self._settings.cycle_rounds else 0.75
-        return Sighting("cycle", tuple(sorted(queries)), period, steps, rounds, sure)
+        confidence = 0.95 if rounds == self._settings.cycle_rounds else 0.75
+        return Sighting("cycle", tuple(sorted(queries)), period, steps, rounds, confidence)
 
     def _is_futile(self, round_: Sequence[Step], steps: Sequence[Step]) -> bool:
         """Whether one act of the round had the same outcome each time, and an answer tells of trouble in the last round."""
@@ -114,6 +118,7 @@ class CycleDetector(StepDetector):
         """Say which period fits best, and how many rounds of it were seen."""
         rounds = self._settings.cycle_rounds
         counts: tuple[int, ...] = self.state.same if self.state else ()
+        # Of periods that fit equally well the shortest is named: a round of 2 is also one of 4.
         fits = [(count / period, period) for period, count in enumerate(counts) if period >= 2 and count]
         if not fits:
             return Opinion(self.kind, excerpt(step), 0, rounds, f"no round of 2 to {self._settings.max_period} steps came back")
@@ -132,22 +137,22 @@ def _is_alike(step: Step, other: Step) -> bool:
     if step.failed != other.failed or len(step.calls) > 1 or len(other.calls) > 1 or step.first.finish is None:
         return False
     one, two = step.answer(), other.answer()
-    return -_SLACK <= len(one) - len(two) <= _SLACK and _plain(one) == _plain(two)
+    return -_MAX_LENGTH_DIFFERENCE <= len(one) - len(two) <= _MAX_LENGTH_DIFFERENCE and _plain(one) == _plain(two)
 
 
 def _plain(text: str) -> str:
-    return blur_numbers(blur(text[:_MOST], ids=True))
+    return blur_numbers(blur(text[:_MAX_COMPARED], ids=True))
 
 
 _MAX_AGENTS = 4
 _MAX_WORDS = 32
 _LEAVE_PING_PONG = 2
-_LONGEST_NAME = 64
+_MAX_NAME = 64
 _NO_RUNS: tuple[int, ...] = (0,) * (_MAX_AGENTS + 1)
 
 
 class _Word(NamedTuple):
-    """What was said, or handed over by a ``step``."""
+    """Words of one agent: a message, or a ``step`` that hands something over."""
 
     speaker: tuple[str | None, str | None]
     what: MessageText | Hashable
@@ -222,10 +227,10 @@ class PingPongDetector:
 
     def _add(self, word: _Word) -> Sighting | None:
         state = self.state or _State((), _NO_RUNS)
-        words, runs = _went_on(state.words, state.runs, word, _Word.is_again)
+        words, runs = _extended(state.words, state.runs, word, _Word.is_again)
         passed, passes = state.passed, state.passes
         if word.about is not None:
-            passed, passes = _went_on(passed, passes, word, _Word.is_about_the_same)
+            passed, passes = _extended(passed, passes, word, _Word.is_about_the_same)
         self.state = _State(words, runs, passed, passes)
         rounds = self._settings.handoff_rounds
         found = self._sighting(words, runs, rounds, _Word.as_key)
@@ -237,13 +242,14 @@ class PingPongDetector:
         self, words: Sequence[_Word], runs: Sequence[int], rounds: int, key_of: Callable[[_Word], Hashable]
     ) -> Sighting | None:
         for period in range(2, _MAX_AGENTS + 1):
+            # One word of the last round is enough: whoever says it has not been moved by any answer.
             if runs[period] <= period * (rounds - 2):
                 continue
             seen = words[-period * (rounds - 1) - 1 :]
-            if len({each.speaker for each in seen[-period:]}) == period:
-                agents = sorted({str(each.speaker[0]) for each in seen[-period:]})
+            if len({said.speaker for said in seen[-period:]}) == period:  # an agent that answers itself is a monologue
+                agents = sorted({str(said.speaker[0]) for said in seen[-period:]})
                 return Sighting(
-                    self.kind, frozenset(map(key_of, seen[-period:])), period, tuple(each.as_step() for each in seen), rounds,
+                    self.kind, frozenset(map(key_of, seen[-period:])), period, tuple(said.as_step() for said in seen), rounds,
                     0.85, leave=_LEAVE_PING_PONG, facts=(("agents", agents),), everyone=True,
                 )  # fmt: skip
         return None
@@ -262,10 +268,10 @@ class PingPongDetector:
         self.state = None
 
 
-def _went_on(
+def _extended(
     words: tuple[_Word, ...], runs: Sequence[int], word: _Word, is_same: Callable[[_Word, _Word], bool]
 ) -> tuple[tuple[_Word, ...], tuple[int, ...]]:
-    """Return the words with one more, and for each period how many of the last are the same as that many before."""
+    """Return the words with one more, and for each period p how many of the last equal the one p places before."""
     now = list(_NO_RUNS)
     for period in range(2, min(_MAX_AGENTS, len(words)) + 1):
         if is_same(words[-period], word):
@@ -274,13 +280,16 @@ def _went_on(
 
 
 def _passed_on(start: Observation) -> Hashable:
-    """Return what is passed on to whom: the short values of the input, without what is said to it; None where it is words."""
+    """Return the names and numbers of a call that passes something on (a ticket, a team); None when it holds words alone.
+
+    A thing that goes round among agents is given new words each time, but it keeps its number and its receivers.
+    """
     if not passes_on(start.action) or not isinstance(start.input, dict):
         return None
     fields = cast("dict[object, object]", start.input)
     named = [
         (str(key), str(value)) for key, value in fields.items()
-        if type(value) is int or (isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and " " not in value)
+        if type(value) is int or (isinstance(value, str) and 0 < len(value) <= _MAX_NAME and " " not in value)
     ]  # fmt: skip
     return tuple(sorted(named)) if len(named) > 1 else None
 
@@ -291,7 +300,7 @@ _MAX_LOOPS = 32
 
 
 class _Answered(NamedTuple):
-    """The continuations given for one loop; ``back`` times it came back after one."""
+    """The continuations given for one loop; it came ``back`` so many times after one."""
 
     continuations: tuple[Step, ...]
     back: int
@@ -328,9 +337,10 @@ class RecoveryLoopDetector:
                 new = old._replace(back=old.back + 1, waiting=False)
             else:
                 step = Step((Call.said(event, identity),))
-                given = old or _Answered((), 0, False)
-                back = given.back + given.waiting
-                new = _Answered((*given.continuations, step)[-self._settings.window :], back, True)
+                previous = old or _Answered((), 0, False)
+                # A second continuation while the first still waits for its effect: the loop is back, or nobody would ask.
+                back = previous.back + previous.waiting
+                new = _Answered((*previous.continuations, step)[-self._settings.window :], back, True)
             kept = {name: answered for name, answered in self.state.items() if name != identity}
             while len(kept) >= _MAX_LOOPS:
                 del kept[next(iter(kept))]
@@ -360,4 +370,4 @@ def _identities(data: object) -> list[str]:
     if not isinstance(data, dict):
         return []
     answers = cast("dict[str, object]", data).get("answers")
-    return [each for each in cast("list[object]", answers)[:64] if isinstance(each, str)] if isinstance(answers, list) else []
+    return [item for item in cast("list[object]", answers)[:64] if isinstance(item, str)] if isinstance(answers, list) else []

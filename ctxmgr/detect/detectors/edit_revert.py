@@ -12,15 +12,16 @@ from ctxmgr.detect.text.fingerprints import blur, blur_times
 from ctxmgr.detect.text.similarity import PATH_KEYS
 from ctxmgr.types.finding import FindingKind
 
+# Fields of the edit tools of real clients: text before, text after.
 _PAIRS = (
     ("old_string", "new_string"), ("old_str", "new_str"), ("old", "new"), ("old_text", "new_text"), ("oldString", "newString"),
     ("oldText", "newText"), ("search", "replace"), ("find", "replace"), ("search", "replacement"),
 )  # fmt: skip
 _CONTENT_FIELDS = ("content", "file_text", "contents", "new_content")
 _PATCHES = ("input", "patch", "command", "cmd")
-_NAMED = ("*** Update File: ", "*** Add File: ", "*** Delete File: ")
+_FILE_LINES = ("*** Update File: ", "*** Add File: ", "*** Delete File: ")
 _MAX_FILES = 16
-_LEAVE = 8
+_LEFT_AFTER = 8
 
 
 class _Change(NamedTuple):
@@ -51,14 +52,14 @@ class EditRevertDetector(StepDetector):
         files: dict[str, tuple[_Change, ...]] = self.state or {}
         old = files.get(path, ())
         if before is None and old:
-            before = old[-1].after
+            before = old[-1].after  # a file that is written as a whole held what was last written to it
         new = _Change(before, after, step)
         undoes = bool(old) and (new.before, new.after) == (old[-1].after, old[-1].before)
         if undoes and change[1] is None and len(old) > 1 and _brings_news(step, old[-2].step):
             undoes = False
         run = (*old, new)[-self._settings.window :] if undoes else (new,)
         kept = files.copy()
-        kept.pop(path, None)
+        kept.pop(path, None)  # put in again as the newest, so that the first one is the one unused for longest
         kept[path] = run
         if len(kept) > _MAX_FILES:
             del kept[next(iter(kept))]
@@ -66,8 +67,8 @@ class EditRevertDetector(StepDetector):
         rounds = self._settings.of(step.action).revert_rounds
         if len(run) < 2 * rounds:
             return None
-        steps = tuple(each.step for each in run[-2 * rounds :])
-        return Sighting(self.kind, ("revert", path), 2, steps, rounds, 0.85, leave=_LEAVE, facts=(("file", path),))
+        steps = tuple(edit.step for edit in run[-2 * rounds :])
+        return Sighting(self.kind, ("revert", path), 2, steps, rounds, 0.85, leave=_LEFT_AFTER, facts=(("file", path),))
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how often the file went to and fro."""
@@ -84,14 +85,14 @@ class EditRevertDetector(StepDetector):
 
 def _brings_news(step: Step, before: Step) -> bool:
     """Whether a write was answered differently from the one of the same content before it, but for the clock."""
-    one, two = (each.first.finish for each in (step, before))
+    one, two = (write.first.finish for write in (step, before))
     if one is None or two is None:
         return False
-    texts = [fingerprints.plain_text(each.output) for each in (one, two)]
-    return texts[0] is not None and texts[1] is not None and _plain(texts[0]) != _plain(texts[1])
+    texts = [fingerprints.plain_text(answer.output) for answer in (one, two)]
+    return texts[0] is not None and texts[1] is not None and _without_times(texts[0]) != _without_times(texts[1])
 
 
-def _plain(text: str) -> str:
+def _without_times(text: str) -> str:
     return blur_times(blur(text))
 
 
@@ -104,7 +105,7 @@ def _change_of(step: Step) -> tuple[str, int | None, int] | None:
     texts: list[object] = [start.input, *(fields.get(name) for name in _PATCHES)]
     for text in texts:
         if isinstance(text, str) and BEGIN_PATCH in text:
-            return _patched(text)
+            return _patch_change(text)
     path = next((fields[key] for key in PATH_KEYS if key in fields), None)
     if not isinstance(path, str) or not path:
         return None
@@ -114,20 +115,20 @@ def _change_of(step: Step) -> tuple[str, int | None, int] | None:
             if isinstance(old, str) and isinstance(new, str):
                 return (path, hash(old), hash(new)) if old != new else None
     for key in _CONTENT_FIELDS:
-        whole = fields.get(key)
-        if isinstance(whole, str):
-            return path, None, hash(whole)
+        content = fields.get(key)
+        if isinstance(content, str):
+            return path, None, hash(content)
     return None
 
 
-def _patched(text: str) -> tuple[str, int | None, int] | None:
+def _patch_change(text: str) -> tuple[str, int | None, int] | None:
     """Return the change of a patch of one file: its lines before and after, those around them in both."""
     path = ""
     before: list[str] = []
     after: list[str] = []
     for line in text[text.index(BEGIN_PATCH) :].split("\n"):
-        if line.startswith(_NAMED):
-            if path:
+        if line.startswith(_FILE_LINES):
+            if path:  # of several files: undoing one of them undoes no change as a whole
                 return None
             path = line.partition(": ")[2].strip()
         elif path and line[:1] in ("-", " ", "+"):

@@ -15,7 +15,7 @@ from ctxmgr.types.finding import FindingKind, Observation
 
 RESULTS = frozenset({"subtask_result", "task_result", "attempt_result"})
 _MAX_TASKS = 32
-_LEAVE = 6
+_LEFT_AFTER = 6
 _PARTS = lazy_pattern(r"[/.:>]+")
 _TASKS = ("task", "task_id", "taskId", "parent", "goal")
 _SUBTASKS = ("subtask", "subtask_id", "subtaskId", "subtask_name", "subtaskName")
@@ -25,11 +25,11 @@ _DONE = frozenset({"ok", "success", "succeeded", "completed", "complete", "done"
 _QUIET = ("query", "poll", "sleep", "paced", "gesture")
 
 
-class _Tried(NamedTuple):
-    """The failed attempts at one subtask since it last got anywhere; ``told``: by results that name themselves so."""
+class _Attempts(NamedTuple):
+    """The failed attempts at one subtask since its last success; ``by_result`` when results of subtasks say so themselves."""
 
     failures: tuple[Step, ...]
-    told: bool
+    by_result: bool
 
 
 class EscalatingFailureDetector:
@@ -49,44 +49,45 @@ class EscalatingFailureDetector:
 
     def __init__(self, settings: DetectSettings) -> None:
         self._settings = settings
-        self.state: dict[str, _Tried] = {}
+        self.state: dict[str, _Attempts] = {}
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when the step is one failed attempt too many."""
         task = _task_of(step)
         if not task or step.meaning(self._settings.pollers) in _QUIET:
             return None
-        return self._note(task, step, step.failed, told=False)
+        return self._note(task, step, step.failed, by_result=False)
 
     def hear(self, event: Observation) -> Sighting | None:
         """Take the result of a subtask."""
         task, failed = _result(event)
         if failed is None:
             return None
-        return self._note(task, Step((Call.said(event, task),)), failed, told=True)
+        return self._note(task, Step((Call.said(event, task),)), failed, by_result=True)
 
-    def _note(self, task: str, step: Step, failed: bool, *, told: bool) -> Sighting | None:
-        old = self.state.get(task, _Tried((), told))
+    def _note(self, task: str, step: Step, failed: bool, *, by_result: bool) -> Sighting | None:
+        old = self.state.get(task, _Attempts((), by_result))
         if not failed:
-            self.state = {name: tried for name, tried in self.state.items() if name != task}
+            self.state = {name: attempts for name, attempts in self.state.items() if name != task}
             return None
-        new = _Tried((*old.failures, step)[-self._settings.window :], told or old.told)
-        kept = {name: tried for name, tried in self.state.items() if name != task}
+        new = _Attempts((*old.failures, step)[-self._settings.window :], by_result or old.by_result)
+        kept = {name: attempts for name, attempts in self.state.items() if name != task}
         while len(kept) >= _MAX_TASKS:
             del kept[next(iter(kept))]
         self.state = {**kept, task: new}
         needed = self._settings.escalate_attempts
         if len(new.failures) < needed:
             return None
+        # Names like "build/tests" carry their parent: a second subtask that fails under it is a failure of the task.
         parent = _parent(task)
         siblings = sum(
-            len(tried.failures) >= needed for name, tried in self.state.items() if parent and _parent(name) == parent
+            len(attempts.failures) >= needed for name, attempts in self.state.items() if parent and _parent(name) == parent
         )
         climbed = siblings >= needed or len(new.failures) >= 2 * needed
         facts = (("task", task), ("level", "task" if climbed else "subtask"), ("failedSubtasks", max(1, siblings)))
         return Sighting(
-            self.kind, ("task", task), 1, new.failures[-needed:], needed, 0.85 if climbed or new.told else 0.6,
-            severity="loop" if climbed or new.told else "warn", leave=_LEAVE, facts=facts,
+            self.kind, ("task", task), 1, new.failures[-needed:], needed, 0.85 if climbed or new.by_result else 0.6,
+            severity="loop" if climbed or new.by_result else "warn", leave=_LEFT_AFTER, facts=facts,
         )  # fmt: skip
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:

@@ -28,7 +28,10 @@ class _ErrorStreak(NamedTuple):
 
 
 class ErrorRepetitionDetector(StepDetector):
-    """Keeps a streak for each error; the first one has no name yet (None), for most come alone.
+    """Keeps a streak for each error.
+
+    A first failure is kept under None until a second one comes: most come alone, and finding the cause of an error costs
+    more than the rest.
 
     Two rules. One call that fails with one error three times, with nothing between that could have changed it (reading
     does not, editing does). And one *specific* error under varying calls: four times in a row are a suspicion, for whoever
@@ -53,6 +56,7 @@ class ErrorRepetitionDetector(StepDetector):
         self._name()
         core = fingerprints.error_core(step.first.error())
         streak = self._extended(core, step, past)
+        # Taken out and put in again as the newest, so that the oldest streak is dropped first.
         streaks = {error: self._without_query(other, step) for error, other in self.state.items() if error != core}
         while len(streaks) >= _MAX_STREAKS:
             del streaks[next(iter(streaks))]
@@ -61,7 +65,7 @@ class ErrorRepetitionDetector(StepDetector):
         return self._sighting(core, streak, past)
 
     def _name(self) -> None:
-        """Find out which error the one failure had that came when no other was remembered; mostly nobody asks."""
+        """Work out the error of a failure that was kept without one."""
         alone = self.state.get(None)
         if alone is not None:
             self.state = {fingerprints.error_core(alone.failures[-1].first.error()): alone}
@@ -88,8 +92,8 @@ class ErrorRepetitionDetector(StepDetector):
     def _after_success(self, step: Step) -> dict[str | None, _ErrorStreak]:
         meaning = step.meaning(self._settings.pollers)
         if meaning in ("mutation", "other"):
-            return {}
-        if meaning == "sleep":
+            return {}  # the world may be another one now
+        if meaning == "sleep":  # waiting is what cures trouble of the infrastructure, and nothing else
             return {error: streak for error, streak in self.state.items() if not streak.failures[-1].transient}
         kept: dict[str | None, _ErrorStreak] = {}
         for error, streak in self.state.items():
@@ -105,12 +109,14 @@ class ErrorRepetitionDetector(StepDetector):
         settings = self._settings.of(step.action)
         same = tuple(failure for failure in streak.failures if failure.query == step.query)
         transient = step.transient
+        # Without times growing waits can't be told from a tight loop, so many more rounds are wanted.
         untimed = transient and step.started is None
         needed = settings.transient_rounds if untimed else settings.error_same_rounds
         if len(same) >= needed and not _is_round(same, past):
             return Sighting("errorRepetition", core, 1, same[-needed:], needed, 0.9, core)
         tried = len({failure.query for failure in streak.unbroken})
         needed = settings.transient_rounds if transient else settings.error_varied_rounds
+        # Fewer than three different calls are a repetition or an alternation, which their own detectors find.
         if len(streak.unbroken) < needed or tried < 3 or not fingerprints.is_specific(core):
             return None
         proved = transient or len(streak.unbroken) >= settings.error_varied_loop_rounds
@@ -187,6 +193,7 @@ class FailureStreakDetector(StepDetector):
             if self.state and self._ends(step):
                 self.state = {}
             return None
+        # Refusals have a detector of their own, and trouble that may pass proves nothing.
         if len(step.calls) > 1 or _is_refused(step) or (step.transient and not vocabulary.is_own_limit(step.first.error())):
             return None
         streaks: dict[str, _Streak] = self.state
@@ -198,7 +205,7 @@ class FailureStreakDetector(StepDetector):
             known = old.cause if old.cause is not None else _cause_of(old.steps[-1])
             keep = self._settings.window
             streak = _Streak((*old.steps, step)[-keep:], cause) if cause == known else _Streak((step,), cause)
-        self.state = {step.action: streak} | {name: each for name, each in streaks.items() if name == _PROVIDER}
+        self.state = {step.action: streak} | {name: other for name, other in streaks.items() if name == _PROVIDER}
         return self._sighting(streak)
 
     def _ends(self, step: Step) -> bool:
@@ -207,26 +214,26 @@ class FailureStreakDetector(StepDetector):
 
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting when this is one error of the provider too many."""
-        said = text_of(event)
+        message = text_of(event)
         if event.type != "error":
-            if said and _PROVIDER in self.state:
-                self.state = {name: each for name, each in self.state.items() if name != _PROVIDER}
+            if message and _PROVIDER in self.state:
+                self.state = {name: other for name, other in self.state.items() if name != _PROVIDER}
             return None
-        if not said:
+        if not message:
             return None
-        cause = fingerprints.error_core(said)
+        cause = fingerprints.error_core(message)
         old: _Streak | None = self.state.get(_PROVIDER)
         step = Step((Call.said(event, cause),))
         steps = (*old.steps, step)[-self._settings.window :] if old is not None and old.cause == cause else (step,)
         self.state = {**self.state, _PROVIDER: _Streak(steps, cause)}
-        transient = vocabulary.is_transient(said)
+        transient = vocabulary.is_transient(message)
         needed = self._settings.error_same_rounds
         if len(steps) < needed:
             return None
         proved = len(steps) >= self._settings.transient_rounds if transient else True
         return Sighting(
             self.kind, (_PROVIDER, cause), 1, steps[-needed:], needed, 0.8 if proved else 0.6,
-            severity="loop" if proved else "warn", leave=1, facts=(("said", fingerprints.one_line(said, 300)),),
+            severity="loop" if proved else "warn", leave=1, facts=(("said", fingerprints.one_line(message, 300)),),
         )  # fmt: skip
 
     def _sighting(self, streak: _Streak) -> Sighting | None:
@@ -306,6 +313,7 @@ def _paths(given: object) -> tuple[str, ...]:
 
 _MAX_REFUSAL_GAP = 6
 """Steps after which another refusal is a new story."""
+# Clients record a refusal as an ordinary error with these words in it; "permission denied" alone is the system's.
 _WORDS = (
     "denied by", "rejected by", "blocked by", "not permitted by", "disallowed by", "forbidden by", "refused by", "declined by",
     "vetoed", "user denied", "user rejected", "user declined", "user refused", "doesn't want to proceed",
@@ -327,7 +335,7 @@ class DeniedDetector(StepDetector):
             old = ()
         if not is_denied(step):
             if not step.failed:
-                old = tuple(each for each in old if each.action != step.action)
+                old = tuple(refusal for refusal in old if refusal.action != step.action)
             self.state = old or None
             return None
         settings = self._settings.of(step.action)
@@ -342,8 +350,8 @@ class DeniedDetector(StepDetector):
         return None
 
     def _counts(self, step: Step) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-        alike = tuple(each for each in self.state or () if each.action == step.action)
-        return tuple(each for each in alike if each.query == step.query), alike
+        alike = tuple(refusal for refusal in self.state or () if refusal.action == step.action)
+        return tuple(refusal for refusal in alike if refusal.query == step.query), alike
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how often the call, or its action, was refused."""
@@ -359,7 +367,7 @@ class DeniedDetector(StepDetector):
 
 
 def is_denied(step: Step) -> bool:
-    """Whether every call of the step was refused, by its status or by what it was told."""
+    """Whether every call of the step was refused, by its status or by the words of its answer."""
     return step.failed and all(
         (call.finish is not None and call.finish.status == "denied")
         or _says_denied(call.finish and call.finish.output, call.error())
@@ -370,7 +378,7 @@ def is_denied(step: Step) -> bool:
 def _says_denied(output: object, error: str) -> bool:
     if isinstance(output, dict) and cast("dict[str, object]", output).get("status") in ("blocked", "denied", "rejected"):
         return True
-    head = error[:400].lower()
+    head = error[:400].lower()  # a refusal says so at once; further on it may be quoted
     return any(words in head for words in _WORDS)
 
 

@@ -54,7 +54,7 @@ class StallWatch:
         self._past: list[Stall] = []
         self._untimed = False
         self._delegated: dict[str, OpenCall] = {}
-        self._begun = self._finished = 0
+        self._begun = self._finished = 0  # entries
         self._answered = False  # whether the agents said anything yet
 
     @property
@@ -77,10 +77,13 @@ class StallWatch:
             if len(self._delegated) > _MAX_DELEGATED:
                 del self._delegated[next(iter(self._delegated))]
         self._begun += 1
-        self._moved(start, flow)
+        self._note_move(start, flow)
 
     def _begun_flow(self, start: Observation) -> Flow:
-        """Return the flow that a call begins in; of one whose calls had landed these are over."""
+        """Return the flow that a call begins in. If results came since its last call, the calls still open there are dropped.
+
+        An agent makes its next call when it has the answers to the last ones: one without a result is lost, not in flight.
+        """
         flow = self._flow(start)
         if flow.landed:
             if self._open:
@@ -98,7 +101,7 @@ class StallWatch:
             self._keep_parents_alive(finish)
         call = self._drop(finish.id)
         self._finished += 1
-        self._moved(finish, flow)
+        self._note_move(finish, flow)
         if finish.status == "ok" and not self._open and vocabulary.finishes(finish.action):
             self._state = "done"
         elif finish.status == "interrupted":
@@ -108,9 +111,11 @@ class StallWatch:
         began, ended = call.start.at, finish.at
         if began is None or ended is None or ended - began <= call.limit + self._settings.call_grace:
             return
+        # It waited for a person, a child worked for it, or its agent had gone on without it.
         if self._excused(call) or call.child_seen or call.flow.over:
             return
         last = (finish.id, finish.index)
+        # The result came after all: the stall is over, and still worth knowing.
         self._past.append(Stall([call], "late", ended - began, call.limit, last, resolved="progress", progress=finish.progress))
 
     def take_whole(self, start: Observation, finish: Observation) -> None:
@@ -124,7 +129,7 @@ class StallWatch:
                 del self._delegated[next(iter(self._delegated))]
         self._begun += 1
         self._finished += 1
-        self._moved(finish, flow)
+        self._note_move(finish, flow)
         if finish.status == "ok" and not self._open and vocabulary.finishes(finish.action):
             self._state = "done"
 
@@ -139,7 +144,7 @@ class StallWatch:
         if kind == BEGINS:
             self._expect(event)
             return
-        if kind in LIFE:
+        if kind in LIFE:  # a sign of life keeps a call from being lost, but is no progress (design ruling 9)
             self._give_life(event)
         if kind in TURN_ENDS:
             for flow in self._flows_of(event):
@@ -193,18 +198,19 @@ class StallWatch:
         """
         standing: list[Stall] = []
         if now is not None:
-            standing = [] if self._untimed else self._standing(now)
+            standing = [] if self._untimed else self._stalls_at(now)
         elif not live:
-            standing = self._torn()
+            standing = self._at_log_end()
         for stall in standing:
             stall.progress = progress
         return [stall_finding(stall, self._session, self._newest) for stall in (*self._past, *standing)]
 
-    def _standing(self, now: float) -> list[Stall]:
+    def _stalls_at(self, now: float) -> list[Stall]:
+        # Waiting for a person, paused and finished are not hung (design ruling 9).
         if self._state in ("paused", "waiting", "ended"):
             return []
-        flying = self._flying()
-        overdue = [call for call in flying if now - self._clock(call) > call.limit + self._settings.call_grace]
+        in_flight = self._in_flight()
+        overdue = [call for call in in_flight if now - self._clock(call) > call.limit + self._settings.call_grace]
         if overdue:
             first = min(overdue, key=self._clock)
             return [Stall(overdue, "overdue", now - self._clock(first), first.limit, self._last())]
@@ -216,12 +222,12 @@ class StallWatch:
         silent = max(0.0, now - max(times))
         if silent <= self._settings.stall_seconds:
             return []
-        waited = [call for call in flying if not call.child_seen]
+        waited = [call for call in in_flight if not call.child_seen]
         if waited:
-            return self._lifeless(waited, now)
-        return [Stall(flying, "silent", silent, self._settings.stall_seconds, self._last())]
+            return self._warn_without_life(waited, now)
+        return [Stall(in_flight, "silent", silent, self._settings.stall_seconds, self._last())]
 
-    def _lifeless(self, waited: list[OpenCall], now: float) -> list[Stall]:
+    def _warn_without_life(self, waited: list[OpenCall], now: float) -> list[Stall]:
         """Return a warning for calls that declare no limit and gave no sign of life; at their limit it becomes a stall."""
         calls = [
             call
@@ -233,8 +239,8 @@ class StallWatch:
         first = min(calls, key=self._clock)
         return [Stall(calls, "overdue", now - self._clock(first), first.limit, self._last(), severity="warn")]
 
-    def _torn(self) -> list[Stall]:
-        """Return what the log ends in: calls after which nothing came, of their agent or of one it launched.
+    def _at_log_end(self) -> list[Stall]:
+        """Return the calls that the log ends in: nothing came after them, of their agent or of one it launched.
 
         A call whose agent gave signs of life, or whose child went on, was waited for when the log ended: that is not yet a
         stall, and how long is too long needs a clock. A run that was asked for something and neither acted nor said anything
@@ -244,12 +250,13 @@ class StallWatch:
             return []
         if self._state == "working" and not self._begun and not self._answered:
             return [Stall([], "torn", None, None, self._last(), ended=True)]
-        calls = [call for call in self._flying() if not call.alive and not call.child_seen]
+        calls = [call for call in self._in_flight() if not call.alive and not call.child_seen]
         return [Stall(calls, "torn", None, None, self._last(), ended=True)] if calls else []
 
-    def _flying(self) -> list[OpenCall]:
+    def _in_flight(self) -> list[OpenCall]:
         """Return the calls that their agent still waits for; none when the log does not seem to record results."""
         calls = [call for call in self._open.values() if not call.flow.over and not self._excused(call)]
+        # A log in which no call of several has a result does not record results; calls of one batch may all be in flight.
         if not self._finished and self._begun > 1:
             steps = {call.start.step for call in calls}
             if None in steps or len(steps) > 1:
@@ -275,7 +282,7 @@ class StallWatch:
         return vocabulary.asks_human(call.start.action)
 
     def _keep_parents_alive(self, observation: Observation) -> None:
-        """Progress of a child is progress of the call that waits for it."""
+        """Give life to the calls that wait for the agent of an observation: progress of a child is progress of its caller."""
         parents = [call for call in self._delegated.values() if call.start.agent != observation.agent]
         if observation.parent is not None and observation.parent in self._open:
             parents.append(self._open[observation.parent])
@@ -298,7 +305,7 @@ class StallWatch:
             flow = own[observation.process] = Flow([])
         return flow
 
-    def _moved(self, observation: Observation, flow: Flow) -> None:
+    def _note_move(self, observation: Observation, flow: Flow) -> None:
         self._state = "working"
         self._last_id = observation.id
         self._newest = observation

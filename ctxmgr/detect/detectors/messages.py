@@ -15,41 +15,56 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
 _END = lazy_pattern(r"[.!?…。！？](?=[\sA-Z])|\n")
-"""Where a phrase ends; it begins with a set of characters, since only these are looked for fast."""
+"""The end of a phrase. The pattern begins with a set of characters, which the matcher looks for fast."""
+# Tables, lists, headings, quotes, code and JSON repeat themselves by nature: most false alarms of a peer's chant detector.
 _STRUCTURE = ("|", "-", "*", "+", "•", "#", ">", "{", "[", "}", "]", "<", '"', "\t", "    ", "@@", "//")
 _NUMBERED = lazy_pattern(r"\s*\(?[0-9]{1,4}[.):]\s")
 _NUMBER = lazy_pattern(r"\s*\(?[0-9]{1,4}\.")
 _WORDY = lazy_pattern(r"[^\W_]")
 _FENCES = ("```", "~~~")
-_SIGMAS = ("σ", "ς")
+_SIGMAS = ("σ", "ς")  # lower() writes one capital sigma as either, depending on what follows it
 _MAX_PHRASE = 1000
-"""Characters after which a phrase ends that has no end of its own."""
-_DECIDED = 10
+"""Length at which a phrase without an end of its own is cut."""
+_MIN_LINE = 10
 """Characters that show whether an unfinished line is prose."""
-_STRIDE = 10
-_TRIES = 8
+_SCAN_STEP = 10
+"""Characters between two places at which a period is looked for."""
+_MAX_CANDIDATES = 8
+"""Earlier places of a text's last characters that are tried as the start of its period."""
 _START = lazy_pattern(r"(?<=[.!?…\s])[A-Z]")
 _WORD_START = lazy_pattern(r"(?<=\s)\S")
 _END_SIZE = 12
 _MAX_PERIOD = 250
+"""Longest period in characters; gemini-cli allows the same average gap between repeats."""
 _MIN_REPEATED = 200
-"""Characters that at least repeat themselves where no phrases can be told apart."""
-_KEPT_TEXT = 2 * _MAX_PHRASE + _MAX_PERIOD * 2
-_PHRASES = 132
+"""Characters that must repeat where no phrases can be told apart."""
+_MAX_TEXT = 2 * _MAX_PHRASE + _MAX_PERIOD * 2
+_MAX_PHRASES_KEPT = 132
 _MAX_ROUND = 12
 _SHARE = 4
+"""A phrase that makes up a fourth of the last ones is chanted, whatever is said between."""
 _MIN_PHRASE = 12
-_MAX_PHRASES = 5
-_LEFT = 120
-"""Characters of other prose after which a chant is over."""
+"""Characters from which on that holds; a shorter phrase ("Done.") must make up half."""
+_MAX_DIFFERENT = 5
+_MAX_ASIDE = 120
+"""Characters of other prose that end a chant."""
 _MAX_EVENTS = 64
-_LOOKS = (256, 1024)
-_NEXT = 2
+_END_SIZES = (256, 1024)
+"""Characters from the end of a message that are looked at first, and if they hold no prose."""
+_MAX_SEQ_GAP = 2
 """How far apart two neighbours of a log are (see `observations_of`): a record may be a start and a finish at once."""
 
 
 class _Chant(NamedTuple):
-    """What is chanted: its phrases (none where it has none), how often it came, and where the last of it ended."""
+    """Text that is said over and over.
+
+    Attributes:
+        said: the text of one round.
+        phrases: its phrases, none when it was found by its period.
+        period: characters of one round, 0 when it was found by its phrases.
+        times: how often it came.
+        at: place in the stream where the last of it ended.
+    """
 
     said: str
     phrases: tuple[str, ...]
@@ -124,24 +139,25 @@ class ChantingDetector:
             return None
         name = "thought" if "thought" in (event.type or "") or event.type in THOUGHTS else "message"
         old = self.state.get(name, _NOTHING)
-        whole = event.type not in CHUNKS
+        is_complete = event.type not in CHUNKS
         since = event.at if old.since is None else old.since
         events = (*old.events[1 - _MAX_EVENTS :], event)
         most = old.most + len(text)
         rounds = self._settings.chant_rounds
-        if whole and most <= self._settings.volume_chars and _is_free(text, rounds):
+        # Most messages end without a chant, and a look at the end is enough to know; they are read when that may matter.
+        if is_complete and most <= self._settings.volume_chars and _holds_no_chant(text, rounds):
             unread = (*old.unread, text)
             stream = old._replace(events=events, since=since, unread=unread, most=most, over=None)
         else:
-            stream = _read_all(old, text, rounds, whole=whole)._replace(events=events, since=since)
+            stream = _read_all(old, text, rounds, is_complete=is_complete)._replace(events=events, since=since)
         self.state = {**self.state, name: stream}
         return None if stream.unread else self._judge(name, stream, event, text)
 
     def _judge(self, name: str, stream: _Stream, event: Observation, text: str) -> Sighting | None:
-        """Return what a stream shows that is read to its end."""
+        """Return the sighting of a stream that is read to its end, if any."""
         rounds = self._settings.chant_rounds
         pieces = event.type in CHUNKS
-        chant = (stream.chant or stream.over) if pieces else _chanted_to_the_end(stream)
+        chant = (stream.chant or stream.over) if pieces else _chant_to_end(stream)
         if chant is not None:
             own = _steps(stream.events[-rounds:]) if pieces else (Step((Call.said(event, text),)),)
             facts = (("said", one_line(chant.said, 300)),)
@@ -149,11 +165,12 @@ class ChantingDetector:
                 self.kind, (name, "chant"), 1, own, rounds, 0.85, leave=1, facts=facts, total=chant.times,
                 over=stream.chant is None,
             )  # fmt: skip
+        # Both limits are those of a peer (Cline: more than 15,000 characters and 60 s without a tool call).
         lasted = 0.0 if event.at is None or stream.since is None else event.at - stream.since
         volume = _volume(stream)
         if volume > self._settings.volume_chars and lasted > self._settings.volume_seconds:
             facts = (("characters", volume), ("seconds", round(lasted, 3)))
-            alone = len(stream.events) >= self._settings.monologue_rounds and _speaks_on_end(stream)
+            alone = len(stream.events) >= self._settings.monologue_rounds and _speaks_alone(stream)
             return Sighting(
                 self.kind, (name, "volume"), 1, _steps(stream.events[-rounds:]), 1, 0.6, severity="loop" if alone else "warn",
                 leave=1, facts=facts,
@@ -169,7 +186,7 @@ class ChantingDetector:
         self.state = {}
 
 
-def _chanted_to_the_end(stream: _Stream) -> _Chant | None:
+def _chant_to_end(stream: _Stream) -> _Chant | None:
     """Return what a whole message chants to its very end."""
     chant = stream.chant
     if chant is None:
@@ -190,21 +207,22 @@ def _phrases_of(text: str) -> tuple[list[str], str]:
     begin = 0
     for match in _END.finditer(text):
         end = match.end()
-        if match[0] == "." and end - begin <= _DECIDED and _NUMBER.fullmatch(text, begin, end):
+        if match[0] == "." and end - begin <= _MIN_LINE and _NUMBER.fullmatch(text, begin, end):
             continue
         phrases.append(text[begin:end])
         begin = end
     return phrases, text[begin:]
 
 
-def _is_free(text: str, rounds: int) -> bool:
-    """Whether a look at its end shows that nothing is chanted in a whole message, nor is it longer than it is.
+def _holds_no_chant(text: str, rounds: int) -> bool:
+    """Whether a look at the end of a complete message shows that nothing is chanted in it.
 
-    What would be chanted is its last phrase, or one of a few that all come often.
+    A chant that lasts to the end holds the last phrase, so it is enough that this phrase is rare. False where it can't be
+    told: with code, or with a stub that counts for more than its length.
     """
     if may_hold_stub(text) or _may_fence(text):
         return False  # what of it is prose only reading all of it can tell
-    for size in _LOOKS:
+    for size in _END_SIZES:
         cut = len(text) > size
         phrases, rest = _phrases_of(text[-size:])
         phrases.append(rest)
@@ -224,22 +242,22 @@ def _may_fence(text: str) -> bool:
 
 
 def _is_rare(phrase: str, text: str, rounds: int) -> bool:
-    """Whether a phrase of a text comes less often than so many times, both in small letters; one with a sigma may not be.
+    """Whether a phrase comes fewer than ``rounds`` times in a text, both in small letters; False when it can't be told.
 
-    How a sigma is written small depends on what follows it, so that it may differ between the two.
+    Its longest word is counted, which is faster than the phrase and never less often. A sigma may be written in two ways.
     """
     return not (_SIGMAS[0] in phrase or _SIGMAS[1] in phrase) and text.count(max(phrase.split(), key=len)) < rounds
 
 
-def _read_all(stream: _Stream, text: str, rounds: int, *, whole: bool) -> _Stream:
+def _read_all(stream: _Stream, text: str, rounds: int, *, is_complete: bool) -> _Stream:
     """Return the stream with everything unread and one more text read."""
     for unread in stream.unread:
-        stream = _read(_begun(stream), unread + "\n", rounds)
-    stream = _read(_begun(stream), text + "\n", rounds) if whole else _read(stream, text, rounds)
+        stream = _read(_at_message_start(stream), unread + "\n", rounds)
+    stream = _read(_at_message_start(stream), text + "\n", rounds) if is_complete else _read(stream, text, rounds)
     return stream._replace(unread=(), most=_volume(stream))
 
 
-def _begun(stream: _Stream) -> _Stream:
+def _at_message_start(stream: _Stream) -> _Stream:
     """Return the stream at the start of a whole message."""
     return _Stream(prose=_volume(stream), events=stream.events, since=stream.since, unread=stream.unread, most=stream.most)
 
@@ -258,18 +276,18 @@ def _read(stream: _Stream, text: str, rounds: int) -> _Stream:
         rest = rest.lstrip()[3:]
         stream = stream._replace(fenced=False)
     stream = stream._replace(tail=rest)
-    if len(rest) < _DECIDED or stream.fenced or _opens(rest) or _is_structure(rest):
+    if len(rest) < _MIN_LINE or stream.fenced or _opens_fence(rest) or _is_structure(rest):
         return stream
     return _take_text(stream, rest, rounds)._replace(taken=len(rest))
 
 
-def _opens(phrase: str) -> bool:
+def _opens_fence(phrase: str) -> bool:
     return phrase.lstrip().startswith(_FENCES)
 
 
 def _take(stream: _Stream, phrase: str, rounds: int) -> _Stream:
     """Return the stream with one finished phrase more."""
-    if _opens(phrase):
+    if _opens_fence(phrase):
         if not stream.fenced:
             return stream._replace(fenced=True, tail="", taken=0)
         # What stands on the line after the end of a block of code is no code.
@@ -278,11 +296,11 @@ def _take(stream: _Stream, phrase: str, rounds: int) -> _Stream:
         return stream._replace(tail="", taken=0)
     stream = _take_text(stream, phrase, rounds)._replace(tail="", taken=0, prose=stream.prose + length_of(phrase))
     words = " ".join(phrase.lower().split())
-    phrases = (*stream.phrases[1 - _PHRASES :], words)
+    phrases = (*stream.phrases[1 - _MAX_PHRASES_KEPT :], words)
     stream = stream._replace(phrases=phrases)
     chant = stream.chant
     if chant is None:
-        found = _chanted(phrases, rounds)
+        found = _find_chant(phrases, rounds)
         if found is None:
             return stream
         said, times = found
@@ -300,19 +318,21 @@ def _take_text(stream: _Stream, phrase: str, rounds: int) -> _Stream:
     shift = stream.read - len(stream.text)
     read = shift + len(text)
     phrases = stream.phrases
-    for at in range(stream.read // _STRIDE * _STRIDE + _STRIDE, read + 1, _STRIDE):
+    # Fixed places of the joined text are looked at, so that it does not matter in which pieces the text came.
+    for at in range(stream.read // _SCAN_STEP * _SCAN_STEP + _SCAN_STEP, read + 1, _SCAN_STEP):
         if chant is not None:
-            if chant.period and _is_periodic(text, at - shift, chant.period, min(at - chant.at + chant.period, _KEPT_TEXT)):
+            # A chant that was found by its phrases is counted by them in `_take`; here it can only end.
+            if chant.period and _is_periodic(text, at - shift, chant.period, min(at - chant.at + chant.period, _MAX_TEXT)):
                 chant = chant._replace(
                     times=chant.times + (at - chant.at) // chant.period, at=at - (at - chant.at) % chant.period
                 )
-            elif at - chant.at > max(_LEFT, 2 * chant.period):
+            elif at - chant.at > max(_MAX_ASIDE, 2 * chant.period):
                 chant, over, phrases = None, chant, ()
             continue
         period = _period(text, at - shift, rounds)
         if period:
-            chant = _Chant(_from_its_start(text[at - shift - period : at - shift]), (), period, rounds, at)
-    return stream._replace(text=text[-_KEPT_TEXT:], read=read, chant=chant, over=over, phrases=phrases)
+            chant = _Chant(_from_sentence_start(text[at - shift - period : at - shift]), (), period, rounds, at)
+    return stream._replace(text=text[-_MAX_TEXT:], read=read, chant=chant, over=over, phrases=phrases)
 
 
 def _period(text: str, end: int, rounds: int) -> int:
@@ -322,18 +342,19 @@ def _period(text: str, end: int, rounds: int) -> int:
     """
     if end < _MIN_REPEATED:
         return 0
+    # The last characters must come one period earlier too: each place where they do is a candidate.
     last, before = text[end - _END_SIZE : end], end - _END_SIZE
-    for _ in range(_TRIES):
+    for _ in range(_MAX_CANDIDATES):
         before = text.rfind(last, max(0, end - _MAX_PERIOD - _END_SIZE), before + _END_SIZE - 1)
         if before < 0:
             return 0
         period = end - _END_SIZE - before
-        if _is_periodic(text, end, period, max(_MIN_REPEATED, period * rounds - _STRIDE)):
+        if _is_periodic(text, end, period, max(_MIN_REPEATED, period * rounds - _SCAN_STEP)):
             return period if _WORDY.search(text, end - period, end) else 0
     return 0
 
 
-def _from_its_start(said: str) -> str:
+def _from_sentence_start(said: str) -> str:
     """Return a text that is said over and over from where a sentence in it begins, else a word."""
     twice = said + said
     match = _START.search(twice) or _WORD_START.search(twice)
@@ -346,10 +367,10 @@ def _is_periodic(text: str, end: int, period: int, length: int) -> bool:
     return begin >= 0 and text[begin + period : end] == text[begin : end - period]
 
 
-def _speaks_on_end(stream: _Stream) -> bool:
+def _speaks_alone(stream: _Stream) -> bool:
     """Whether the stream is whole messages that stand side by side in the log: nobody else spoke or did anything."""
     return all(event.type in MESSAGES and event.agent is not None for event in stream.events) and all(
-        later.seq - event.seq <= _NEXT for event, later in pairwise(stream.events)
+        later.seq - event.seq <= _MAX_SEQ_GAP for event, later in pairwise(stream.events)
     )
 
 
@@ -365,7 +386,7 @@ def _is_structure(piece: str) -> bool:
     return piece.startswith(_STRUCTURE) or _WORDY.search(piece, 0, _MAX_PHRASE) is None or _NUMBERED.match(piece) is not None
 
 
-def _chanted(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...], int] | None:
+def _find_chant(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...], int] | None:
     """Return the phrases that are chanted, of which the last has just been said, and how often; or None."""
     last = phrases[-1]
     if last not in phrases[-1 - _MAX_ROUND : -1]:
@@ -378,25 +399,26 @@ def _chanted(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...], in
         # A long round that comes back to the letter is less likely to be meant than a short one.
         needed = rounds if period == 2 else max(2, rounds * 3 // 5)
         seen = phrases[-period * needed :]
-        if len(seen) == period * needed and seen[period:] == seen[:-period] and any(" " in each for each in seen[:period]):
+        if len(seen) == period * needed and seen[period:] == seen[:-period] and any(" " in phrase for phrase in seen[:period]):
             return seen[-period:], needed
-    window = phrases[-_MAX_PHRASES * rounds :]
+    window = phrases[-_MAX_DIFFERENT * rounds :]
     few = set(window)
-    is_full = len(window) == _MAX_PHRASES * rounds and len(few) <= _MAX_PHRASES
-    if is_full and sum(" " in each for each in few) >= 2 and min(map(window.count, few)) >= rounds // 2:
+    # A few phrases in any order: at least two of them must be more than one word, and none may be rare.
+    is_full = len(window) == _MAX_DIFFERENT * rounds and len(few) <= _MAX_DIFFERENT
+    if is_full and sum(" " in phrase for phrase in few) >= 2 and min(map(window.count, few)) >= rounds // 2:
         return (*sorted(few - {last}), last), rounds
     return None
 
 
 _MAX_MESSAGES = 64
-_ROUND = 4
-"""Messages that may be said in turn."""
+_MAX_TURNS = 4
+"""Messages of the longest round that is said in turn."""
 
 
 class _Monologue(NamedTuple):
-    """Messages (or thoughts) in a row; ``same`` of the last ones are equal, ``near`` say the same."""
+    """Messages (or thoughts) in a row; the last ``same`` of them are equal, the last ``near`` say the same."""
 
-    said: tuple[MessageText, ...]
+    messages: tuple[MessageText, ...]
     same: int
     near: int
 
@@ -430,29 +452,31 @@ class MonologueDetector:
         said, same, near = MessageText(event, text), 1, 1
         old = self.state.get(stream)
         if old is not None:
-            last = old.said[-1]
+            last = old.messages[-1]
             if said == last:
                 same, near = old.same + 1, old.near + 1
             elif alike(said.gist, last.gist):
                 near = old.near + 1
-        run = _Monologue(((*old.said, said) if old is not None else (said,))[-max(self._kept, _ROUND * rounds) :], same, near)
+        run = _Monologue(
+            ((*old.messages, said) if old is not None else (said,))[-max(self._kept, _MAX_TURNS * rounds) :], same, near
+        )
         self.state = {**self.state, stream: run}
         if same >= rounds:
             return self._sighting(stream, run, rounds, 0.9)
-        for period in range(2, _ROUND + 1):
-            if _goes_round(run.said, period, rounds):
+        for period in range(2, _MAX_TURNS + 1):
+            if _goes_round(run.messages, period, rounds):
                 return self._sighting(stream, run, period * rounds, 0.8)
-        if _alternates(run.said, self._settings.paraphrase_rounds):
+        if _alternates(run.messages, self._settings.paraphrase_rounds):
             return self._sighting(stream, run, 2 * self._settings.paraphrase_rounds, 0.7)
         if near >= self._settings.paraphrase_rounds:
             return self._sighting(stream, run, self._settings.paraphrase_rounds, 0.7)
         return None
 
     def _sighting(self, stream: str, run: _Monologue, rounds: int, confidence: float) -> Sighting:
-        last = run.said[-1]
+        last = run.messages[-1]
         # What says the same in other words says something.
         facts = (("said", one_line(last.text, 300)), ("empty", run.same >= self._settings.monologue_rounds and not last.plain))
-        steps = tuple(Step((Call.said(each.event, each.plain),)) for each in run.said[-rounds:])
+        steps = tuple(Step((Call.said(message.event, message.plain),)) for message in run.messages[-rounds:])
         return Sighting(self.kind, (stream, "said"), 1, steps, rounds, confidence, leave=1, facts=facts)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
@@ -464,15 +488,17 @@ class MonologueDetector:
         self.state = {}
 
 
-def _alternates(said: Sequence[MessageText], rounds: int) -> bool:
+def _alternates(messages: Sequence[MessageText], rounds: int) -> bool:
     """Whether two things were said in turn so many times, each in nearly the same words."""
-    last = said[-2 * rounds :]
+    last = messages[-2 * rounds :]
     if len(last) < 2 * rounds or not alike(last[-1].gist, last[-3].gist):
         return False
     return all(alike(one.gist, two.gist) for one, two in zip(last, last[2:], strict=False))
 
 
-def _goes_round(said: Sequence[MessageText], period: int, rounds: int) -> bool:
-    """Whether the last of what was said is so many messages in turn, so many times."""
+def _goes_round(messages: Sequence[MessageText], period: int, rounds: int) -> bool:
+    """Whether the last messages are ``period`` of them said in turn, ``rounds`` times."""
     length = period * rounds
-    return len(said) >= length and all(said[-place] == said[-place - period] for place in range(1, length - period + 1))
+    return len(messages) >= length and all(
+        messages[-place] == messages[-place - period] for place in range(1, length - period + 1)
+    )

@@ -51,6 +51,7 @@ class RepetitionDetector(StepDetector):
         if run.length < needed:
             return None
         steps = (*past[len(past) - needed + 1 :], step)
+        # The first one was a call within a batch: the batch as a whole is no part of the loop.
         if run.first is not None and run.length == needed:
             steps = (run.first, *steps[1:])
         return Sighting("repetition", step.query, 1, steps, needed, 0.95)
@@ -100,7 +101,7 @@ _MAX_TEXT = 400
 
 
 class _Changes(NamedTuple):
-    """The last steps of ``length``; ``settled``: how many at its end are equal."""
+    """The last of ``length`` steps with one core; the results of the last ``settled`` are equal as they stand."""
 
     steps: tuple[Step, ...]
     core: str
@@ -130,7 +131,7 @@ class TrivialChangeDetector(StepDetector):
             return None
         settings = self._settings.of(step.action)
         needed = settings.trivial_rounds
-        if len(run.steps) < needed or run.settled >= needed:
+        if len(run.steps) < needed or run.settled >= needed:  # equal results are a repetition
             return None
         proved = run.length >= settings.trivial_loop_rounds
         return Sighting(
@@ -173,13 +174,14 @@ class TrivialChangeDetector(StepDetector):
 
 
 def _core(step: Step) -> str | None:
+    """Return the result without trifles, None when it can't be compared or is empty."""
     call = step.first
     if call.finish is None or call.identity() is not None:
         return None
     if step.failed:
         output = call.finish.output
-        said = fingerprints.plain_text(cast("object", output)) if isinstance(output, dict) else call.error()
-        return None if said is None else _NUMBER.sub("#", blur(said[:4000], ids=True))
+        raw = fingerprints.plain_text(cast("object", output)) if isinstance(output, dict) else call.error()
+        return None if raw is None else _NUMBER.sub("#", blur(raw[:4000], ids=True))
     asks = call.meaning() in ("query", "poll")
     clock = vocabulary.asks_the_time(call.start)
     drop = fingerprints.CLOCK_KEYS if asks or clock else fingerprints.RECEIPT_KEYS | fingerprints.CLOCK_KEYS
@@ -195,12 +197,13 @@ def _core(step: Step) -> str | None:
 
 
 _MAX_FILES = 8
-_MAX_PIECES = 64
+_MAX_PIECES = 64  # the state must not grow with the history; what is forgotten is read as new
 _NEW_SHARE = 0.1
 """A read of which less than this share is new brings nothing."""
 _MAX_GAP = 3
-_CHANGING = ("mutation", "sleep")
-_ACTING = (*_CHANGING, "gesture")
+"""Steps between two reads of one file that belong to one sweep."""
+_CHANGES_STATE = ("mutation", "sleep")
+_ACTS = (*_CHANGES_STATE, "gesture")
 
 
 class _Duplicates(NamedTuple):
@@ -264,12 +267,12 @@ class NearDuplicateDetector(StepDetector):
             or None in step.results()
             or step.failed
             or (step.results() != last.results() and not step.shows_the_same(last))
-            or step.meaning(settings.pollers) in (_CHANGING if step.shows_a_view() else _ACTING)
+            or step.meaning(settings.pollers) in (_CHANGES_STATE if step.shows_a_view() else _ACTS)
             or polling.waits(step, settings)
             or polling.is_patient(last, step, settings)
         ):
             return None
-        if run is not None and step.query == last.query:
+        if run is not None and step.query == last.query:  # the same question has the same keys
             near, drift = run.near, run.drift
         else:
             near, drift = near_key(step.first.start), drift_key(step.first.start)
@@ -291,9 +294,9 @@ class NearDuplicateDetector(StepDetector):
             (run.nearly, settings.near_rounds, run.near),
             (len(steps), settings.drift_rounds, run.drift),
         ):
-            if key is not None and key == run.drift and counts_up([each.first.start for each in steps[-needed:]]):
+            if key is not None and key == run.drift and counts_up([member.first.start for member in steps[-needed:]]):
                 return None
-            if count >= needed and len(steps) >= needed and len({each.query for each in steps[-needed:]}) > 1:
+            if count >= needed and len(steps) >= needed and len({member.query for member in steps[-needed:]}) > 1:
                 return Sighting(
                     self.kind, ("near", run.drift or run.near), 1, steps[-needed:], needed, 0.85, facts=(("about", about),)
                 )
@@ -304,16 +307,17 @@ class NearDuplicateDetector(StepDetector):
     def _read(self, step: Step, files: dict[str, _Reading]) -> tuple[dict[str, _Reading], _Reading | None, Span | None]:
         meaning = step.meaning(self._settings.pollers) if files or step.traits & Wake.SPAN else "query"
         if meaning in ("mutation", "other") and not step.failed:
-            return {}, None, None
+            return {}, None, None  # any file may have changed
         span = span_of(step.first.start) if step.traits & Wake.SPAN and not step.failed else None
         if span is None:
             return files, None, None
         old = files.get(span.target, _Reading((), (), step.number))
-        fresh = _fresh(span, old.pieces)
+        fresh = _unread_lines(span, old.pieces)
+        # Neighbouring spans overlap by a few lines in honest reading, hence a share and not zero.
         stale = fresh < max(1.0, _NEW_SHARE * (span.last - span.first + 1)) and bool(old.pieces)
         near = step.number - old.seen <= _MAX_GAP
         run = ((*old.stale, step) if near else (step,)) if stale else ()
-        new = _Reading(_joined(span, old.pieces), run[-self._settings.window :], step.number)
+        new = _Reading(_merged(span, old.pieces), run[-self._settings.window :], step.number)
         kept = {name: reading for name, reading in files.items() if name != span.target}
         while len(kept) >= _MAX_FILES:
             del kept[next(iter(kept))]
@@ -328,7 +332,7 @@ class NearDuplicateDetector(StepDetector):
             nearly = state.run.nearly == len(state.run.steps)
             needed = settings.near_rounds if nearly else settings.drift_rounds
             count = len(state.run.steps)
-            differ = len({each.query for each in state.run.steps}) > 1
+            differ = len({member.query for member in state.run.steps}) > 1
             why = ("seen" if count >= needed else "more wanted") if differ else "the calls are equal, not nearly equal"
             return Opinion(self.kind, excerpt(step), count, needed, why)
         if span is not None and span.target in state.files:
@@ -342,13 +346,13 @@ class NearDuplicateDetector(StepDetector):
         )
 
 
-def _fresh(span: Span, pieces: tuple[tuple[int, int], ...]) -> int:
+def _unread_lines(span: Span, pieces: tuple[tuple[int, int], ...]) -> int:
     """Return how many lines of the span lie in none of the pieces."""
     known = sum(max(0, min(last, span.last) - max(first, span.first) + 1) for first, last in pieces)
     return span.last - span.first + 1 - known
 
 
-def _joined(span: Span, pieces: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+def _merged(span: Span, pieces: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     """Return the pieces with the span added, apart from each other and in order."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted((*pieces, (span.first, span.last))):
@@ -359,7 +363,7 @@ def _joined(span: Span, pieces: tuple[tuple[int, int], ...]) -> tuple[tuple[int,
     return tuple(joined[-_MAX_PIECES:])
 
 
-_LEAVE_INTERLEAVED = 8
+_LEFT_AFTER = 8
 """Steps without the call after which the agent has left it: other steps lie between by nature."""
 
 
@@ -397,12 +401,12 @@ class InterleavedDetector(StepDetector):
         facts = (("changedBetween", seen.edited),)
         return Sighting(
             self.kind, step.query, 1, seen.steps[-warned:], warned, 0.8 if count >= proved else 0.6,
-            severity="loop" if count >= proved else "warn", leave=_LEAVE_INTERLEAVED, facts=facts,
+            severity="loop" if count >= proved else "warn", leave=_LEFT_AFTER, facts=facts,
         )  # fmt: skip
 
     def _is_round(self, step: Step, past: Sequence[Step]) -> bool:
         """Whether the last steps ask what as many steps before them asked: then the round is the pattern, if any is."""
-        asked = [each.query for each in past[-2 * self._settings.max_period :]] + [step.query]
+        asked = [earlier.query for earlier in past[-2 * self._settings.max_period :]] + [step.query]
         return any(asked[-period:] == asked[-2 * period : -period] for period in range(2, len(asked) // 2 + 1))
 
     def _needed(self, step: Step, seen: _Seen) -> tuple[int, int]:
@@ -432,7 +436,7 @@ class InterleavedDetector(StepDetector):
                 seen.append(earlier)
                 edited = edited or pending
             elif known is not earlier and (step.failed or not futile) and not known.same(earlier):
-                break
+                break  # another question that was asked twice got a new answer: the world moved
             elif futile:
                 # Writing counts only when it lies between two of the steps.
                 pending = pending or (not earlier.failed and writes(earlier.first.start))

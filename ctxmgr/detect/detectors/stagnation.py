@@ -15,6 +15,7 @@ from ctxmgr.detect.text.vocabulary import is_wall
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
+# A short answer that says "nothing", "none" or "ok", or JSON in which every member is empty, zero or false.
 _BARREN = lazy_pattern(
     r"^\W*(?:(?:no|0|zero|nothing|none|null|empty|not found|ok|done|success\w*|true|false)\b.{0,60})?\W*$",
     re.IGNORECASE | re.DOTALL,
@@ -47,20 +48,21 @@ class StagnationDetector(StepDetector):
             return None
         run: _Run = self.state
         rounds = self._settings.of(step.action).stagnation_rounds
-        if len(run.steps) < rounds or len({each.query for each in run.steps[-rounds:]}) < rounds // 2:
+        # Half of the questions must differ: few that repeat are a cycle or an alternation.
+        if len(run.steps) < rounds or len({asked.query for asked in run.steps[-rounds:]}) < rounds // 2:
             return None
         needed = _needed(run.steps, self._settings.of(step.action))
         proved = len(run.steps) >= needed
         if not proved and _share_word(run.steps[-rounds:]):
             needed = rounds + rounds // 3  # other words for one question: a suspicion
-        if len({each.query for each in run.steps[-needed:]}) < max(3, needed // 2):
+        if len({asked.query for asked in run.steps[-needed:]}) < max(3, needed // 2):
             return None
         if len(run.steps) < needed:
             return None
         about = f"{step.action} {target_of(step.first.start)}".strip()
         facts = (
             ("about", about),
-            ("distinctInputs", len({each.query for each in run.steps})),
+            ("distinctInputs", len({asked.query for asked in run.steps})),
         )
         return Sighting(
             self.kind, (step.action, run.answer), 1, run.steps[-needed:], needed, 0.75 if proved else 0.5, facts=facts,
@@ -72,7 +74,7 @@ class StagnationDetector(StepDetector):
         settings = self._settings.of(step.action)
         if last is None or last.action != step.action or step.failed or last.failed or len(step.calls) > 1:
             return None
-        if not _asks(step, settings) or step.waiting or polling.is_patient(last, step, settings):
+        if not _is_asking(step, settings) or step.waiting or polling.is_patient(last, step, settings):
             return None
         answer = step.results()
         if None in answer:
@@ -91,14 +93,14 @@ class StagnationDetector(StepDetector):
         settings = self._settings.of(step.action)
         run: _Run | None = self.state
         if run is None:
-            why = "it is no question" if not _asks(step, settings) else "its answer is not that of the step before"
+            why = "it is no question" if not _is_asking(step, settings) else "its answer is not that of the step before"
             return Opinion(self.kind, excerpt(step), 0, settings.stagnation_rounds, why)
         needed = _needed(run.steps, settings)
         why = "seen" if len(run.steps) >= needed else f"{needed - len(run.steps)} more wanted"
         return Opinion(self.kind, excerpt(step), len(run.steps), needed, why)
 
 
-def _asks(step: Step, settings: DetectSettings) -> bool:
+def _is_asking(step: Step, settings: DetectSettings) -> bool:
     """Whether a step is a question: it reads, or it moves a view and is answered by what can be seen then."""
     meaning = step.meaning(settings.pollers)
     return meaning == "query" or (meaning == "gesture" and step.shows_a_view())
@@ -113,19 +115,19 @@ def _needed(steps: tuple[Step, ...], settings: DetectSettings) -> int:
         return rounds
     recent = steps[-rounds:]
     about = {target_of(step.first.start) for step in recent}
-    if len(about) > 1 or not _share_something([step.first.start for step in recent]):
+    if len(about) > 1 or not _share_any_part([step.first.start for step in recent]):
         return rounds * 2
     return rounds + rounds // 3 if about == {""} else rounds
 
 
-def _share_something(starts: Sequence[Observation]) -> bool:
+def _share_any_part(starts: Sequence[Observation]) -> bool:
     """Whether the questions have a part in common: a field, a word, or the program that is run; else they differ in all."""
     shared: set[tuple[str, str]] | None = None
     for start in starts:
         given = cast("dict[Any, Any]", start.input) if isinstance(start.input, dict) else {"command": start.input}
         parts = {(str(key), str(value)[:200]) for key, value in given.items() if isinstance(value, str | int | float)}
         parts |= {("word", word) for value in given.values() if isinstance(value, str) for word in _long_words(value)}
-        parts |= {("program", value.split()[0]) for key, value in given.items() if key in COMMAND_KEYS and _words(value)}
+        parts |= {("program", value.split()[0]) for key, value in given.items() if key in COMMAND_KEYS and _has_words(value)}
         shared = parts if shared is None else shared & parts
     return bool(shared)
 
@@ -144,17 +146,18 @@ def _share_word(steps: Sequence[Step]) -> bool:
 def _long_words(value: str) -> set[str]:
     """Return the longer words of a question in words; a name or a pattern has none."""
     words = value[:2000].lower().split()
-    return {word for each in words for word in _TELLING_WORD.findall(each)} if len(words) > 1 else set()
+    return {long for word in words for long in _TELLING_WORD.findall(word)} if len(words) > 1 else set()
 
 
-def _words(value: object) -> bool:
+def _has_words(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
+# The orchestrators of AutoGen's Magentic-One keep such a ledger: "is progress being made", "are we in a loop".
 LEDGERS = frozenset({"ledger", "progress_ledger"})
 IGNORED = "ignored_update"
 PROGRESS = "progress"
-_MAX = 1_000_000
+_MAX_IGNORED = 1_000_000  # a recorded count may be any integer
 
 
 class _Ledger(NamedTuple):
@@ -192,12 +195,12 @@ class NoProgressDetector:
             return None
         if event.type == IGNORED:
             updates = (*state.updates, Step((Call.said(event, IGNORED),)))[-keep:]
-            self.state = state = state._replace(ignored=min(state.ignored + _count(event.data), _MAX), updates=updates)
+            self.state = state = state._replace(ignored=min(state.ignored + _count(event.data), _MAX_IGNORED), updates=updates)
             if state.ignored < self._settings.ignored_updates:
                 return None
             facts = (("ignoredUpdates", state.ignored),)
             return Sighting(self.kind, IGNORED, 1, updates, len(updates), 0.7, severity="hung", facts=facts)
-        stalled = _stalled(event.data)
+        stalled = _reports_stall(event.data)
         if stalled is None:
             return None
         stalls = (*state.stalls, Step((Call.said(event, "stalled"),)))[-keep:] if stalled else state.stalls[:-1]
@@ -222,10 +225,10 @@ class NoProgressDetector:
 
 def _count(data: object) -> int:
     count = cast("dict[str, object]", data).get("count") if isinstance(data, dict) else None
-    return min(max(count, 1), _MAX) if isinstance(count, int) and not isinstance(count, bool) else 1
+    return min(max(count, 1), _MAX_IGNORED) if isinstance(count, int) and not isinstance(count, bool) else 1
 
 
-def _stalled(data: object) -> bool | None:
+def _reports_stall(data: object) -> bool | None:
     """Return whether a ledger says that the run stalls, None when it says nothing about it."""
     if not isinstance(data, dict):
         return None
@@ -245,7 +248,7 @@ def _answer(value: object) -> bool | None:
 
 
 class BusyDetector(StepDetector):
-    """Keeps the steps of the last while that asked what was asked before and were answered as before.
+    """Keeps the steps within the window that asked what was asked before and were answered as before.
 
     Only a warning: runs that end well hold long grinds too, so the share of news alone proves nothing. An answer that
     differs from the last one to the same question is news, and polls and waits are not counted as work.
@@ -259,10 +262,10 @@ class BusyDetector(StepDetector):
         """Return a sighting when nearly all of the last steps were old."""
         window = self._settings.busy_window
         old: tuple[Step, ...] = self.state or ()
-        gone = 0
-        while gone < len(old) and old[gone].number <= step.number - window:
-            gone += 1
-        old = old[gone:] if gone else old
+        expired = 0  # of the old ones, how many have left the window
+        while expired < len(old) and old[expired].number <= step.number - window:
+            expired += 1
+        old = old[expired:] if expired else old
         if not self._is_stale(step, past):
             self.state = old or None
             return None
@@ -279,7 +282,7 @@ class BusyDetector(StepDetector):
         return max(1, round(window * (1 - self._settings.busy_novelty)))
 
     def _is_stale(self, step: Step, past: Sequence[Step]) -> bool:
-        before = next((each for each in reversed(past) if each.query == step.query), None)
+        before = next((earlier for earlier in reversed(past) if earlier.query == step.query), None)
         if before is None or not step.same(before):
             return False
         return not polling.waits(step, self._settings) and not polling.is_patient(before, step, self._settings)
@@ -301,7 +304,10 @@ class _Slept(NamedTuple):
 
 
 class SleepBudgetDetector(StepDetector):
-    """Adds up pauses in a row; a look at anything between them is what they were for."""
+    """Adds up pauses in a row; a look at anything between them is what they were for.
+
+    The default budget is that of a peer (Stella: 120 s of sleep in one turn).
+    """
 
     kind: FindingKind = "hung"
     wake = Wake.SLEEP

@@ -23,11 +23,13 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# Members of a result that are never news: how long it took, and which process or session it was.
 NOISE_KEYS = word_set(
     "duration durationMs duration_ms durationSeconds elapsed elapsedMs elapsed_ms wallTime wall_time took tookMs pid "
     "processId process_id startedAt started_at finishedAt finished_at sessionId chunkId chunk_id cwd ms tmp "
     "took_ms took_seconds latencyMs latency_ms elapsed_s elapsedSeconds elapsed_seconds responseTime response_time"
 )
+# Members that tell one receipt of a change from another.
 RECEIPT_KEYS = word_set(
     "id messageId message_id runId run_id requestId request_id receipt ts timestamp createdAt created_at updatedAt "
     "updated_at uuid etag time sentAt"
@@ -43,28 +45,31 @@ CURSOR_KEYS = word_set(
     "continuationToken continuation_token"
 )
 """Where the next page begins: to ask there is no new question where the page that comes is the old one."""
+# What clients let the model say about a call beside its arguments; it differs each time and changes nothing.
 COSMETIC_KEYS = frozenset({"task_progress", "thought", "toolSummary", "toolAction"})
 _COMMAND_KEYS = ("command", "cmd", "script")
 _COMMAND_SET = frozenset(_COMMAND_KEYS)
 _COMMAND_COSMETICS = COSMETIC_KEYS | {"description", "explanation", "justification"}
 
-_ENDS = 4_096
+_MAX_END = 4_096
 _RULED = lazy_pattern(r"([=_*#~-])\1{7,}")
 _ERROR_LINE = lazy_pattern(
     r"^\W*(?:(?:[A-Z]\w{1,30} )?[\w.]*(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I
 )
 _LONG_WORD = lazy_pattern(r"[a-z]{3,}", re.IGNORECASE)
+# Words that errors of any cause hold; two others are wanted for one error to be the same cause in different calls.
 _GENERIC = word_set(
     "error errors failed failure fail exit code command status exited returned non zero with the was has been not and "
     "for found file does exist such match matches result results empty none null unknown invalid traceback most recent "
     "call last line stderr stdout output process exception assertionerror directory tests test tool use string could "
     "cannot can ran run"
 )
+# Words of an error that says no more than that there is one.
 _EMPTY_ERROR = word_set("error errors failed failure fail exit code command status exited returned non zero with the")
-_PUT_IN = "§"
+_INPUT_MARK = "§"
 _NAMING = lazy_pattern(r"[\w./:@-]{2,200}")
 _ADDRESS_PATH = lazy_pattern(r"://[^/\s'\"]{1,200}(/[^\s'\"?#]{1,400})")
-_CLEAR = 4
+_MIN_PLAIN_PART = 4
 _MAX_LEAVES = 40
 _MAX_QUOTED = 2000
 _MAX_NUMBER = 10**18
@@ -82,8 +87,8 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 def canonical(value: object) -> str | None:
     """Return an input as text that is equal for equal inputs, whatever the order of keys; None when it is not JSON."""
     if isinstance(value, dict):
-        return _dump(_without_cosmetics(cast("dict[Any, Any]", value)))
-    return _dump(value)
+        return _encode_or_none(_without_cosmetics(cast("dict[Any, Any]", value)))
+    return _encode_or_none(value)
 
 
 def _without_cosmetics(fields: dict[Any, Any]) -> dict[Any, Any]:
@@ -93,41 +98,41 @@ def _without_cosmetics(fields: dict[Any, Any]) -> dict[Any, Any]:
     return {key: item for key, item in fields.items() if key not in cosmetic}
 
 
-_MAX_SHAPES = 1000
+_MAX_SHAPES = 1000  # key names are recorded text, so both the number and the size of what is remembered are bounded
 _MAX_SHAPE = 400
 _shapes: dict[tuple[Any, ...], tuple[str, ...]] = {}
 
 
 def texts_of(fields: dict[Any, Any]) -> tuple[str, ...] | None:
-    """Return the keys and values of an object whose values are all texts, as of most inputs; None of any other.
+    """Return the keys and values of an object whose values are all texts, as most inputs are; None for any other.
 
-    They are in canonical order, so that they are equal where `canonical` is, at a fraction of its cost. Whatever depends on
+    They are in canonical order, so they are equal where `canonical` is equal, at a fraction of its cost. What depends on
     the keys alone is worked out once for all objects with those keys.
     """
     keys = tuple(fields)
-    counting = _shapes.get(keys)
-    if counting is None:
-        counting = _learn_shape(keys)
-    values = [fields[key] for key in counting]
+    significant = _shapes.get(keys)
+    if significant is None:
+        significant = _learn_shape(keys)
+    values = [fields[key] for key in significant]
     for value in values:
         if type(value) is not str:
             return None
-    return (*counting, *values) or None
+    return (*significant, *values) or None
 
 
 def _learn_shape(keys: tuple[Any, ...]) -> tuple[str, ...]:
     """Return the keys that count, in canonical order; none of them when one is no text."""
     if not all(type(key) is str for key in keys):
         return ()
-    counting = tuple(sorted(_without_cosmetics(dict.fromkeys(keys))))
+    significant = tuple(sorted(_without_cosmetics(dict.fromkeys(keys))))
     if sum(map(len, keys)) <= _MAX_SHAPE:
         if len(_shapes) >= _MAX_SHAPES:
             _shapes.clear()
-        _shapes[keys] = counting
-    return counting
+        _shapes[keys] = significant
+    return significant
 
 
-def _dump(value: object) -> str | None:
+def _encode_or_none(value: object) -> str | None:
     try:
         return _encode(value)
     except (TypeError, ValueError, RecursionError):
@@ -141,7 +146,7 @@ def plain_text(value: object, *, drop: frozenset[str] = NOISE_KEYS) -> str | Non
     if isinstance(value, str):
         return value
     try:
-        return _dump(_without(value, drop))
+        return _encode_or_none(_without(value, drop))
     except RecursionError:
         return None
 
@@ -157,8 +162,8 @@ def _without(value: object, drop: frozenset[str]) -> object:
 
 def error_text(error: object, output: object) -> str:
     """Return what a failed call said: its error message, else its output, else the error's type."""
-    said: Mapping[str, object] = cast("dict[str, object]", error) if isinstance(error, dict) else {}
-    for value in (said.get("message"), output, said.get("type")):
+    fields: Mapping[str, object] = cast("dict[str, object]", error) if isinstance(error, dict) else {}
+    for value in (fields.get("message"), output, fields.get("type")):
         text = plain_text(value)
         if text and text.strip():
             return text
@@ -174,27 +179,28 @@ def error_core(text: str) -> str:
     return blur(text[:4000], ids=True)
 
 
-def without_input(text: str, given: object) -> str:
+def without_input(text: str, call_input: object) -> str:
     """Return an error without the parts that its call's own input put into it, each replaced by one mark.
 
     What counts as put in: texts and numbers of the input, the words of its commands that name something, and the last
     parts of its paths.
     """
-    for part in sorted(_parts_of(given), key=len, reverse=True):
+    # The longest first: a path must go before its last part does.
+    for part in sorted(_parts_of(call_input), key=len, reverse=True):
         if part in text:
-            if len(part) >= _CLEAR:
-                text = text.replace(part, _PUT_IN)
-            else:
-                text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(part)}(?![A-Za-z0-9])", _PUT_IN, text)
+            if len(part) >= _MIN_PLAIN_PART:
+                text = text.replace(part, _INPUT_MARK)
+            else:  # "7" must not be taken out of "17"
+                text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(part)}(?![A-Za-z0-9])", _INPUT_MARK, text)
     return text
 
 
-def _parts_of(given: object) -> set[str]:
+def _parts_of(call_input: object) -> set[str]:
     parts: set[str] = set()
-    waiting: list[object] = [given]
-    looked = 0
-    while waiting and looked < _MAX_LEAVES:
-        looked += 1
+    waiting: list[object] = [call_input]
+    visited = 0
+    while waiting and visited < _MAX_LEAVES:
+        visited += 1
         value = waiting.pop()
         if isinstance(value, dict):
             waiting += list(cast("dict[Any, Any]", value).values())[:_MAX_LEAVES]
@@ -226,10 +232,10 @@ def is_specific(core: str) -> bool:
 def both_ends(text: str, width: int) -> str:
     """Return recorded text as one printable line, its middle left out when it is longer than ``width`` characters.
 
-    What a command prints tells at its start what it was, and at its end how it ended.
+    The start of a command's output says what ran, its end says how that ended.
     """
-    whole = text if len(text) <= 2 * _ENDS else f"{text[:_ENDS]} {text[-_ENDS:]}"
-    line = _RULED.sub(r"\1\1\1", one_line(whole, 2 * _ENDS + 1))
+    clipped = text if len(text) <= 2 * _MAX_END else f"{text[:_MAX_END]} {text[-_MAX_END:]}"
+    line = _RULED.sub(r"\1\1\1", one_line(clipped, 2 * _MAX_END + 1))
     if len(line) <= width:
         return line
     head = width // 3
@@ -247,10 +253,10 @@ MAX_TEXT = 64 * 1024
 
 _UNIT = r"(?:ns|µs|us|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)"
 _DURATION = lazy_pattern(rf"[0-9]+(\.[0-9]+)? ?({_UNIT})\b(?: ?[0-9]+(?:\.[0-9]+)? ?{_UNIT}\b)?")
-_MAY_LAST = lazy_pattern(r"[0-9] ?[nµums]")
-"""What every duration holds: to look for that first costs a third of looking for durations."""
+_DURATION_HINT = lazy_pattern(r"[0-9] ?[nµums]")
+"""Part of every duration: looking for this first costs a third of looking for durations."""
 _FINE_UNITS = ("ns", "µs", "us", "ms", "milli")
-_SPANS = ("in", "took", "elapsed", "duration", "time", "after")
+_SPAN_WORDS = ("in", "took", "elapsed", "duration", "time", "after")
 _MEASURED = lazy_pattern(
     r"((?:duration|elapsed)(?:_?[num]s[\"']?[ :=]{1,4}(?=[0-9])|[_a-z]{0,8}[\"']?[ :=]{1,4}(?=[0-9]+\.)))[0-9]+(?:\.[0-9]+)?",
     re.IGNORECASE,
@@ -271,6 +277,7 @@ _DATE = lazy_pattern(
 _CLOCK = lazy_pattern(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?")
 _UUID = lazy_pattern(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = lazy_pattern(r"[0-9a-fA-F]{7,64}\b")
+# Seconds or milliseconds since 1970, from July 2017 to 2033.
 _EPOCH = lazy_pattern(r"1[5-9][0-9]{8}(?:[0-9]{3})?")
 _EPOCH_WORD = lazy_pattern(r"(?<![\w.])1[5-9][0-9]{8}(?:[0-9]{3})?(?:\.[0-9]+)?(?![\w])")
 _NUMBERS = lazy_pattern(r"[0-9]+")
@@ -301,11 +308,12 @@ def blur(text: str, *, ids: bool = False) -> str:
     """
     rest = ""
     if len(text) > MAX_TEXT:
+        # The end is not normalised, but it still counts: two long results that differ there are not equal.
         rest = f"…{len(text)}:{hash(text)}"
         text = text[:MAX_TEXT]
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    if _MAY_LAST.search(text):
+    if _DURATION_HINT.search(text):
         text = _DURATION.sub(_blur_duration, text)
     if "0x" in text:
         text = _ADDRESS.sub("~", text)
@@ -349,11 +357,11 @@ def blur_receipts(text: str) -> str:
 def _blur_duration(match: re.Match[str]) -> str:
     text, start = match.string, match.start()
     if start and (text[start - 1].isalnum() or text[start - 1] == "."):
-        return match.group()
+        return match.group()  # the end of a word or of a version: "v1.2s"
     if match.group(1) is not None or match.group(2).startswith(_FINE_UNITS):
         return "~"
     before = text[max(0, start - 14) : start].lower().rstrip(" :=")
-    return "~" if before.endswith(_SPANS) else match.group()
+    return "~" if before.endswith(_SPAN_WORDS) else match.group()
 
 
 def _blur_ids(text: str) -> str:
@@ -371,6 +379,6 @@ def _blur_hex(match: re.Match[str]) -> str:
     word, text, start = match.group(), match.string, match.start()
     if start and (text[start - 1].isalnum() or text[start - 1] == "_"):
         return word
-    if word.isdecimal():
+    if word.isdecimal():  # a plain number may be the news, unless it is a time
         return "#" if _EPOCH.fullmatch(word) else word
     return "#" if any(char.isdecimal() for char in word) else word

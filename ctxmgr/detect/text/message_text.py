@@ -21,14 +21,16 @@ _MAX_LABEL = max(map(len, _LABELS))
 
 _TEXT_KEYS = ("text", "content", "message", "delta", "chunk", "thought", "output")
 _MAX_TEXT = 64 * 1024
+# Kana, Han and Thai.
 _UNSPACED = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
 _WORD = lazy_pattern(r"[^\W\d_]{2,}|\d+(?:\.\d+)?")
 _STUB = lazy_pattern(r"^\s*[<\[(]\s*([0-9]{1,9}) (?:characters|chars)\b[^<>]{0,80}[>\])]\s*$")
 _STUB_HINT = " char"
 _MAY_BE_STUB = lazy_pattern(r"[0-9] char")
 _latest: tuple[Observation | None, str | None] = (None, None)
-"""The event whose text was asked for last, and the text: whoever hears an event asks for it."""
-_OPENING = 64
+"""The last event and its text: several detectors ask for the text of one event in a row."""
+_COMPARED_OPENING = 64
+# Words that carry no meaning of their own, and the talk with which steps are announced.
 _EMPTY_WORDS = word_set(
     "the an and or but if then so to of in on at by for from with into as is are was be been am will would shall should can "
     "could may might must do does did done have has had it its this that these those there here we you me my your our us he "
@@ -61,7 +63,7 @@ def _words(text: str) -> str | None:
 def _text(data: object, depth: int) -> str | None:
     if isinstance(data, str):
         return _words(data)
-    if depth > 3:
+    if depth > 3:  # the deepest real form is a message of content blocks
         return None
     if isinstance(data, dict):
         fields = cast("dict[str, Any]", data)
@@ -102,6 +104,7 @@ def _stem(word: str) -> str:
 def alike(one: frozenset[str], two: frozenset[str]) -> bool:
     """Whether two gists say the same: most words shared, and every number."""
     shared = len(one & two)
+    # Fewer than three words in common are chance. A number that differs ("file 3 of 9") may be the news.
     if shared < 3 or shared < 0.6 * len(one | two):
         return False
     return not any(word[0].isdecimal() for word in one ^ two)
@@ -119,13 +122,13 @@ def may_hold_stub(text: str) -> bool:
 
 
 class MessageText:
-    """The text of an event, of which no more is worked out than is asked for; equal to another that says the same.
+    """The text of an event, equal to another that says the same; its normal forms are worked out when they are needed.
 
     Most of what is said is never compared: the agent acts before it speaks again.
 
     Attributes:
         event: what it is the text of.
-        text: as said.
+        text: the text as recorded.
     """
 
     __slots__ = ("_gist", "_plain", "event", "text")
@@ -163,7 +166,7 @@ class MessageText:
 
 def _may_equal(one: str, two: str) -> bool:
     """Whether two texts begin with the same words, as far as a short look at both tells."""
-    mine, theirs = (text[:_OPENING].lower().split()[:-1] for text in (one, two))
+    mine, theirs = (text[:_COMPARED_OPENING].lower().split()[:-1] for text in (one, two))
     return all(map(str.__eq__, mine, theirs))
 
 
@@ -196,10 +199,10 @@ def is_farewell(text: str) -> bool:
         return True
     if len(text) > _MAX_CLOSING_CHARS or "?" in text:
         return False
-    said = text.lower().replace("\u2019", "'")
-    if _CLOSING.search(said) is None:
+    lower = text.lower().replace("\u2019", "'")
+    if _CLOSING.search(lower) is None:
         return False
-    parts = [part for part in _SENTENCE.split(said) if part.strip()]
+    parts = [part for part in _SENTENCE.split(lower) if part.strip()]
     return _CLOSING.search(parts[-1]) is not None and not any(
         word in _ASKS for part in parts for word in _PLAIN_WORD.findall(_CLOSING.sub(" ", part))
     )

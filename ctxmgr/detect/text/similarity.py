@@ -10,6 +10,7 @@ from ctxmgr.detect.text.fingerprints import CURSOR_KEYS, canonical, word_set
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Observation
 
+# Fields that are filled anew for each call, and do not change what it asks.
 VOLATILE_KEYS = (
     word_set(
         "attempt attempts attemptNumber attempt_number retry retries retryCount retry_count try tries counter iteration seq "
@@ -25,11 +26,13 @@ PATH_KEYS = word_set(
     "directory folder cwd absolute_path"
 )
 _TARGET_KEYS = PATH_KEYS | word_set("url uri target to id name key table repo resource")
+# Endings that change nothing of what a command does: ``|| true``, ``2>&1``, a last semicolon.
 _NO_EFFECT = lazy_pattern(r"(?:\s*(?:&&|\|\||;)\s*(?:true|:)|\s*2>\s*&1|\s*2>\s*/dev/null|\s*;)+\s*$")
 _REMARK = lazy_pattern(r"\s#\s[^\n'\"]*$")
 _QUOTED = lazy_pattern(r"^(['\"])([\w./:@%+=,-]+)\1$")
 _NUMBER = lazy_pattern(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?![\w.])")
 _WHOLE = lazy_pattern(r"(?<![\w.])[0-9]{1,12}(?![\w.])")
+# ``sed -n 10,20p file``: a range of lines, read with a shell.
 _SED = lazy_pattern(r"\bsed -n ['\"]?([0-9]+),([0-9]+)p['\"]? ([^\s|;&]+)")
 _MAX_LINES = 10_000_000
 
@@ -113,6 +116,7 @@ def _without_numbers(value: object, depth: int) -> object:
 def _drift_field(key: object, value: object, depth: int) -> object:
     if isinstance(value, str) and (key in COMMAND_KEYS or value.isdecimal()) and key not in _TARGET_KEYS:
         return _NUMBER.sub("#", value)
+    # A number in a path or an id names another thing.
     return value if key in _TARGET_KEYS else _without_numbers(value, depth + 1)
 
 

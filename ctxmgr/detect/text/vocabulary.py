@@ -19,6 +19,7 @@ MUTATIONS = word_set(
     "edit write create update delete remove move rename insert append replace patch commit push send reply post put "
     "publish install upload add set apply save merge deploy mkdir copy multiedit drop reply submit assign close"
 )
+# Verbs of other languages stand beside the English ones: tools are named in the language of their authors.
 QUERIES = word_set(
     "read view open list ls glob grep search find fetch get show cat head tail status diff log query describe inspect "
     "lookup browse recall explore outline check lint test tests think stat count preview screenshot snapshot navigate goto "
@@ -57,6 +58,7 @@ _SHELL_QUERIES = word_set(
     "ls cat head tail grep rg find fd wc pwd echo which file stat tree du df ps env date whoami id uname sort uniq cut "
     "jq nl less more diff test true printenv type hostname free uptime history man"
 )
+# Programs that change something with their other verbs.
 _SHELL_QUERY_PAIRS = frozenset(
     f"{tool} {verb}"
     for tool, verbs in {
@@ -78,16 +80,18 @@ _VERB_TOOLS = word_set(
 """Programs whose first verb says what they do: ``aws rds describe-db-instances``."""
 _ASKING_VERBS = word_set("describe get list ls show status logs log info inspect top head view events history ps search stats")
 _ACTING_VERBS = word_set("exec run scale start stop restart rollout up down build pull login cp rm port-forward invoke wait")
-_MOST_WORDS = 6
+_MAX_COMMAND_WORDS = 6
+# Task runners, of whose commands the name of the target alone says what they do.
 _RUNNERS = word_set("make just task rake invoke npm yarn pnpm bun gradle ./gradlew mvn ansible-playbook cap fab")
 _CHANGING = word_set("deploy publish release install upload migrate upgrade rollback destroy provision seed ship push commit")
-_MAY_BE_QUERY = _SHELL_QUERIES | {"cd"} | _VERB_TOOLS | {pair.partition(" ")[0] for pair in _SHELL_QUERY_PAIRS}
+_QUERY_STARTS = _SHELL_QUERIES | {"cd"} | _VERB_TOOLS | {pair.partition(" ")[0] for pair in _SHELL_QUERY_PAIRS}
 """First words of a command that may ask for something and change nothing."""
 _SEPARATORS = ("&&", ";", "|")
 _SLEEP = lazy_pattern(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re.IGNORECASE)
-_SLEEP_STARTS = "sStT\u017f"
+_SLEEP_STARTS = "sStT\u017f"  # the last one is the long s, which an ignored case takes for an s
 _SLEEP_HINTS = ("leep", "meout")
-"""What every pause holds, in small letters."""
+"""Parts of every pause, in small letters."""
+# Not this machine, no private network, and no bare host name, which a local network resolves.
 _REMOTE = lazy_pattern(r"https?://(?!localhost|127\.|0\.0\.0\.0|\[::1\]|10\.|192\.168\.|[\w-]+[:/])", re.IGNORECASE)
 _TIME = lazy_pattern(r"\s*(?:echo\s+[\"']?\$\()?\s*(?:date|uptime|time|Get-Date)\b[^;&|<>]*", re.IGNORECASE)
 _CLOCKS = word_set("time date datetime clock now timestamp")
@@ -116,6 +120,7 @@ _FAILURE = lazy_pattern(
 _TROUBLE = lazy_pattern(
     r"\b(?:fatal|panic|crash\w*|\w*back-?off|exception|traceback|is not set|DOWN|unhealthy|degraded)\b", re.IGNORECASE
 )
+# Pages that a site shows in place of what was asked for.
 _WALL = lazy_pattern(
     r"\b(?:(?:sign|log) ?in (?:to (?:continue|read|view|see|access)|or (?:start|register|create|sign up))|to continue\b.{0,40}"
     r"\b(?:sign|log) ?in|captcha|(?:verify|prove) (?:that )?you(?:'re| are) (?:a )?human|enable javascript"
@@ -134,6 +139,7 @@ _OWN_LIMIT = lazy_pattern(
     r"|exceeded (?:the|its) (?:time limit|timeout)|time limit exceeded",
     re.IGNORECASE,
 )
+# Rate limits, overload and broken connections, in small letters.
 _TRANSIENT = (
     "too many requests", "rate limit", "rate-limit", "ratelimit", "rate_limit", "overloaded", "service unavailable",
     "bad gateway", "gateway timeout", "gateway time-out", "temporarily unavailable", "try again later",
@@ -173,8 +179,8 @@ def writes(start: Observation) -> bool:
 
 def pauses(start: Observation) -> bool:
     """Whether the call waits for a span of time and for nothing else: ``wait {"seconds": 20}``."""
-    given = cast("dict[object, object]", start.input) if isinstance(start.input, dict) else {}
-    numbers = bool(given) and all(type(value) in (int, float) for value in given.values())
+    fields = cast("dict[object, object]", start.input) if isinstance(start.input, dict) else {}
+    numbers = bool(fields) and all(type(value) in (int, float) for value in fields.values())
     return numbers and not _PAUSES.isdisjoint(_words(start.action))
 
 
@@ -263,12 +269,12 @@ def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) 
 
 
 def surely_changes(command: str) -> bool:
-    """Whether a look at its first word shows that a command is a mutation or unknown; most need no longer one.
+    """Whether the first word of a command shows that it is a mutation or unknown; False says nothing.
 
-    Only what `classify` finds in the whole command says that one is not.
+    A fast answer for most commands. `classify` reads all of a command.
     """
     first = command[:_MAX_WORD].split(None, 1)
-    if len(first) < 2 or first[0] in _MAY_BE_QUERY or ";" in first[0] or "|" in first[0] or "&" in first[0]:
+    if len(first) < 2 or first[0] in _QUERY_STARTS or ";" in first[0] or "|" in first[0] or "&" in first[0]:
         return False
     lower = command[:_MAX_COMMAND].lower()
     return _SLEEP_HINTS[0] not in lower and _SLEEP_HINTS[1] not in lower
@@ -287,6 +293,7 @@ def _classify(action: str, verb: str, command: str) -> ActionClass:
             return "sleep"
         if words[:1] and words[0] in _ASKING and POLLS.isdisjoint(words):
             return "query"
+        # Polls come first ("wait_for_write"), and a change outweighs a question ("read_and_update").
         for vocabulary, meaning in _MEANINGS:
             if not vocabulary.isdisjoint(words):
                 return meaning
@@ -294,7 +301,7 @@ def _classify(action: str, verb: str, command: str) -> ActionClass:
 
 
 _known_class = lru_cache(maxsize=1024)(_classify)
-"""Agents make few different calls: what one does is worked out once, unless its text is too long to be kept."""
+"""`_classify` with a cache: agents make few different calls. Long texts go past it, so that it stays small."""
 
 _MEANINGS: tuple[tuple[frozenset[str], ActionClass], ...] = (
     (POLLS, "poll"), (GESTURES, "gesture"), (MUTATIONS, "mutation"), (QUERIES, "query"),
@@ -307,9 +314,10 @@ def _classify_command(command: str) -> ActionClass:
         if mark in head:
             head = head.replace(mark, "\n")
     parts = [part for each in head.split("\n") if (part := each.strip())]
-    slept = [part for part in parts if part[0] in _SLEEP_STARTS and _SLEEP.match(part)]
-    if slept:
-        return "sleep" if len(slept) == len(parts) else "paced"
+    # "sleep 30 && check" is a paced question; a command that only sleeps is a pause.
+    sleeps = [part for part in parts if part[0] in _SLEEP_STARTS and _SLEEP.match(part)]
+    if sleeps:
+        return "sleep" if len(sleeps) == len(parts) else "paced"
     if not parts or (">" in command and ">" in command.replace("2>&1", "").replace("2>/dev/null", "")):
         return "other"
     meaning: ActionClass = "query"
@@ -319,15 +327,19 @@ def _classify_command(command: str) -> ActionClass:
             words = _plain_git(part.split())
         if words[0] in _SHELL_MUTATIONS or (words[0] in _RUNNERS and _runs_change(part)):
             return "mutation"
-        known = words[0] in _SHELL_QUERIES or words[0] == "cd" or " ".join(words[:2]) in _SHELL_QUERY_PAIRS
-        if not known and not (words[0] in _VERB_TOOLS and _verb_asks(part.split(None, _MOST_WORDS)[1:_MOST_WORDS])):
+        asks = words[0] in _SHELL_QUERIES or words[0] == "cd" or " ".join(words[:2]) in _SHELL_QUERY_PAIRS
+        if not asks and not (
+            words[0] in _VERB_TOOLS and _verb_asks(part.split(None, _MAX_COMMAND_WORDS)[1:_MAX_COMMAND_WORDS])
+        ):
             meaning = "other"
     return meaning
 
 
 def _runs_change(part: str) -> bool:
     """Whether the target that a task runner is given is named for a change: ``make deploy``, ``npm run publish``."""
-    targets = [word for word in part.split(None, _MOST_WORDS)[1:_MOST_WORDS] if word[0] != "-" and "=" not in word]
+    targets = [
+        word for word in part.split(None, _MAX_COMMAND_WORDS)[1:_MAX_COMMAND_WORDS] if word[0] != "-" and "=" not in word
+    ]
     return any(not _CHANGING.isdisjoint(_words(word)) for word in targets if word != "run")
 
 

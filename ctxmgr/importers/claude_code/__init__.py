@@ -25,14 +25,14 @@ from ctxmgr.types.importing import FileCount
 
 _ENVELOPE = re.compile(rb'\{"parentUuid":(?:null|"[^"]{1,64}"),"isSidechain":(?:true|false),')
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_SNIFFED_LINES = 200
-_TAIL = 1 << 16
+_SNIFFED_LINES = 200  # a file may begin with many records of the program's state, which prove nothing
+_TAIL = 1 << 16  # bytes at the end of a file, of which the last record has the latest time
 _TIME = re.compile(rb'"timestamp":"([0-9TZ:.+-]{10,40})"')
 
 
 @dataclass(frozen=True, kw_only=True)
-class _InStep(Described):
-    """The importer of logs whose files are read in step: those of sub-agents beside that of their session."""
+class _ParallelFilesImporter(Described):
+    """The importer of sessions of several files that are merged by time: a main log and those of its sub-agents."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Say yes to a record that carries Claude Code's envelope; logs that only look alike lack parts of it."""
@@ -59,12 +59,12 @@ class _InStep(Described):
             return
         head = head_of(group[0])
         counts += [FileCount(path, session=head.session) for path in group]
-        own = counts[-len(group) :]
-        part, copied = (Part(head.session, own[0], self.name) for _ in range(2))
+        own_counts = counts[-len(group) :]
+        part, copied = (Part(head.session, own_counts[0], self.name) for _ in range(2))
         session, unused = Session(part), Session(copied)
         emitted: set[str] = set()
         with ExitStack() as stack:
-            for file, raw in _merged(own, stack):
+            for file, raw in _merged(own_counts, stack):
                 copies = file.head.stream and not file.is_first
                 feeding = unused if copies else session
                 if copies and raw is None:
@@ -96,6 +96,7 @@ def _merged(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[Log
         else:
             yield from ((file, raw) for raw in records)
             yield file, None
+    # A time that goes back inside a file stays with its place: `at` never falls within one file.
     while heads:
         at, index, raw = heapq.heappop(heads)
         file, records = opened[index]
@@ -126,7 +127,7 @@ def _opening(head: Head, part: Part) -> Record:
 
 
 def _is_ours(line: bytes) -> bool | None:
-    """Judge one line: true for a record of ours, None for one that is merely likely, false otherwise."""
+    """Judge one line: True for a record of Claude Code, None for a likely one, False for any other."""
     if not line.startswith(b"{"):
         return False
     try:
@@ -144,7 +145,7 @@ def _is_ours(line: bytes) -> bool | None:
         if "systemPayload" in record or "parts" in mapping(record.get("message")):  # Qwen Code writes sub-agents' logs so
             return False
         return "parentUuid" in record and ident(record.get("uuid")) is not None and "sessionId" in record
-    if kind in ("started", "result") and "session_id" not in record:
+    if kind in ("started", "result") and "session_id" not in record:  # lines of a journal
         return None if ident(record.get("agentId")) and "key" in record else False
     return _is_stream(record, kind)
 
@@ -166,7 +167,7 @@ def _is_log(path: Path) -> bool:
     return "tool-results" not in path.parts and path.is_file()
 
 
-def _family(path: Path) -> Sequence[Path]:
+def _session_files(path: Path) -> Sequence[Path]:
     """Return a main log and those of its session's sub-agents, beside it or in its folder."""
     try:
         head = head_of(path)
@@ -174,13 +175,13 @@ def _family(path: Path) -> Sequence[Path]:
         return [path]
     if not head.is_main:
         return [path]
-    beside = [other for other in sorted(path.parent.glob("agent-*.jsonl")) if _belongs(other, head.session)]
+    siblings = [other for other in sorted(path.parent.glob("agent-*.jsonl")) if _belongs_to(other, head.session)]
     folders = {path.with_suffix(""), path.parent / Path(head.session).name}
     below = [other for folder in sorted(folders) for other in sorted((folder / "subagents").rglob("*.jsonl"))]
-    return [path, *(other for other in [*beside, *below] if other.is_file())]
+    return [path, *(other for other in [*siblings, *below] if other.is_file())]
 
 
-def _belongs(path: Path, session: str) -> bool:
+def _belongs_to(path: Path, session: str) -> bool:
     try:
         head = head_of(path)
     except OSError:
@@ -201,33 +202,34 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
             heads.setdefault(path, Head(session=path.stem))
     found: dict[tuple[Path, str], list[Path]] = {}
     by_session: dict[str, list[Path]] = {}
-    whole: list[list[Path]] = []
+    groups: list[list[Path]] = []
     streams: list[Path] = []
     for path, head in heads.items():
         if head.is_main and head.stream:
             streams.append(path)
         elif head.is_main:
             group = [path]
-            whole.append(group)
+            groups.append(group)
             found.setdefault((path.parent, head.session), group)
             by_session.setdefault(head.session, group)
     for path, head in sorted(heads.items()):
         if not head.is_main:
-            key = (_project(path), head.session)
+            key = (_project_folder(path), head.session)
             if key not in found:
                 found[key] = []
-                whole.append(found[key])
+                groups.append(found[key])
             found[key].append(path)
     for path in sorted(streams):
         if heads[path].session in by_session:
             by_session[heads[path].session].append(path)
         else:
-            whole.append([path])
-    return sorted(whole, key=lambda group: _order(heads[group[0]], group[0], heads))
+            groups.append([path])
+    return sorted(groups, key=lambda group: _order(heads[group[0]], group[0], heads))
 
 
 def _order(head: Head, path: Path, heads: dict[Path, Head]) -> tuple[int, bytes, str]:
-    """Forks come behind their origin; else the session that ended first comes first, since a copy goes on longer."""
+    """Return the sort key of a session: forks behind their origin, else by last time, since a copy goes on longer."""
+    # The depth in the line of forks; recorded ids may form a circle.
     origins = {other.session: other.forked_from for other in heads.values() if other.is_main}
     depth, origin, seen = 0, head.forked_from, {head.session}
     while origin in origins and origin not in seen:
@@ -246,7 +248,7 @@ def _last_time(path: Path) -> bytes:
     return max(found, default=b"")
 
 
-def _project(path: Path) -> Path:
+def _project_folder(path: Path) -> Path:
     """Return the folder that holds the main log of the session a sub-agent's log belongs to."""
     for parent in path.parents:
         if parent.name == "subagents":
@@ -254,12 +256,12 @@ def _project(path: Path) -> Path:
     return path.parent
 
 
-CLAUDE_CODE = _InStep(
+CLAUDE_CODE = _ParallelFilesImporter(
     name="claude-code",
     title="Claude Code",
     coverage=Coverage(),
     places=(Place(".claude/projects", "**/*.jsonl", variable="CLAUDE_CONFIG_DIR", below="projects"),),
-    related=_family,
+    related=_session_files,
     is_log=_is_log,
     grouped=_groups,
 )

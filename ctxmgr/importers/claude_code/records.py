@@ -1,4 +1,4 @@
-"""Read the raw records of one Claude Code file of any shape, and what its first ones tell."""
+"""Read the raw records of one Claude Code file of any shape, and its head."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ctxmgr.log.ids import parse_time
 from ctxmgr.types.importing import FileCount
 
 _PROLOGUE = 2_000
+"""Records after which a head is no longer waited for: a file without a model's words may hold nothing else."""
 
 STATE_TYPES = frozenset(
     {
@@ -30,7 +31,7 @@ STATE_TYPES = frozenset(
         "atis-latch",
     }
 )  # fmt: skip
-"""Records without an envelope; they tell of the program's state, not of what the agent did."""
+"""Records without an envelope: the program's state, not what the agent did."""
 
 KNOWN_TYPES = STATE_TYPES | {
     "user", "assistant", "system", "attachment", "progress", "started", "result",
@@ -45,14 +46,16 @@ KEPT_ATTACHMENTS = frozenset(
     }
 )  # fmt: skip
 
-_BULKY = 2_048
-_HEAD = 1 << 16
-_FAST = re.compile(
+_MIN_SKIPPED = 2_048
+"""Bytes from which on skipping a record saves more than looking at it costs."""
+_HEAD_SIZE = 1 << 16
+# The first bytes of records of which nothing is kept: the program writes its keys in this order.
+_SKIPPABLE = re.compile(
     rb'\{"type":"(?:api-request(?:-blob|-shape)?|file-history-(?:snapshot|delta))",'
     rb'|\{"parentUuid":(?:null|"[^"]{1,64}"),"isSidechain":(?:true|false),(?:"agentId":"[^"]{1,64}",)?'
     rb'"attachment":\{"type":"([a-z_]{1,40})"'
 )
-_STARTS = (b'{"parentUuid"', b'{"type"', b'{"uuid"')
+_RECORD_STARTS = (b'{"parentUuid"', b'{"type"', b'{"uuid"')
 _UUID = re.compile(rb'"uuid":"([^"]{1,64})"')
 _EXPORT = re.compile(r'"loglines"\s*:\s*\[')
 
@@ -91,7 +94,7 @@ class Source:
         self.path = path
         self.places: dict[str, int] = {}
         self._count = count
-        self._keep = keep_places
+        self._keeps_places = keep_places
         self._place = 0
         self._version: tuple[int, ...] = ()
         self._report = noting(count)
@@ -105,7 +108,7 @@ class Source:
         with open_log(self.path, self._report) as log:
             stream = cast("IO[bytes]", log)
             self._count.bytes = self.path.stat().st_size
-            head = log.peek(_HEAD)[:_HEAD]
+            head = log.peek(_HEAD_SIZE)[:_HEAD_SIZE]
             lines = _export(stream, self._report) if is_export(head) else self._lines(stream)
             for line in lines:
                 raw = self._raw(line)
@@ -121,7 +124,7 @@ class Source:
         Only where the line is whole for all that can be seen without reading it: it ends with a brace, holds no NULs
         and no beginning of another record, and is UTF-8.
         """
-        if len(line) < _BULKY or not line.endswith(b"}") or (hit := _FAST.match(line)) is None:
+        if len(line) < _MIN_SKIPPED or not line.endswith(b"}") or (hit := _SKIPPABLE.match(line)) is None:
             return False
         kind = hit.group(1)
         if kind is not None and kind.decode() in KEPT_ATTACHMENTS:
@@ -130,7 +133,7 @@ class Source:
             return False
         self._count.records += 1
         self._place += 1
-        if self._keep and kind is not None and (found := _UUID.search(line, line.rfind(b'"uuid":"'))):
+        if self._keeps_places and kind is not None and (found := _UUID.search(line, line.rfind(b'"uuid":"'))):
             self.places[found.group(1).decode("utf-8", "replace")] = self._place
         return True
 
@@ -145,13 +148,14 @@ class Source:
         self._see_version(value.get("version"))
         if kind in STATE_TYPES:
             return Raw(line.number, self._place, kind, value, _time_of(value), False)
-        if self._keep and (uuid := ident(value.get("uuid"))):
+        if self._keeps_places and (uuid := ident(value.get("uuid"))):
             self.places.setdefault(uuid, self._place)
         return Raw(line.number, self._place, kind, value, _time_of(value), line.length > MAX_LINE // 4)
 
     def _see_version(self, version: object) -> None:
         if not isinstance(version, str) or version == self._count.version or len(version) > 40:
             return
+        # The newest version counts: one log may be written by several, and a copy begins with older ones.
         parts = tuple(int(part) for part in re.findall(r"\d{1,9}", version, re.ASCII))
         if parts > self._version:
             self._version, self._count.version = parts, version
@@ -205,7 +209,7 @@ def is_export(head: bytes) -> bool:
 
 def _is_glued(line: bytes) -> bool:
     """Whether another record begins inside the line: the opening of one, and not as a part of the line's own JSON."""
-    for start in _STARTS:
+    for start in _RECORD_STARTS:
         at = line.find(start, 1)
         while at > 0:
             if line[at - 1 : at] not in b":,[":
@@ -228,29 +232,29 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
     """Yield the records of a web export one by one, holding no more than one record and one block of the file."""
     feed = codecs.getincrementaldecoder("utf-8")("replace")
     decoder = json.JSONDecoder()
-    held = feed.decode(stream.read(_HEAD))
-    start = _EXPORT.search(held)
-    at = start.end() if start else len(held)
+    buffer = feed.decode(stream.read(_HEAD_SIZE))
+    start = _EXPORT.search(buffer)
+    at = start.end() if start else len(buffer)
     number = 0
     while True:
-        while at < len(held) and held[at] in " \t\r\n,":
+        while at < len(buffer) and buffer[at] in " \t\r\n,":
             at += 1
-        if held.startswith("]", at):
+        if buffer.startswith("]", at):
             return
         try:
-            value, at = cast("tuple[object, int]", decoder.raw_decode(held, at))
+            value, at = cast("tuple[object, int]", decoder.raw_decode(buffer, at))
         except (ValueError, RecursionError):
-            block = stream.read(max(_HEAD, len(held)))
-            held, at = held[at:] + feed.decode(block, final=not block), 0
-            if not block or len(held) > MAX_LINE:
-                damage(max(0, stream.tell() - len(held)), len(held), "the list of records breaks off")
+            block = stream.read(max(_HEAD_SIZE, len(buffer)))
+            buffer, at = buffer[at:] + feed.decode(block, final=not block), 0
+            if not block or len(buffer) > MAX_LINE:
+                damage(max(0, stream.tell() - len(buffer)), len(buffer), "the list of records breaks off")
                 return
             continue
         number += 1
         if isinstance(value, dict):
             yield Line(number, 0, mapping(cast("object", value)))
-        if at > _HEAD:
-            held, at = held[at:], 0
+        if at > _HEAD_SIZE:
+            buffer, at = buffer[at:], 0
 
 
 # --- what the first records of a file tell
@@ -258,7 +262,7 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
 
 @dataclass(slots=True)
 class Head:
-    """What the beginning of a file tells, up to the model's first words.
+    """The beginning of a file, up to the model's first words.
 
     Attributes:
         session: the sessionId of its records, else the file's name; shared by a session's sub-agent files.
@@ -296,7 +300,7 @@ def head_of(path: Path) -> Head:
 
 @lru_cache(maxsize=4096)
 def _head_of(path: Path, size: int, changed: int) -> Head:
-    del size, changed  # they are here for the cache alone
+    del size, changed  # parts of the cache's key alone: a file that has grown is read again
     sessions: list[str] = []
     head = Head(session="")
     sidechain: bool | None = None
@@ -350,7 +354,7 @@ def _origin(value: dict[str, Any]) -> str | None:
 
 
 def agent_meta(path: Path) -> dict[str, Any]:
-    """Return what the file beside a sub-agent's log says about it (agentType, toolUseId), or an empty object."""
+    """Return the object in the file beside a sub-agent's log ({agentType, toolUseId}), an empty one if there is none."""
     return small_object(path.with_name(f"{path.stem}.meta.json"))
 
 

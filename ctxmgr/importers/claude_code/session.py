@@ -43,7 +43,7 @@ class Session:
         self._ending: Record | None = None
 
     def feed(self, file: LogFile, raw: Raw) -> list[Record]:
-        """Return the records that one record of a file gives, or sets free."""
+        """Return the records that one record of a file yields, earlier ones that waited for it included."""
         self._read(file, raw)
         records = self._session.take()[1] if self._session.records else []
         return [shortened(record) for record in records] if raw.long else records
@@ -74,14 +74,14 @@ class Session:
         if raw.kind not in _SPOKEN or (raw.kind == "system" and "subtype" not in value):
             return
         if uuid := ident(value.get("uuid")):
-            if uuid in file.seen:
+            if uuid in file.seen:  # a replay of the first, as when a session is resumed
                 return
             file.seen.add(uuid)
         thread = self._threads.of(file, raw)
         words = texts(mapping(value.get("message")).get("content")) if raw.kind == "user" else []
         summary = raw.kind == "user" and is_summary(value, words[0] if words else "")
         if summary or thread.compaction is not None:
-            self._compacted(file, raw, thread, "\n".join(words) if summary else None)
+            self._add_compaction(file, raw, thread, "\n".join(words) if summary else None)
         if summary:
             return
         if raw.kind == "assistant":
@@ -89,13 +89,13 @@ class Session:
         elif raw.kind == "user":
             self._user(file, raw, thread)
         else:
-            self._told(file, raw, thread)
+            self._add_program_event(file, raw, thread)
 
     # --- the model
 
     def _assistant(self, file: LogFile, raw: Raw, thread: Thread) -> None:
         message = mapping(raw.value.get("message"))
-        thread.release("denied")
+        thread.release("denied")  # the model went on, so the refusals before were no interrupts
         key = response_key(raw.value, message)
         _respond(file, raw, thread, key)
         for place, block in enumerate(_blocks(message.get("content"))):
@@ -103,7 +103,7 @@ class Session:
             record_id = self._id(file, raw, place, key)
             if kind == "text":
                 file.count.messages += 1
-                thread.event(*_said(raw.value, block), raw.ts, record_id)
+                thread.event(*_message_or_error(raw.value, block), raw.ts, record_id)
             elif kind in ("thinking", "redacted_thinking"):
                 file.count.thoughts += 1
                 thinking = {"text": text(block.get("thinking")) or ""} if kind == "thinking" else {"text": "", "redacted": True}
@@ -141,15 +141,15 @@ class Session:
         status, undecided = judge(raw.value, block)
         output, remarks = output_of(raw.value, block, file.path, self._session.session)
         side = raw.value.get("toolUseResult")
-        told = mapping(side)
+        details = mapping(side)
         self._threads.answered(call.entry, side)
         thread.result(
             tool_use, output, raw.ts, status=status, stated=error_of(status, raw.value, block),
-            duration_ms=positive(told.get("durationMs", told.get("totalDurationMs"))), meta=remarks,
+            duration_ms=positive(details.get("durationMs", details.get("totalDurationMs"))), meta=remarks,
         )  # fmt: skip
         del file.calls[tool_use]
         if undecided:
-            thread.held.append(thread.take_back())
+            thread.undecided.append(thread.take_back())
 
     # --- people, and the harness in their name
 
@@ -173,13 +173,13 @@ class Session:
                     first = first if human else place
                     human.append(said)
                 else:
-                    self._harness(file, raw, thread, place, origin or own or "", words)
+                    self._add_harness_text(file, raw, thread, place, origin or own or "", words)
         if human or (pictures and own is None and not answers):
-            self._human(file, raw, thread, first, "\n".join(human), pictures)
+            self._add_prompt(file, raw, thread, first, "\n".join(human), pictures)
         elif isinstance(content, str) and raw.value.get("isMeta") is not True:
             file.count.harness_messages += 1
 
-    def _harness(self, file: LogFile, raw: Raw, thread: Thread, place: int, origin: str, words: str) -> None:
+    def _add_harness_text(self, file: LogFile, raw: Raw, thread: Thread, place: int, origin: str, words: str) -> None:
         record_id = self._id(file, raw, place)
         if origin == "interrupt":
             thread.release("interrupted")
@@ -190,9 +190,9 @@ class Session:
             if starts_turn(origin) if thread.is_main else thread.turn is None:
                 thread.turn = ident(raw.value.get("promptId")) or record_id
         thread.event("nudge", {"text": words, "origin": origin}, raw.ts, record_id)
-        self._notified(raw, thread, record_id)
+        self._add_notification(raw, thread, record_id)
 
-    def _human(self, file: LogFile, raw: Raw, thread: Thread, place: int, words: str, pictures: int) -> None:
+    def _add_prompt(self, file: LogFile, raw: Raw, thread: Thread, place: int, words: str, pictures: int) -> None:
         record_id = self._id(file, raw, place)
         file.count.user_messages += 1
         thread.release("denied")
@@ -203,19 +203,19 @@ class Session:
 
     # --- the program itself
 
-    def _told(self, file: LogFile, raw: Raw, thread: Thread) -> None:
-        told = system_event(raw.value) if raw.kind == "system" else attachment_event(raw.value)
+    def _add_program_event(self, file: LogFile, raw: Raw, thread: Thread) -> None:
+        found = system_event(raw.value) if raw.kind == "system" else attachment_event(raw.value)
         record_id = self._id(file, raw, 0)
-        if told is not None:
-            kind, data = told
+        if found is not None:
+            kind, data = found
             if kind == "user_message":
                 thread.release("denied")
             thread.event(kind, data, raw.ts, record_id, entry=self._threads.entry_of(ident(data.get("toolUseId")), None))
             if kind == "compaction" and "partial" not in data:
                 thread.compaction = thread.take_back()
-        self._notified(raw, thread, record_id)
+        self._add_notification(raw, thread, record_id)
 
-    def _compacted(self, file: LogFile, raw: Raw, thread: Thread, summary: str | None) -> None:
+    def _add_compaction(self, file: LogFile, raw: Raw, thread: Thread, summary: str | None) -> None:
         """Add the compaction that waited for its summary; a summary without one becomes a compaction itself."""
         event, thread.compaction = thread.compaction, None
         if event is not None:
@@ -225,7 +225,7 @@ class Session:
         if summary is not None:
             thread.records[-1]["data"]["summary"] = summary
 
-    def _notified(self, raw: Raw, thread: Thread, record_id: str) -> None:
+    def _add_notification(self, raw: Raw, thread: Thread, record_id: str) -> None:
         found = notification(raw.value)
         if found is None:
             return
@@ -235,12 +235,12 @@ class Session:
             thread.event("tool_call_update", update, raw.ts, f"{record_id}:update", entry=entry)
 
     def _end(self, file: LogFile, raw: Raw) -> None:
-        outcome, told = ending(raw.value)
+        outcome, error = ending(raw.value)
         thread = self._threads.main(file)
         thread.end(outcome, raw.ts)
         self._ending = thread.take_back()
-        if told is not None:
-            thread.event(*told, raw.ts, self._id(file, raw, 0))
+        if error is not None:
+            thread.event(*error, raw.ts, self._id(file, raw, 0))
 
     def _id(self, file: LogFile, raw: Raw, place: int, key: str | None = None) -> str:
         """Return the source's own id for a block; without one, its place in the response or in the file."""
@@ -258,7 +258,7 @@ def _blocks(content: object) -> list[dict[str, Any]]:
     return [mapping(item) for item in sequence(content)]
 
 
-def _said(record: dict[str, Any], block: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _message_or_error(record: dict[str, Any], block: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     words = text(block.get("text")) or ""
     if record.get("isApiErrorMessage") is not True:
         return "message", {"text": words}

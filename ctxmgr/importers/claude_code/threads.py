@@ -15,7 +15,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
 
 _LAUNCHERS = frozenset({"Task", "Agent"})
-_COMPARED = 4_000
+_MAX_COMPARED = 4_000
 _TOKENS = {
     "input_tokens": "inputTokens",
     "output_tokens": "outputTokens",
@@ -47,6 +47,7 @@ class Response:
         found = self.usage
         for name, ours in _TOKENS.items():
             count = usage.get(name)
+            # Each line of a response repeats its figures so far, so the largest is that of the response.
             if type(count) is int and count > found[ours] and positive(count) is not None:
                 found[ours] = count
         self.stopped = ident(message.get("stop_reason")) is not None
@@ -72,12 +73,13 @@ class Thread(Transcript):
     """One line of work inside a session; its events name no process and no turn.
 
     Attributes:
-        held: results whose status is open until the next record; compaction: one that waits for its summary.
+        undecided: results whose status is open until the next record.
+        compaction: one that waits for its summary.
     """
 
     is_main: bool = False
     response: Response | None = None
-    held: list[Record] = field(default_factory=lambda: list[Record]())
+    undecided: list[Record] = field(default_factory=lambda: list[Record]())
     compaction: Record | None = None
 
     def own_id(self, name: object) -> str:
@@ -102,17 +104,17 @@ class Thread(Transcript):
     ) -> str:
         """Add an event and return its id."""
         made = self.own_id(record_id)
-        self.told(made, kind, data, at, entry=entry)
+        self.add_event(made, kind, data, at, entry=entry)
         return made
 
     def release(self, status: str) -> None:
         """Add the results that were held back, now that it is clear whether the person interrupted."""
-        for result in self.held:
+        for result in self.undecided:
             result["status"] = status
             if status == "interrupted":
                 result["error"]["type"] = "interrupted"
             self.add(result)
-        self.held.clear()
+        self.undecided.clear()
 
 
 @dataclass(slots=True)
@@ -195,7 +197,7 @@ class Threads:
         self._entries[tool_use] = entry
         if name in _LAUNCHERS:
             arguments = mapping(given)
-            prompt = (text(arguments.get("prompt")) or "")[:_COMPARED].strip()
+            prompt = (text(arguments.get("prompt")) or "")[:_MAX_COMPARED].strip()
             self._launches[tool_use] = Launch(entry, ident(arguments.get("subagent_type")), prompt, thread.turn)
 
     def answered(self, entry: str, side: object) -> None:
@@ -225,6 +227,7 @@ class Threads:
         """Return the uuid with which an inline sub-agent began; early versions link its records by parents only."""
         own, parent = ident(value.get("uuid")), ident(value.get("parentUuid"))
         root = file.roots.get(parent) if parent is not None else own
+        # Parents that were never written are common, so without one the thread before is taken to go on.
         root = root or file.last_root or own or "unknown"
         if own is not None:
             file.roots[own] = root
@@ -242,8 +245,9 @@ class Threads:
 
     def _by_prompt(self, value: dict[str, Any]) -> Launch | None:
         """Match a sub-agent that nothing links to its call by the prompt it was given."""
-        words = "\n".join(texts(mapping(value.get("message")).get("content")))[:_COMPARED].strip()
+        words = "\n".join(texts(mapping(value.get("message")).get("content")))[:_MAX_COMPARED].strip()
         for launch in self._launches.values():
+            # Two calls may be given the same prompt; each is matched once, in their order.
             if words and not launch.taken and launch.prompt == words:
                 launch.taken = True
                 return launch

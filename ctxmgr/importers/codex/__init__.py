@@ -27,10 +27,10 @@ from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import ZSTD_MAGIC, head_values, plain_name
 from ctxmgr.importers.values import mapping, text
 
-_CUT_META = re.compile(
+_CUT_SESSION_META = re.compile(
     rb'\s*\{(?:"timestamp":\s*"[^"]{1,40}",\s*)?(?:"ordinal":\s*\d{1,18},\s*)?"type":\s*"session_meta",\s*"payload":\s*\{'
 )
-"""How a first line begins that is longer than the bytes to judge by (it holds the whole base instructions)."""
+"""Beginning of a first line that is longer than the bytes of a head, as it holds all of the base instructions."""
 
 _ITEMS_MEMBER = re.compile(rb'"items"\s*:\s*\[')
 
@@ -38,11 +38,11 @@ _ITEMS_MEMBER = re.compile(rb'"items"\s*:\s*\[')
 def is_codex(path: Path, head: bytes) -> bool:
     """Whether a file with this path and these first bytes is a rollout of any era or ``codex exec --json`` output."""
     named = ROLLOUT_NAME.search(path.name) is not None
-    if head.startswith(ZSTD_MAGIC):
+    if head.startswith(ZSTD_MAGIC):  # without the module zstandard only the name can tell
         return named and path.suffix == ".zst"
     if SINGLE_OBJECT.match(head):
         return bool(_ITEMS_MEMBER.search(head)) or path.name.startswith("rollout-")
-    if _CUT_META.match(head):
+    if _CUT_SESSION_META.match(head):
         return True
     values = head_values(head, LISTS)
     return any(_proves(value, value is values[0], named) for value in values)
@@ -60,6 +60,7 @@ def _proves(value: dict[str, Any], first: bool, named: bool) -> bool:
     if kind is None:
         header = {"id", "timestamp", "instructions"} <= value.keys() and text(value.get("id")) is not None
         return (first and header) or value == {"record_type": "state"}
+    # The first versions wrote bare items, which other logs of the Responses API hold too: the file's name must agree.
     bare = kind in ITEMS and (kind != "message" or isinstance(value.get("content"), list))
     return named and bare and "sessionId" not in value and "session_id" not in value
 
@@ -76,7 +77,7 @@ class _Session:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._heads = {path: read_head(path) for path in log.group}
-        self._threads = {head.thread: head for head in reversed(self._heads.values())}
+        self._threads = {head.thread: head for head in reversed(self._heads.values())}  # of copies the first counts
         self._file: Rollout | ExecStream | None = None
 
     def begin(self) -> Rollout | ExecStream:
@@ -109,9 +110,9 @@ def _session(head: Head, threads: Mapping[str, Head]) -> str:
     return head.thread
 
 
-def _top(path: Path, heads: Mapping[Path, Head], first: Mapping[str, Path]) -> Path:
+def _group_root(path: Path, heads: Mapping[Path, Head], first: Mapping[str, Path]) -> Path:
     seen: set[Path] = set()
-    while path not in seen:
+    while path not in seen:  # recorded ids may name each other in a circle
         seen.add(path)
         head = heads[path]
         above = first.get(head.parent or "") or (first.get(head.root or "") if head.sub_agent else None)
@@ -154,7 +155,7 @@ def _is_log(path: Path) -> bool:
     return _is_rollout(path.name) and not packed and path.is_file()
 
 
-def _family(path: Path) -> Sequence[Path]:
+def _thread_files(path: Path) -> Sequence[Path]:
     """Return a rollout, and those of sub-agents in the same day's folder whose line of parents leads to it."""
     try:
         names = sorted(entry.name for entry in os.scandir(path.parent) if _is_rollout(entry.name))
@@ -181,7 +182,7 @@ def _grouped(paths: Iterable[Path]) -> list[list[Path]]:
     for path in files:
         first.setdefault(heads[path].thread, path)
     groups: dict[Path, list[Path]] = {}
-    tops = {path: _top(path, heads, first) for path in files}
+    tops = {path: _group_root(path, heads, first) for path in files}
     for path in sorted(files, key=lambda path: tops[path] != path):
         groups.setdefault(tops[path], []).append(path)
     return _originals_first(groups, heads)
@@ -198,7 +199,7 @@ CODEX = JsonImporter(
     ),
     recognises=is_codex,
     is_log=_is_log,
-    related=_family,
+    related=_thread_files,
     grouped=_grouped,
     values=lambda path, _lists, report: read_log(path, report),
 )

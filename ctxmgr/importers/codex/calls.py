@@ -12,10 +12,11 @@ from ctxmgr.importers.values import clean, mapping, milliseconds, number, parsed
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _LIMITS = ("timeout_ms", "timeout")
-_LONGEST_LIMIT = 1e12
-_AT_ONCE = frozenset(("web_search_call", "image_generation_call"))
+_MAX_LIMIT = 1e12
+# Tools that the model host runs itself: their item is call and result at once.
+_HOSTED_CALLS = frozenset(("web_search_call", "image_generation_call"))
 _UNFINISHED = frozenset(("in_progress", "searching", "generating"))
-_MOST_EARLY_FACTS = 64
+_MAX_EARLY_FACTS = 64
 
 _COMMANDS = {"exec_command_begin": "exec_command", "exec_command_end": "exec_command",
              "patch_apply_begin": "apply_patch", "patch_apply_end": "apply_patch",
@@ -38,7 +39,7 @@ class Facts:
     error: str | None = None
 
 
-_NOTHING = Facts()
+_NO_FACTS = Facts()
 
 
 @dataclass(slots=True)
@@ -53,7 +54,7 @@ class Outcome:
 
     def fail(self, status: str, kind: str, message: str) -> Outcome:
         """Set a failure, keeping only the first lines of its message."""
-        self.status, self.error = status, {"type": kind, "message": message.strip()[:_LONGEST_MESSAGE]}
+        self.status, self.error = status, {"type": kind, "message": message.strip()[:_MAX_MESSAGE]}
         return self
 
 
@@ -63,19 +64,19 @@ class Calls:
 
     Attributes:
         facts: what events told of open calls, and of those whose item has not come yet.
-        told: ids of the calls of which an event told first.
+        from_events: ids of the calls of which an event told first.
     """
 
     thread: Thread
     facts: dict[str, Facts] = field(default_factory=lambda: dict[str, Facts]())
-    told: set[str] = field(default_factory=lambda: set[str]())
+    from_events: set[str] = field(default_factory=lambda: set[str]())
 
     def call(self, item: Item, kind: str) -> None:
         """Read a call item."""
         payload = item.payload
         call_id = text(payload.get("call_id")) or text(payload.get("id"))
         entry_id = self.thread.call_entry_id(item, payload.get("id"), payload.get("call_id"))
-        if entry_id is None or call_id in self.told:
+        if entry_id is None or call_id in self.from_events:
             return
         action = text(payload.get("name")) or CALLS.get(kind) or kind
         key = call_id or entry_id
@@ -83,7 +84,7 @@ class Calls:
             self.facts.pop(key, None)
         self.entry(item, entry_id, (call_id, action, kind, _given(payload, kind)))
         status = text(payload.get("status"))
-        if kind in _AT_ONCE or (kind == "tool_search_call" and payload.get("execution") == "server"):
+        if kind in _HOSTED_CALLS or (kind == "tool_search_call" and payload.get("execution") == "server"):
             if status in _UNFINISHED:
                 self.thread.abandon(key)
                 return
@@ -110,15 +111,15 @@ class Calls:
         if not kind.endswith(("_begin", "_request")):
             facts = facts_of_command(body) if kind in _COMMANDS else facts_of_tool(body)
         if thread.items_seen:
-            if facts is not None and (key in thread.waiting or len(self.facts) < _MOST_EARLY_FACTS):
+            if facts is not None and (key in thread.waiting or len(self.facts) < _MAX_EARLY_FACTS):
                 self.facts[key] = facts
             return
         if key not in thread.waiting:
             entry_id = thread.call_entry_id(item, None, key)
             if entry_id is None:
                 return
-            self.entry(item, entry_id, (key, *_told(kind, body)))
-            self.told.add(key)
+            self.entry(item, entry_id, (key, *_described_call(kind, body)))
+            self.from_events.add(key)
         if facts is not None:
             self.result(item, key, from_facts(facts))
             thread.output_came()
@@ -167,7 +168,7 @@ def _given(payload: dict[str, Any], kind: str) -> Any:
     return {"prompt": prompt} if prompt else None
 
 
-def _told(kind: str, body: dict[str, Any]) -> tuple[str, str, Any]:
+def _described_call(kind: str, body: dict[str, Any]) -> tuple[str, str, Any]:
     """Return the action, the input type and the input of a call from an event about it."""
     if kind in _COMMANDS:
         keys = ("command", "cwd", "changes")
@@ -180,13 +181,14 @@ def _told(kind: str, body: dict[str, Any]) -> tuple[str, str, Any]:
 def _limit(given: Any) -> float | None:
     if isinstance(given, dict):
         for key in _LIMITS:
-            if key in given and (limit := number(given[key])) is not None and 0 < limit <= _LONGEST_LIMIT:  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
+            if key in given and (limit := number(given[key])) is not None and 0 < limit <= _MAX_LIMIT:  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
                 return limit
     return None
 
 
 # What a tool returned: output, status, exit code and time.
 
+# The lines that versions of `exec_command` put before the output; each is optional, and ``Output:`` ends them.
 _HEADER = lazy_pattern(
     r"(?:Chunk ID: \S{1,64}"
     r"|Wall time: (?P<wall>\d{1,12}(?:\.\d{1,12})?) ?s(?:econds?)?"
@@ -210,12 +212,12 @@ _FAILED = lazy_pattern(
     r"|failed to (?:spawn|apply patch|execute)|Err: |CreateProcess "
 )
 _TIMED_OUT = lazy_pattern(r"command timed out after \d+")
-_LONGEST_MESSAGE = 500
+_MAX_MESSAGE = 500
 
 
 def read_output(payload: dict[str, Any], facts: Facts | None) -> Outcome:
     """Return the outcome that an output item tells, helped by events that came before it."""
-    facts = facts or _NOTHING
+    facts = facts or _NO_FACTS
     raw: object = payload.get("output", payload.get("tools"))
     success: object = payload.get("success")
     body = mapping(raw)
@@ -252,21 +254,22 @@ def _from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | Non
         if body:
             return _from_json(body, outcome, exit_code)
     at = 0
-    told: dict[str | None, str] = {}
-    while "body" not in told and (match := _HEADER.match(words, at)):
+    headers: dict[str | None, str] = {}
+    while "body" not in headers and (match := _HEADER.match(words, at)):
         at = match.end()
-        told[match.lastgroup] = match[match.lastindex or 0]
+        headers[match.lastgroup] = match[match.lastindex or 0]
     if not at:
         return exit_code
     rest = words[at:]
-    if "body" in told or _ABORTED.match(rest) or rest.startswith("["):
+    # Lines that look like headers are some only if they end as headers do: else they are output that begins so.
+    if "body" in headers or _ABORTED.match(rest) or rest.startswith("["):
         outcome.output = rest
-        if "wall" in told and outcome.duration_ms is None:
-            outcome.duration_ms = milliseconds(float(told["wall"]))
-        if "running" in told:
-            outcome.meta["running"] = told["running"]
-        if "code" in told:
-            return int(told["code"])
+        if "wall" in headers and outcome.duration_ms is None:
+            outcome.duration_ms = milliseconds(float(headers["wall"]))
+        if "running" in headers:
+            outcome.meta["running"] = headers["running"]
+        if "code" in headers:
+            return int(headers["code"])
     return exit_code
 
 

@@ -72,7 +72,7 @@ class ExecStream:
             self._log.unknown(f"item/{sort}")
             return
         self._run = self._run or self._named(body)
-        full = f"{thread.origin}:{self._run}:{name or thread.number}"
+        full = f"{thread.origin}:{self._run}:{name or thread.number}"  # unique among all runs of the thread
         if sort in ("agent_message", "reasoning"):
             if kind == "item.completed":
                 self._say(item, sort, spoken(body.get("text")), full)
@@ -101,6 +101,7 @@ class ExecStream:
 
     def _plan(self, item: Item, kind: str, body: dict[str, Any], full: str) -> None:
         """Read a to-do list: each change is one call of the plan tool, its completion only the end of the turn."""
+        # `codex exec` completes a to-do list once more when the turn ends, unchanged.
         if kind == "item.completed" and full in self._seen:
             return
         self._seen.add(full)

@@ -100,9 +100,10 @@ ROLLOUT_NAME = re.compile(
 
 
 SINGLE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:\s*\{')
-"""How the rollouts of the TypeScript CLI (April and May 2025) begin: one object ``{session, items}``."""
+"""The beginning of a rollout of the TypeScript CLI (April and May 2025): one object ``{session, items}``."""
 
-_SEARCHED_LINES = 60
+_MAX_HEAD_LINES = 60
+"""Lines that are searched for a person's words, which are the title; instructions and contexts come before them."""
 _HARNESS_TAGS = listed(
     "environment_context user_instructions turn_aborted permissions_instructions skills_instructions instructions"
     " tools skill user_shell_command subagent_notification collaboration_mode personality_spec model_switch"
@@ -134,11 +135,11 @@ def _single(stream: io.BufferedReader, report: Report) -> Iterator[Line]:
         report(0, len(raw), f"object is longer than the limit of {MAX_LINE:,} bytes")
         return
     try:
-        whole: object = json.loads(raw)
+        document: object = json.loads(raw)
     except (ValueError, RecursionError):
         report(0, len(raw), "torn or unreadable JSON")
         return
-    content = mapping(whole)
+    content = mapping(document)
     yield Line(1, 0, mapping(content.get("session")))
     items: object = content.get("items")
     if not isinstance(items, list):
@@ -232,7 +233,7 @@ def read_meta(head: Head, payload: dict[str, Any]) -> None:
 
 
 def user_title(value: dict[str, Any]) -> tuple[str | None, bool]:
-    """Return a person's words in one line of a log, and whether the line itself proves that a person wrote them."""
+    """Return the words of a person in one line of a log (None: there are none), and whether the line proves their author."""
     payload = mapping(value.get("payload")) or value
     kind = payload.get("type")
     if kind == "user_message":
@@ -257,7 +258,7 @@ def _first_lines(path: Path) -> Iterator[Line]:
 
     for count, line in enumerate(read_log(path, ignore)):
         yield line
-        if count >= _SEARCHED_LINES:
+        if count >= _MAX_HEAD_LINES:
             return
 
 
@@ -290,7 +291,7 @@ def _fill(head: Head, lines: Iterator[Line], name_id: str | None) -> None:
 
 
 def harness_origin(words: str) -> str | None:
-    """Return what wrote a text of role user when its beginning shows that no person did, else None."""
+    """Return the kind of a text of role user that a program wrote, as its beginning shows; else None."""
     start = words.lstrip()
     if start.startswith("# AGENTS.md instructions"):
         return "agents_md"
@@ -305,7 +306,7 @@ def harness_origin(words: str) -> str | None:
 
 
 def looks_generated(words: str) -> bool:
-    """Whether a text is one element whose tag is snake case: how Codex wraps what it adds itself."""
+    """Whether a text is one element with a snake-case tag, the form in which Codex wraps its own additions."""
     start = words.strip()
     match = _TAG.match(start)
     return bool(match and "_" in match[1] and start.endswith(f"</{match[1]}>"))

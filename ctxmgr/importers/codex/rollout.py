@@ -13,12 +13,13 @@ from ctxmgr.importers.codex.thread import PASSTHROUGH, Item, Meter, Thread
 from ctxmgr.importers.descriptions import Log
 from ctxmgr.importers.values import clean, images, mapping, sequence, spoken, text, texts, whole
 
-_BEGINS = frozenset(("task_started", "turn_started"))
-_ENDS = frozenset(("task_complete", "turn_complete"))
+_TURN_BEGINS = frozenset(("task_started", "turn_started"))
+_TURN_ENDS = frozenset(("task_complete", "turn_complete"))
 _ERRORS = frozenset(("error", "stream_error"))
-_HANDLED = _BEGINS | _ENDS | _ERRORS | known.QUESTIONS | {
+_HANDLED = _TURN_BEGINS | _TURN_ENDS | _ERRORS | known.QUESTIONS | {
     "turn_aborted", "context_compacted", "thread_rolled_back", "thread_settings_applied",
 }  # fmt: skip
+# Reasons of an abort that is no interrupt by a person.
 _NOT_BY_PERSON = frozenset(("review_ended", "budget_limited"))
 
 
@@ -155,6 +156,7 @@ class Rollout:
 
     def _message(self, item: Item, words: str, item_id: object, from_item: bool) -> None:
         thread = self._thread
+        # Events and items tell of the same messages; whichever comes first is taken.
         if from_item and thread.heard(words):
             return
         if not from_item:
@@ -211,12 +213,12 @@ class Turns:
     def event(self, item: Item, kind: str) -> None:
         """Read an event about a turn."""
         payload = item.payload
-        if kind in _BEGINS:
+        if kind in _TURN_BEGINS:
             self.calls.turn_over(item, aborted=False)
             self.thread.turn_began()
             self.thread.name_turn(item.turn)
             self.last_error, self.compacted = None, False
-        elif kind in _ENDS or kind == "turn_aborted":
+        elif kind in _TURN_ENDS or kind == "turn_aborted":
             self._end(item, aborted=kind == "turn_aborted")
         elif kind in _ERRORS:
             self._error(item, payload)
@@ -272,7 +274,7 @@ class Turns:
 
     def _error(self, item: Item, body: dict[str, Any], event_id: str | None = None) -> None:
         message = text(body.get("message")) or "error"
-        if message == self.last_error:
+        if message == self.last_error:  # a retried stream and the end of its turn state the same error
             return
         self.last_error = message
         data: dict[str, Any] = {"text": message, "message": message}
@@ -282,10 +284,10 @@ class Turns:
 
     def _rewind(self, item: Item, turns: int) -> None:
         rounds = self.thread.rounds
-        gone = rounds[max(len(rounds) - turns, 1) :] if turns > 0 else []
-        del rounds[len(rounds) - len(gone) :]
+        undone = rounds[max(len(rounds) - turns, 1) :] if turns > 0 else []
+        del rounds[len(rounds) - len(undone) :]
         self.thread.turn_began()
-        self.thread.event("rewind", {"turns": turns, "abandoned": [entry for entries in gone for entry in entries]}, item.at)
+        self.thread.event("rewind", {"turns": turns, "abandoned": [entry for entries in undone for entry in entries]}, item.at)
 
     def _settings(self, body: dict[str, Any]) -> None:
         self.thread.model = text(body.get("model")) or self.thread.model
@@ -296,7 +298,7 @@ _UNNAMED: frozenset[str | None] = frozenset((None, "unknown"))
 
 
 @dataclass(slots=True)
-class _Held:
+class _PendingMessage:
     """A message of role user whose writer is not known yet, or one that waits behind such a message."""
 
     item: Item
@@ -310,7 +312,7 @@ class _Held:
 
     @property
     def open(self) -> bool:
-        return self.origin is None and not self.confirmed
+        return self.origin is None and not self.confirmed  # nobody has said who wrote it
 
 
 @dataclass(slots=True)
@@ -323,8 +325,8 @@ class Words:
     """
 
     thread: Thread
-    held: list[_Held] = field(default_factory=lambda: list[_Held]())
-    announced: list[_Held] = field(default_factory=lambda: list[_Held]())
+    held: list[_PendingMessage] = field(default_factory=lambda: list[_PendingMessage]())
+    announced: list[_PendingMessage] = field(default_factory=lambda: list[_PendingMessage]())
     confirmed_before: bool = False
     named_before: bool = False
     guessing: bool = False
@@ -338,7 +340,7 @@ class Words:
         role = text(item.payload.get("role")) or "user"
         by_person, by_harness, origin = _by_provenance(item.payload) if role == "user" else ([], texts(content), None)
         words = spoken(content)
-        message = _Held(item, event_id, words, images(content), role=role)
+        message = _PendingMessage(item, event_id, words, images(content), role=role)
         if by_person or by_harness:
             self.named_before = self.named_before or role == "user"
             if by_person:
@@ -347,7 +349,7 @@ class Words:
                 message.origin = origin or harness_origin(words) or ("developer" if role != "user" else "harness")
             self._queue(message)
             if by_person and by_harness:
-                rest = _Held(item, f"{event_id}:harness", "\n".join(by_harness), origin=origin or "harness")
+                rest = _PendingMessage(item, f"{event_id}:harness", "\n".join(by_harness), origin=origin or "harness")
                 rest.counted = False
                 self._queue(rest)
             return
@@ -374,7 +376,7 @@ class Words:
                 held.confirmed = True
                 break
         else:
-            message = _Held(item, self.thread.own_id(), words, pictures, confirmed=True)
+            message = _PendingMessage(item, self.thread.own_id(), words, pictures, confirmed=True)
             if self.thread.items_seen:
                 self.announced.append(message)
             else:
@@ -393,11 +395,11 @@ class Words:
         """Decide what is still open: the conversation has gone on."""
         if not self.undecided:
             return
-        for held in self.held:
-            if held.open:
+        for pending in self.held:
+            if pending.open:
                 self.guessing = self.guessing or not self.confirmed_before
-                if self.confirmed_before or looks_generated(held.words):
-                    held.origin = "unnamed"
+                if self.confirmed_before or looks_generated(pending.words):
+                    pending.origin = "unnamed"
         self._flush()
         announced, self.announced = self.announced, []
         for message in announced:
@@ -405,10 +407,11 @@ class Words:
 
     def finish(self) -> None:
         """End of file: decide only where growth of the file could not change the decision."""
+        # Where the writers were guessed before they go on being guessed; in any other log the next line may decide.
         if self.guessing and not self.confirmed_before:
             self.settle()
 
-    def _queue(self, message: _Held) -> None:
+    def _queue(self, message: _PendingMessage) -> None:
         """Emit the message now, unless an undecided one stands before it or it is undecided itself."""
         if not self.held and not message.open:
             self._record(message)
@@ -418,11 +421,11 @@ class Words:
             self._flush()
 
     def _flush(self) -> None:
-        held, self.held = self.held, []
-        for message in held:
+        messages, self.held = self.held, []
+        for message in messages:
             self._record(message)
 
-    def _record(self, message: _Held) -> None:
+    def _record(self, message: _PendingMessage) -> None:
         thread, origin = self.thread, message.origin
         data: dict[str, Any] = {"text": message.words}
         if origin is None and thread.head.sub_agent:

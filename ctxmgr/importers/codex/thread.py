@@ -14,7 +14,8 @@ from ctxmgr.log.ids import parse_time
 
 _UNIQUE = re.compile(r"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9A-Za-z]{24,})\Z")
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
-_COPYING_SECONDS = 1.0
+_MAX_COPY_SECONDS = 1.0
+"""A fork's copied lines are all written within this time of its first one."""
 PASSTHROUGH = "internal_chat_message_metadata_passthrough"
 
 
@@ -110,7 +111,7 @@ class Thread(Transcript):
         return self.origin != self.process
 
     def follow_origin(self, item: Item, kind: str) -> None:
-        """Notice where the copy of another thread's lines begins and where the thread's own lines begin."""
+        """Find the line at which a copy of another thread's lines begins, and the one at which the thread's own begin."""
         if kind == "session_meta":
             of = text(item.payload.get("id")) or text(item.payload.get("session_id")) or self.process
             self.origin, self.shift = of, 0 if of == self.process else self.number - 1
@@ -118,8 +119,9 @@ class Thread(Transcript):
                 self._copy_started = parse_time(item.at)
             return
         moment, started = parse_time(item.at), self._copy_started
-        late = moment is not None and started is not None and moment - started > _COPYING_SECONDS
+        late = moment is not None and started is not None and moment - started > _MAX_COPY_SECONDS
         turn = item.turn or ""
+        # A UUIDv7 begins with its time: a turn that is as young as the thread is one of its own.
         young = _UUID7.match(turn) and _UUID7.match(self.process) and turn[:13] >= self.process[:13]
         if late or young or item.payload.get("thread_id") == self.process:
             self.origin, self.shift = self.process, 0
@@ -141,7 +143,7 @@ class Thread(Transcript):
         }  # fmt: skip
 
     def lasted(self, call: Call, at: object) -> float | None:
-        """Return nothing: where Codex does not tell how long a tool took, the time between the lines is that of a person."""
+        """Return None: where Codex states no duration, the time between the lines includes waiting for a person."""
         return None
 
     def claimed(self, item: Item, given: object) -> str | None:
@@ -167,6 +169,7 @@ class Thread(Transcript):
         mark = (at, _fingerprint(payload.get("arguments") or payload.get("input") or payload.get("content")))
         known = self.used.get(wanted)
         if known is not None:
+            # The same content at the same time is the line again, as in a copied file; without times nothing proves it.
             if known == mark and at is not None:
                 return None
             wanted = f"{wanted}:{self._line()}"
@@ -233,7 +236,7 @@ _TOKENS = (
     ("reasoningTokens", "reasoning_output_tokens"),
 )
 
-_DECIDING = frozenset(("inputTokens", "outputTokens"))
+_REQUIRED_COUNTS = frozenset(("inputTokens", "outputTokens"))
 """A usage object without these two is none."""
 
 Tokens = dict[str, int]
@@ -245,12 +248,12 @@ def _tokens(value: object) -> Tokens | None:
     if not body:
         return None
     found: dict[str, int] = {}
-    told = False
+    is_usage = False
     for name, key in _TOKENS:
         count = whole(body.get(key))
         found[name] = count if count and count > 0 else 0
-        told = told or (count is not None and name in _DECIDING)
-    return found if told else None
+        is_usage = is_usage or (count is not None and name in _REQUIRED_COUNTS)
+    return found if is_usage else None
 
 
 @dataclass(slots=True)
@@ -295,7 +298,7 @@ class Meter:
         thread.mark(reliable=True)
         thread.count.usage.clear()
         thread.count.usage.update(total)
-        if thread.copied:
+        if thread.copied:  # counted in the thread that the lines are copied from
             return
         added = self._added(before, total, last, trusted)
         if not any(added.values()):
@@ -316,6 +319,7 @@ class Meter:
         if before is None:
             return total
         added = {name: count - before[name] for name, count in total.items()}
+        # A total that falls was reset: then only what the record says of its own response is known.
         return added if min(added.values()) >= 0 else _tokens(last) or total
 
 

@@ -254,7 +254,7 @@ def test_a_failing_command_is_said_and_no_more(argv: list[str], message: str, ca
 
 def test_a_command_that_hangs_is_ended(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that takes too long is ended and told of."""
-    monkeypatch.setattr("ctxmgr.cli.commands.watch._PATIENCE", 0.05)
+    monkeypatch.setattr("ctxmgr.cli.commands.watch._HOOK_SECONDS", 0.05)
     Hook([sys.executable, "-c", "import signal; signal.pause()"]).run(Sight("raised", "s", found()))
 
     assert "took longer than 0.05 s and was ended" in capsys.readouterr().err

@@ -182,7 +182,7 @@ def _long() -> GoalState:
 def test_a_long_tree_is_folded_around_where_we_are() -> None:
     """Of 2,400 steps a screenful is shown: where we are and what is near; the rest is counted, and --all shows it."""
     shown = draw(lambda out: show_tree(out, _long())).splitlines()
-    whole = draw(lambda out: show_tree(out, _long(), whole=True)).splitlines()
+    whole = draw(lambda out: show_tree(out, _long(), complete=True)).splitlines()
 
     assert len(shown) < 24
     assert "⋯ 38 done (--all)" in shown

@@ -217,7 +217,7 @@ SILENT: list[tuple[str, str, Evidence]] = [
         evidence(
             read("/app/README.md", "Use `make docs` for the manual. It goes to `public/manual/`."),
             failed("cat /etc/shadow", "cat: /etc/shadow: Permission denied"),
-            failed("cat /root/.bashrc", "cat: Permission denied"),
+            failed("cat /etc/gshadow", "cat: Permission denied"),
             found=False,
         ),
     ),
