@@ -1,4 +1,4 @@
-"""The composition root and public facade: open a workspace, then ask it.
+"""The composition root and public facade: open a workspace, then call its methods.
 
     with Workspace.open() as workspace:
         workspace.list(ListRequest(limit=20))
@@ -86,10 +86,10 @@ class Workspace:
 
     Attributes:
         store: the history as the asker sees it.
-        source: the store itself; the same one, unless an agent asks.
+        source: the store itself; the same object, unless an agent asks.
         agent: the agent that asks, under the access rules; None is the operator.
-        config: what the configuration file says.
-        warnings: what a person should hear: settings left out, no store yet, damage met, masking off.
+        config: the configuration.
+        warnings: warnings for a person: refused settings, no store yet, damage, masking off.
     """
 
     def __init__(
@@ -121,24 +121,24 @@ class Workspace:
         agent: str | None = None,
         scratch: bool = False,
     ) -> Workspace:
-        """Open the store that is meant (see `ctxmgr.config.find_store`).
+        """Open a store: the named one, else the one that `ctxmgr.config.find_store` finds.
 
         Args:
             location: path of the store; None to find it.
-            create: make it when it is not there, as writing commands do. Without it an absent store that nobody named
-                is read as an empty one.
-            readonly: refuse to write, as reading commands do; never migrates the store.
-            masked: mask secrets in what is written.
-            folder: where to start looking; the current one by default.
-            environment: of the process.
-            progress: hears of long indexing.
-            agent: ask as this agent: only what its access rules grant is there (spec 003, "Access Control"), and what it
-                asks for is logged, so the store is opened for writing where that can be done.
-            scratch: beside another agent's log, where nothing can be recorded, work all the same and keep nothing.
+            create: create a missing store, as writing commands do. Without it, a missing store that nobody named is read as
+                an empty one.
+            readonly: refuse to write, as reading commands do; such a store is never migrated.
+            masked: mask secrets in new records.
+            folder: the folder where the search starts; by default the current one.
+            environment: the environment of the process.
+            progress: called with (done, total) during long indexing.
+            agent: ask as this agent: it sees only what its access rules grant (spec 003, "Access Control"), and its reads
+                are logged, so the store is opened for writing if possible.
+            scratch: accept and discard writes where nothing can be recorded, as with another agent's log.
 
         Raises:
-            NotFound: a store was named and is not there.
-            InvalidInput: a file of no known format, or another agent's log that is to be written to.
+            NotFound: a store was named and does not exist.
+            InvalidInput: a file of no known format, or a write to another agent's log.
             CtxmgrError: it can't be opened.
         """
         folder = folder or Path.cwd()
@@ -150,6 +150,7 @@ class Workspace:
         )
         if agent is not None:
             check_asking(agent)
+        # A store that is not there has nothing to hide; the agent gets the same empty history as the operator.
         if agent is not None and (create or explicit or exists(path)):
             return cls._open_as(agent, path, config, explicit=explicit, create=create, masked=masked, progress=progress)
         store, warnings = open_history(
@@ -180,18 +181,18 @@ class Workspace:
 
         try:
             source, _ = open_history(path, explicit=explicit, create=create, masked=masked, progress=progress, scratch=True)
-        except StorageFailed:  # nothing can be logged there; the answers stay the same
+        except StorageFailed:  # read-only: accesses can't be logged, but the answers stay the same
             source, _ = open_history(path, explicit=explicit, readonly=True, progress=progress)
         try:
-            seen = FilteredStore(source, agent, Rules(source.shared.rules()))
-            return cls(seen, config, agent=agent, source=source)
+            visible = FilteredStore(source, agent, Rules(source.shared.rules()))
+            return cls(visible, config, agent=agent, source=source)
         except CtxmgrError:
             source.close()
             raise
 
     @cached_property
     def guard(self) -> AccessGuard:
-        """Who asks, for what the access rules speak of beside the history."""
+        """The asker's guard for resources other than the history, which is filtered already."""
         from ctxmgr.access.guard import AccessGuard
 
         return AccessGuard(self.source, self.agent)
@@ -205,20 +206,20 @@ class Workspace:
 
     @cached_property
     def artifacts(self) -> ArtifactStore:
-        """What agents produced, in versions, as the asker may have it."""
+        """Versioned artifacts, as far as the asker may see and change them."""
         from ctxmgr.artifacts.service import ArtifactStore
 
         return ArtifactStore(self.source, self.guard)
 
     @cached_property
     def supply(self) -> ContextPackages:
-        """What agents need, and the context packages that are made of it."""
+        """The needs of agents, and their context packages."""
         from ctxmgr.context.service import ContextPackages
 
         return ContextPackages(self.source, self.store, self.guard)
 
     def _read(self, command: str, tool: Callable[[Store, _Q], _R], request: _Q) -> _R:
-        """Answer by a reading tool; what an agent was shown, or asked for in vain, is logged."""
+        """Call a reading tool, and log for an agent what it was shown, or that it failed."""
         if self.agent is None:
             return tool(self.store, request)
         from ctxmgr.access.guard import resources_of
@@ -260,7 +261,7 @@ class Workspace:
         return self._read("show", requests.show, request)
 
     def messages(self, request: MessagesRequest) -> MessagesResponse:
-        """Return what was said at an entry."""
+        """Return the messages at an entry, or of the whole session."""
         from ctxmgr.history.query import requests
 
         return self._read("messages", requests.messages, request)
@@ -296,13 +297,13 @@ class Workspace:
         return self._read("snapshot show", requests.show_snapshot, request)
 
     def retain(self, request: RetainRequest) -> RetainResponse:
-        """Keep a text as an episode of memory."""
+        """Store a text as an episode of memory."""
         from ctxmgr.memory.note_memory import EmbeddedMemory
 
         return EmbeddedMemory(self.store).retain(request)
 
     def retain_session(self, request: RetainSessionRequest) -> RetainResponse:
-        """Keep the episode of a session: what it decided, learned and left open; the same one is kept once.
+        """Store the episode of a session (what it decided, learned and left open), unless it is stored already.
 
         Raises:
             NoHistory: there is no session, or nothing happened in it. Denied: the asker may not write it.
@@ -323,7 +324,7 @@ class Workspace:
         return self._read("memory recall", lambda store, asked: EmbeddedMemory(store).recall(asked), request)
 
     def reflect(self, request: ReflectRequest) -> ReflectResponse:
-        """Return what the recalled episodes say together."""
+        """Return a digest of the recalled episodes."""
         from ctxmgr.memory.note_memory import EmbeddedMemory
 
         return self._read("memory reflect", lambda store, asked: EmbeddedMemory(store).reflect(asked), request)
@@ -335,16 +336,16 @@ class Workspace:
         return self._read("sessions", lambda store, asked: detection.sessions(store, asked, self.config.detect), request)
 
     def detect(self, request: DetectRequest, progress: Callable[[int, int], None] | None = None) -> DetectResponse:
-        """Return what the detectors find in a session, or in all; ``progress`` hears of sessions judged and in all."""
+        """Return the findings in a session, or in all; ``progress`` is called with (sessions done, sessions in all)."""
         from ctxmgr.history import detection
 
         return self._read("detect", lambda store, asked: detection.detect_(store, asked, self.config.detect, progress), request)
 
     def sql(self, request: SqlRequest) -> SqlResponse:
-        """Return what a person's own reading query finds in the documented views (docs/sql.md).
+        """Return the rows of a person's own SELECT over the documented views (docs/sql.md).
 
         Raises:
-            InvalidInput: it is no single reading statement, names what it may not, or has a fault.
+            InvalidInput: it is not a single SELECT, names a table that is no view, or is invalid.
         """
         from ctxmgr.history import analysis
 
@@ -368,22 +369,22 @@ class Workspace:
         return answer
 
     def _log_analysis(self, command: str) -> None:
-        """Log that an agent looked over all that it may see: of sums nobody can say what they are from."""
+        """Log a read of everything that the agent may see, since sums do not tell from which records they are."""
         if self.agent is not None:
             from ctxmgr.history import analysis
 
             self.guard.log(command, "read", analysis.owners(self.store), resource_type="history", hidden=self._hidden())
 
     def adjust(self, detect: Mapping[str, Any]) -> None:
-        """Judge by this table of detection settings from now on, instead of the configuration file's."""
+        """Use this table of detection settings from now on, instead of the configuration's."""
         self.config = replace(self.config, detect=detect)
 
     def require_progress(self, request: DetectRequest) -> None:
-        """Return when the session is healthy, for loops that want an exception when it is not (FR-002, FR-003).
+        """Check that the session is healthy, for callers that want an exception if it is not (FR-002, FR-003).
 
         Raises:
-            DegenerateLoopError: it goes in circles; ``finding`` holds the pattern.
-            HungError: it stopped making progress; ``finding`` holds the last action and the silence.
+            DegenerateLoopError: it loops; ``finding`` has the pattern.
+            HungError: it stopped making progress; ``finding`` has the last action and the time since.
         """
         for verdict in self.detect(request).verdicts:
             for finding in verdict.findings:
@@ -392,14 +393,15 @@ class Workspace:
                     raise raised(f"session {verdict.session!r}: {finding.reason}", finding)
 
     def recover(self, request: RecoverRequest, progress: Callable[[str], None] | None = None) -> RecoverResponse:
-        """Return exactly one continuation for what is wrong with a session.
+        """Return exactly one continuation for a session that is stuck.
 
         Args:
-            request: what is to be answered, and how.
-            progress: hears what a model is doing, a line at a time.
+            request: the session and options.
+            progress: called with each line about the work of a model.
 
         Raises:
-            NoHistory, NotStuck, RecoveryRefused, AttemptsUsedUp, InvalidInput: each its own answer.
+            NoHistory: the session is empty. NotStuck: it is healthy. RecoveryRefused: a recovery is running already.
+            AttemptsUsedUp: a human is needed. InvalidInput: the request is invalid.
             NotFound: the last continuation is asked for, and there is none.
         """
         if request.last:
@@ -411,24 +413,25 @@ class Workspace:
         return Service(self.store, self.config, progress=progress).stuck(self._key(request.session), request)
 
     def request(self, request: AgentRequest, progress: Callable[[str], None] | None = None) -> RecoverResponse:
-        """Answer an agent that asks for context itself, or a review or merge agent that has completed.
+        """Answer an agent that asks for context itself, or a review or merge agent that has finished.
 
         Args:
-            request: who asks, and for what.
-            progress: hears what a model is doing, a line at a time.
+            request: the asking agent, and its question.
+            progress: called with each line about the work of a model.
 
         Raises:
-            NoHistory, RecoveryRefused, InvalidInput: each its own answer.
+            NoHistory: the session is empty. RecoveryRefused: a recovery is running already, or the request is not allowed.
+            InvalidInput: the request is invalid.
         """
         from ctxmgr.recover.service import Service
 
         return Service(self.store, self.config, progress=progress).asked(self._key(request.session), request)
 
     def continuation(self, session: str | None = None, continuation_id: str | None = None) -> Continuation:
-        """Return a recorded continuation again: the one with this id or id prefix, else the session's last one.
+        """Return a recorded continuation: the one with this id or id prefix, else the session's last one.
 
         Raises:
-            NotFound: there is none. InvalidInput: several ids start so.
+            NotFound: there is none. InvalidInput: the prefix fits several ids.
         """
         from ctxmgr.recover.earlier_answers import given
 
@@ -440,7 +443,7 @@ class Workspace:
         return found
 
     def agent_prompt(self, request: PromptRequest) -> AgentPrompt:
-        """Return the text for an agent that may ask the context manager, with the names of the routing table.
+        """Return the instructions for an agent that may ask the context manager, with the names of the routing table.
 
         Without a table the agents of the latest session are named.
 
@@ -467,7 +470,7 @@ class Workspace:
         progress: Callable[[int, int, Path], None] | None = None,
         indexing: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
-        """Bring logs into the store, and keep the episodes of foreign sessions that ended; see `ctxmgr.history.ingest`."""
+        """Import logs, and store the episodes of foreign sessions that have ended; see `ctxmgr.history.ingest`."""
         from ctxmgr.history.formats import OWN_FORMAT
         from ctxmgr.history.ingest import import_logs
 
@@ -475,7 +478,7 @@ class Workspace:
             self.store, paths, home=home or Path.home(), environment=os.environ, only=only, trust_project=trust_project,
             progress=progress, indexing=indexing,
         )  # fmt: skip
-        # A log of our own format holds the episodes that it has: exporting and importing lose nothing and add nothing.
+        # Not for our own format: such a log has its episodes already, and export and import must neither lose nor add records.
         foreign = [each.session for each in report.files if each.format != OWN_FORMAT]
         if report.added and foreign:
             from ctxmgr.memory.episodes import retain_ended
@@ -484,7 +487,7 @@ class Workspace:
         return report
 
     def indexes(self, session: str, ids: Sequence[str]) -> dict[str, int]:
-        """Return the index of each of the session's entries that exists, for showing references as people read them."""
+        """Return entry id -> index of those entries that exist in the session, to show references as ``@42``."""
         from ctxmgr.store.row_mapper import entry_places
 
         key = session_key(self.store, session)
@@ -497,7 +500,7 @@ class Workspace:
         return key
 
     def close(self) -> None:
-        """Release the store; what an agent sees of one closes that one with it."""
+        """Release the store; an agent's filtered store closes the whole one too."""
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -509,7 +512,7 @@ class Workspace:
 
 
 def release_reserve(location: str | None) -> bool:
-    """Give back the space that was held back so that a prune can work on a full disk; return whether there was any.
+    """Release the space that is reserved for a prune on a full disk; return whether there was any.
 
     Args:
         location: path of the store; None to find it as `Workspace.open` does.

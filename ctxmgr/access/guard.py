@@ -14,13 +14,13 @@ from ctxmgr.store.reserved import ACCESS, PROJECT
 from ctxmgr.types.access import Asked, Resource, ResourceType
 from ctxmgr.types.plain_records import build
 
-_DEPTH = 12
+_DEPTH = 12  # levels of an answer that are searched; our own answers have fewer, and below them is recorded text
 
 
 def resources_of(answer: Any) -> list[tuple[str, str]]:
-    """Return (agent, session) of everything in a JSON answer that says whose it is, each once, in order of appearance.
+    """Return the (agent, session) of every entry and event in a JSON answer, each once, in order of appearance.
 
-    What no agent did belongs to ``user``, as rules see it.
+    Without an agent the owner is ``user``, as in rules.
     """
     found: dict[tuple[str, str], None] = {}
     _walk(answer, found, _DEPTH)
@@ -34,7 +34,7 @@ def _walk(value: Any, found: dict[tuple[str, str], None], depth: int) -> None:
         if kind in ("entry", "event") and isinstance(session, str):
             agent = fields.get("agent")
             found.setdefault((agent if isinstance(agent, str) else "user", session))
-            return  # what stands in it is the agent's own text
+            return  # below it is recorded text, which may imitate entries of others
         for item in fields.values() if depth else ():
             _walk(item, found, depth - 1)
     elif isinstance(value, list | tuple):
@@ -43,7 +43,7 @@ def _walk(value: Any, found: dict[tuple[str, str], None], depth: int) -> None:
 
 
 MAX_LOGGED = 200
-"""Resources that one event of the log names; the counts beside them are whole."""
+"""Resources that one access event lists at most; the counts beside them are exact."""
 
 
 class AccessGuard:
@@ -91,10 +91,10 @@ class AccessGuard:
         failed: str | None = None,
         hidden: int = 0,
     ) -> None:
-        """Record one access: what was granted, what was denied or not there, how many things were passed over unseen.
+        """Record one access: the (owner, name) pairs that were granted, those denied or missing, and how many were hidden.
 
         Nothing is recorded for the operator. A store that can't be written is no reason to refuse a read: the asker's
-        answer stays the same, and a warning says that the log misses it.
+        answer stays the same, and `warnings` says that the log lacks it.
         """
         if self.agent is None:
             return
@@ -117,6 +117,6 @@ def _listed(name: str, resource_type: ResourceType, things: Sequence[tuple[str, 
 
 
 def key_resource(key: str) -> tuple[str, str]:
-    """Return the owner and name that rules know a context key by; see `ctxmgr.access.patterns.context_resource`."""
+    """Return (owner, name) of a context key as rules match it; see `ctxmgr.access.patterns.context_resource`."""
     resource = context_resource(key)
     return resource.agent, resource.name

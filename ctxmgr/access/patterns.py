@@ -19,7 +19,7 @@ MAX_NAME = 255
 MAX_PATTERN = 512
 """Longest pattern, in characters."""
 PRIORITIES = (-(2**31), 2**31)
-"""The first and the last priority."""
+"""The lowest and the highest priority, both allowed; the lower counts first."""
 
 RESOURCE_TYPES: tuple[str, ...] = get_args(ResourceType)
 PERMISSIONS: tuple[str, ...] = get_args(Permission)
@@ -30,7 +30,7 @@ _UNNAMEABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, lone su
 
 
 class Pattern(NamedTuple):
-    """A pattern taken apart; ``agent`` and ``name`` are empty where its form has none."""
+    """A parsed pattern; ``agent`` and ``name`` are empty where its form has none."""
 
     form: Literal["all", "self", "agent", "exact"]
     agent: str = ""
@@ -43,7 +43,7 @@ class Pattern(NamedTuple):
 
 
 def quoted(text: str) -> str:
-    """Return a name as errors show it: escaped, quoted, and cut where it is long."""
+    """Return a name for an error message: escaped, quoted, and cut to 80 characters."""
     return repr(text if len(text) <= 80 else text[:79] + "…")
 
 
@@ -52,13 +52,15 @@ def is_unnameable(text: str) -> bool:
     return not text.isprintable() and any(unicodedata.category(character) in _UNNAMEABLE for character in text)
 
 
+# Cached, like `parse_pattern`: a filtered history asks for every record, and names the same few agents and patterns.
 @lru_cache(maxsize=4096)
 def agent_fault(name: str) -> str | None:
-    """Return why this is no name of an agent, None when it is one."""
+    """Return why a name can't be an agent's, as the end of a sentence; None when it can."""
     if not name:
         return "is empty"
     if name in (ANY, SELF):
         return "means something else in access rules"
+    # The count of characters first: a huge name is refused without being encoded.
     if len(name) > MAX_NAME or len(name.encode("utf-8", "surrogatepass")) > MAX_NAME:
         return f"is longer than {MAX_NAME} bytes"
     if is_unnameable(name):
@@ -67,7 +69,7 @@ def agent_fault(name: str) -> str | None:
 
 
 def check_agent(name: str) -> str:
-    """Return the name of an agent that may ask or be named in a rule.
+    """Return the name, checked: an agent of this name may ask or be named in a rule.
 
     Raises:
         InvalidInput: it is empty, ``*`` or ``self``, too long, or holds a control character.
@@ -78,7 +80,7 @@ def check_agent(name: str) -> str:
 
 
 def check_owner(name: str) -> str:
-    """Return the name of an agent that may own artifacts.
+    """Return the name, checked: an agent of this name may own artifacts.
 
     Raises:
         InvalidInput: it is no name of an agent, or holds a ``/``, which ends the owner in 'OWNER/NAME'.
@@ -90,7 +92,7 @@ def check_owner(name: str) -> str:
 
 @lru_cache(maxsize=65536)
 def parse_pattern(text: str) -> Pattern:
-    """Return the parts of a pattern.
+    """Parse a pattern: ``*``, ``self``, ``AGENT/*`` or ``AGENT/NAME``.
 
     Raises:
         InvalidInput: it has none of the four forms, or is longer than 512 characters.
@@ -112,6 +114,7 @@ def parse_pattern(text: str) -> Pattern:
         if not name:
             raise InvalidInput(f"pattern {quoted(text)} names nothing after its '/'", FORMS)
         pattern = Pattern("exact", agent, name)
+    # Other globs are refused, not matched literally: a person who writes "debugger/src/*.py" expects it to match.
     if ANY in pattern.agent or ANY in pattern.name:
         raise InvalidInput(f"pattern {quoted(text)} has a '*' that does not stand for everything of one owner", FORMS)
     if fault := agent_fault(pattern.agent):
@@ -120,7 +123,7 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def check_rule(rule: AccessRule) -> AccessRule:
-    """Return a rule that can be evaluated.
+    """Return the rule, checked: it can be evaluated.
 
     Raises:
         InvalidInput: its agent, resource type, pattern, permission or priority can't be used.
@@ -131,18 +134,19 @@ def check_rule(rule: AccessRule) -> AccessRule:
     # A shape that was built unchecked would otherwise match nothing, which lets a forbidding rule vanish silently.
     check_choice("resource type", rule.resource_type, RESOURCE_TYPES)
     check_choice("permission", rule.permission, PERMISSIONS)
+    # Not isinstance: True would be priority 1.
     if type(rule.priority) is not int or not PRIORITIES[0] <= rule.priority <= PRIORITIES[1]:
         raise InvalidInput("priority must be a whole number of at most 32 bits", "the lower number counts first; 100 is usual")
     return rule
 
 
 def rule_key(rule: AccessRule) -> tuple[str, str, str, str]:
-    """Return what makes a rule the same rule: agent, resource type, pattern and permission (ruling 14)."""
+    """Return the identity of a rule: agent, resource type, pattern and permission, but not priority (ruling 14)."""
     return rule.agent, rule.resource_type, rule.pattern, rule.permission
 
 
 def check_choice(what: str, value: object, known: tuple[str, ...]) -> str:
-    """Return one of the known words.
+    """Return the value, checked: it is one of the known words.
 
     Raises:
         InvalidInput: it is none of them.
@@ -155,9 +159,9 @@ def check_choice(what: str, value: object, known: tuple[str, ...]) -> str:
 
 
 PROJECT_OWNER = "project"
-"""Owner of the context keys that name none."""
+"""Owner of context keys without an owner in their name."""
 USER = "user"
-"""Owner of what no agent said: a person's words."""
+"""Owner of records without an agent, such as a person's messages."""
 
 _HINTS = {
     "artifact": "write OWNER/NAME, e.g. system_architect/architecture.yaml",
@@ -167,7 +171,7 @@ _HINTS = {
 
 
 def parse_resource(resource_type: str, text: str) -> Resource:
-    """Return the resource that a person names.
+    """Parse a resource as people write it.
 
     The text is split at its first ``/``: ``OWNER/NAME`` for an artifact, ``KEY`` or ``OWNER/KEY`` for the context,
     ``AGENT/SESSION`` or ``AGENT`` for history. An agent alone stands for what it did in a session that no rule names, so
@@ -192,20 +196,21 @@ def parse_resource(resource_type: str, text: str) -> Resource:
 
 
 def artifact_resource(owner: str, name: str) -> Resource:
-    """Return an artifact as a resource; nothing is checked, for what is stored may be odd."""
+    """Return an artifact as a resource, unchecked: names in a foreign history may break our rules."""
     return _resource("artifact", owner, name)
 
 
 def context_resource(key: str) -> Resource:
-    """Return a stored key of the context as a resource: ``a/b`` belongs to ``a``, a key without ``/`` to the project."""
+    """Return a stored context key as a resource: ``a/b`` belongs to ``a``, a key without ``/`` to the project."""
     owner, slash, name = key.partition("/")
     return _resource("context", owner, name) if slash else _resource("context", PROJECT_OWNER, key)
 
 
 def history_resource(agent: str | None, session: str) -> Resource:
-    """Return what an agent did in a session as a resource; without an agent it is a person's."""
+    """Return an agent's part of a session as a resource; without an agent the part of the people in it."""
     return _resource("history", USER if agent is None else agent, session)
 
 
 def _resource(kind: Literal["artifact", "context", "history"], owner: str, name: str) -> Resource:
+    # Without validation: asked for every record of a filtered history.
     return Resource.model_construct(type=kind, agent=owner, name=name)

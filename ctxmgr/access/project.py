@@ -42,13 +42,13 @@ class Project:
 
     Args:
         source: the store itself.
-        seen: what the asker may see of its history; the same store for the operator.
+        visible: the part of its history that the asker may see; the same store for the operator.
         guard: who asks.
     """
 
-    def __init__(self, source: Store, seen: Store, guard: AccessGuard) -> None:
+    def __init__(self, source: Store, visible: Store, guard: AccessGuard) -> None:
         self._source = source
-        self._seen = seen
+        self._visible = visible
         self._guard = guard
 
     def get_context(self, request: GetContextRequest) -> GetContextResponse:
@@ -61,11 +61,11 @@ class Project:
 
     def record_execution(self, request: RecordExecutionRequest) -> Execution:
         """Record a run of an agent; see `ctxmgr.access.project.record_execution`."""
-        return record_execution(self._source, self._seen, self._guard, request)
+        return record_execution(self._source, self._visible, self._guard, request)
 
     def list_executions(self, request: ListExecutionsRequest) -> ListExecutionsResponse:
         """Return runs of agents; see `ctxmgr.access.project.list_executions`."""
-        return list_executions(self._source, self._seen, self._guard, request)
+        return list_executions(self._source, self._visible, self._guard, request)
 
     def rules(self) -> list[AccessRule]:
         """Return the access rules in force, in the order in which they count."""
@@ -106,9 +106,9 @@ class Project:
 
 
 VERSION_KEY = "context_version"
-"""The one key that nobody sets: it follows from the versions."""
+"""The one key that nobody can set: it shows the current version."""
 _MAX_KEY_BYTES = 255
-_LARGEST = 2**63
+_MAX_INTEGER = 2**63  # what SQLite and PostgreSQL hold in an integer
 
 
 def get_keys(store: Store, guard: AccessGuard, request: GetContextRequest) -> GetContextResponse:
@@ -125,9 +125,9 @@ def get_keys(store: Store, guard: AccessGuard, request: GetContextRequest) -> Ge
     if absent is not None:
         from difflib import get_close_matches
 
-        near = get_close_matches(absent, sorted(names), n=3)
+        similar = get_close_matches(absent, sorted(names), n=3)
         guard.log("context get", "read", denied=[key_resource(absent)], resource_type="context", failed="no such key")
-        hint = f"did you mean {', '.join(near)}?" if near else "'ctxmgr context get' shows all"
+        hint = f"did you mean {', '.join(similar)}?" if similar else "'ctxmgr context get' shows all"
         raise NotFound(f"no context key {absent!r}", hint)
     found = [item for item in readable if not wanted or item.key in wanted]
     hidden = len(every) - len(readable)
@@ -146,18 +146,19 @@ def _all(store: Store) -> list[ContextKey]:
 
 
 def set_keys(store: Store, guard: AccessGuard, request: SetContextRequest) -> SetContextResponse:
-    """Set context keys, all or none, and record the change in history.
+    """Set context keys, all or none, and record the change in history. ``old`` and ``new`` values are in the answer.
 
     Raises:
         Denied: the asker may not set a key, whether it exists or not.
         NotFound: a key that is not there, unless new ones are wanted.
-        InvalidInput: a key or a value that can't be used.
+        InvalidInput: a key, or a value that does not have its type.
     """
     refused = [item.key for item in request.updates if not guard.writes_key(item.key)]
     if refused:
         guard.log("context set", "write", denied=[key_resource(key) for key in refused], resource_type="context")
         raise Denied(f"{guard.agent} may not set the context key {refused[0]!r}", "'ctxmgr access explain' names the rule")
     author = request.author or guard.agent or "operator"
+    # One transaction for reading the old values and appending the new ones: of two writers, one sees the other's change.
     with store.engine.transaction():
         known = {item.key: item for item in store.shared.context_keys()}
         changes = [_change(update, known, create=request.create) for update in request.updates]
@@ -176,7 +177,7 @@ def set_keys(store: Store, guard: AccessGuard, request: SetContextRequest) -> Se
     guard.log("context set", "write", [key_resource(item.key) for item in changes], resource_type="context")
     stored = {item.key: item for item in store.shared.context_keys()}
     return SetContextResponse(
-        updated=[made.model_copy(update={"new_value": stored[made.key].value}) for made in changes]  # as it was masked
+        updated=[made.model_copy(update={"new_value": stored[made.key].value}) for made in changes]  # as stored, thus masked
     )
 
 
@@ -186,8 +187,8 @@ def _change(update: KeyUpdate, known: dict[str, ContextKey], *, create: bool) ->
     if old is None and not create and update.key not in NEW_KEYS:
         from difflib import get_close_matches
 
-        near = get_close_matches(update.key, [*known, *NEW_KEYS], n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        similar = get_close_matches(update.key, [*known, *NEW_KEYS], n=1)
+        hint = f"did you mean {similar[0]!r}? " if similar else ""
         raise NotFound(f"no context key {update.key!r}", f"{hint}--create makes it")
     kind: ValueType = update.type or (old.type if old else "string")
     value = _typed(update.key, update.value, kind)
@@ -202,12 +203,13 @@ def _check_key(key: str) -> None:
     odd = not key or key != key.strip() or "*" in key or not key.isprintable()
     if odd or key.startswith(("/", "project/")) or key.endswith("/") or len(key.encode("utf-8", "replace")) > _MAX_KEY_BYTES:
         raise InvalidInput(f"{key[:80]!r} can't be a context key", "use 1 to 255 bytes without '*' and control characters")
+    # A masked key would be stored under another name than the one that was asked for.
     if mask(line := codec.encode({"key": key})) is not line:
         raise InvalidInput("the context key looks like a secret", "keys are shown everywhere: take another one")
 
 
 def _typed(key: str, value: Any, kind: ValueType) -> Any:
-    """Return the value as its type says, read from text where it is one."""
+    """Return the value in its type; text is parsed, since a command line has nothing else."""
     if kind == "string":
         if isinstance(value, str):
             return value
@@ -217,7 +219,12 @@ def _typed(key: str, value: Any, kind: ValueType) -> Any:
         given = _parsed(key, value, kind) if isinstance(value, str) else value
         if kind == "boolean" and isinstance(given, bool):
             return given
-        if kind == "integer" and isinstance(given, int) and not isinstance(given, bool) and -_LARGEST <= given < _LARGEST:
+        if (
+            kind == "integer"
+            and isinstance(given, int)
+            and not isinstance(given, bool)
+            and -_MAX_INTEGER <= given < _MAX_INTEGER
+        ):
             return given
     raise InvalidInput(f"the value of {key!r} is no {kind}", "--type names another type")
 
@@ -225,29 +232,30 @@ def _typed(key: str, value: Any, kind: ValueType) -> Any:
 def _parsed(key: str, text: str, kind: ValueType) -> Any:
     try:
         value: Any = codec.decoder.decode(text.strip())
-        codec.encode({"value": value})  # depth and size
+        codec.encode({"value": value})  # checks depth and size
     except (ValueError, RecursionError, InvalidInput):
         raise InvalidInput(f"the value of {key!r} is no {kind}", f"it reads {json.dumps(text[:60])}") from None
     return value
 
 
-def record_execution(source: Store, seen: Store, guard: AccessGuard, request: RecordExecutionRequest) -> Execution:
-    """Record that a run started or ended.
+def record_execution(source: Store, visible: Store, guard: AccessGuard, request: RecordExecutionRequest) -> Execution:
+    """Record the start or the end of an agent's run.
 
     Args:
-        source: the store that is written to.
-        seen: what the asker may see of it; the same store for the operator.
+        source: the store to write to.
+        visible: the part of it that the asker may see; the same store for the operator.
         guard: who asks.
-        request: what is to be recorded.
+        request: the run, and what is new of it.
 
     Raises:
         Denied: the asker may not write the agent's history.
         NotFound: an artifact that is not there, or may not be read.
         Conflict: the run has ended before.
-        InvalidInput: times that are none, a run that ends before it starts, or a name that no agent can have.
+        InvalidInput: invalid times, an end before the start, or an invalid agent name.
     """
     check_agent(request.agent)
-    known = seen.shared.execution(request.execution_id) if request.execution_id else None
+    # Looked up in what the asker may see: a hidden run of this id is treated like a missing one.
+    known = visible.shared.execution(request.execution_id) if request.execution_id else None
     session = known[0].session if known else request.session or PROJECT
     owner = known[0].agent if known else request.agent
     if not guard.may("write", "history", owner, session) or not guard.may("write", "history", request.agent, session):
@@ -259,15 +267,15 @@ def record_execution(source: Store, seen: Store, guard: AccessGuard, request: Re
     if records:
         source.append(records)
     identity = known[0].id if known else str(records[0]["id"])
-    stored = _read_back(source, seen, identity)
+    stored = _read_back(source, visible, identity)
     guard.log("execution record", "write", [(request.agent, session)], resource_type="history")
     return _view(*stored, guard, source)
 
 
-def _read_back(source: Store, seen: Store, identity: str) -> tuple[EntryView, Record]:
-    """Return what was just appended as the asker sees it: its place in the session must not count what is hidden."""
-    seen.catch_up()
-    stored = seen.shared.execution(identity) or source.shared.execution(identity)
+def _read_back(source: Store, visible: Store, identity: str) -> tuple[EntryView, Record]:
+    """Return an appended run as the asker sees it: its index in the session must not count hidden entries."""
+    visible.catch_up()
+    stored = visible.shared.execution(identity) or source.shared.execution(identity)
     assert stored is not None, "an appended execution can be read back"
     return stored
 
@@ -275,7 +283,7 @@ def _read_back(source: Store, seen: Store, identity: str) -> tuple[EntryView, Re
 def _records(
     store: Store, guard: AccessGuard, request: RecordExecutionRequest, known: tuple[EntryView, Record] | None, session: str
 ) -> list[Record]:
-    """Return the records to append: an entry, its result, both; none when the run is known to have started."""
+    """Return the records to append: an entry, a result, or both; none when the start is known already."""
     _check_times(request, known)
     if known is not None and request.status == "started":
         return []
@@ -297,16 +305,23 @@ def _records(
             )
         )  # fmt: skip
     if request.status != "started":
-        begun = str(known[1].get("ts")) if known else started
-        # Of a failed run nobody may know when it ended: it is found failed later, and says nothing itself (spec 003).
+        start = str(known[1].get("ts")) if known else started
+        # Nobody may know when a failed run ended: a crash is only found later, and the run itself reports nothing (spec 003).
         ended = request.completed_at or (now() if request.status == "completed" else None)
-        taken = None if ended is None else _milliseconds(begun, ended)
+        duration = None if ended is None else _milliseconds(start, ended)
         output = {"artifacts": _ids(store, guard, request.output_artifacts), "tokenCount": request.output_tokens}
         status = "ok" if request.status == "completed" else "error"
         error = None if status == "ok" else {"type": "ExecutionFailed", "message": request.error or "no reason given"}
         records.append(
             build(
-                "result", session, ended or now(), entry=identity, status=status, output=output, error=error, durationMs=taken
+                "result",
+                session,
+                ended or now(),
+                entry=identity,
+                status=status,
+                output=output,
+                error=error,
+                durationMs=duration,
             )
         )
     return records
@@ -316,13 +331,13 @@ def _check_times(request: RecordExecutionRequest, known: tuple[EntryView, Record
     for name, text in (("the start", request.started_at), ("the end", request.completed_at)):
         if text is not None and parse_time(text) is None:
             raise InvalidInput(f"{name} {text!r} is not a time", "use RFC 3339, e.g. 2026-01-22T10:00:00Z")
-    begun = request.started_at or (str(known[1].get("ts")) if known else None)
-    if begun and request.completed_at and (parse_time(request.completed_at) or 0.0) < (parse_time(begun) or 0.0):
-        raise InvalidInput("the run ends before it starts", f"it started at {begun}")
+    started = request.started_at or (str(known[1].get("ts")) if known else None)
+    if started and request.completed_at and (parse_time(request.completed_at) or 0.0) < (parse_time(started) or 0.0):
+        raise InvalidInput("the run ends before it starts", f"it started at {started}")
 
 
-def _milliseconds(begun: str, ended: str) -> float | None:
-    start, end = parse_time(begun), parse_time(ended)
+def _milliseconds(started: str, ended: str) -> float | None:
+    start, end = parse_time(started), parse_time(ended)
     return None if start is None or end is None else max(0.0, round((end - start) * 1000, 3))
 
 
@@ -342,9 +357,11 @@ def _ids(store: Store, guard: AccessGuard, named: Sequence[str]) -> list[str]:
     return found
 
 
-def list_executions(source: Store, seen: Store, guard: AccessGuard, request: ListExecutionsRequest) -> ListExecutionsResponse:
-    """Return runs, newest first; those whose history the asker may not read are not there."""
-    found = seen.shared.executions(agent=request.agent, task=request.task, sprint=request.sprint, status=request.status)
+def list_executions(
+    source: Store, visible: Store, guard: AccessGuard, request: ListExecutionsRequest
+) -> ListExecutionsResponse:
+    """Return runs, newest first, without those whose history the asker may not read."""
+    found = visible.shared.executions(agent=request.agent, task=request.task, sprint=request.sprint, status=request.status)
     page = found[request.offset : request.offset + request.limit]
     views = [_view(entry, record, guard, source) for entry, record in page]
     return ListExecutionsResponse(
@@ -357,9 +374,10 @@ def list_executions(source: Store, seen: Store, guard: AccessGuard, request: Lis
 def _view(entry: EntryView, record: Record, guard: AccessGuard, source: Store) -> Execution:
     given, made = _dict(record.get("input")), _dict(entry.output)
     status: ExecutionStatus = "started" if entry.status == "open" else "completed" if entry.status == "ok" else "failed"
-    taken = entry.duration_ms
+    duration = entry.duration_ms
     started = parse_time(entry.ts) if entry.ts else None
-    ended = None if entry.status == "open" or started is None or taken is None else started + taken / 1000
+    # Ends are stored as durations, so a clock that was set back between start and end gives no negative time.
+    ended = None if entry.status == "open" or started is None or duration is None else started + duration / 1000
     return Execution.model_validate(
         {
             "id": entry.id, "session": entry.session, "index": entry.index, "agent": entry.agent,
@@ -370,14 +388,14 @@ def _view(entry: EntryView, record: Record, guard: AccessGuard, source: Store) -
             "output_artifacts": _readable(made.get("artifacts"), guard, source),
             "output_tokens": _number(made.get("tokenCount")),
             "started_at": entry.ts, "completed_at": None if ended is None else _moment(ended),
-            "duration_seconds": None if taken is None else taken / 1000,
+            "duration_seconds": None if duration is None else duration / 1000,
             "error": _text(_dict(entry.error).get("message")) if entry.error is not None else None,
         }
     )  # fmt: skip
 
 
 def _readable(value: object, guard: AccessGuard, source: Store) -> list[str]:
-    """Return the ids that name something the asker may read; the operator sees ids of pruned artifacts too."""
+    """Return the ids of artifacts that the asker may read; the operator also sees ids of pruned ones."""
     ids = [item for item in cast("list[object]", value) if isinstance(item, str)] if isinstance(value, list) else []
     if guard.agent is None:
         return ids

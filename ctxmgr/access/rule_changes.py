@@ -27,14 +27,14 @@ from ctxmgr.types.plain_records import build
 
 @dataclass(frozen=True, slots=True)
 class PastRead:
-    """A read that happened or was denied.
+    """A recorded read.
 
     Attributes:
-        at: when, None where it was not recorded.
+        at: time (RFC 3339), None where it was not recorded.
         agent: who asked, None for the operator.
-        command: the command or the operation that read.
-        resource: what was asked for.
-        allowed: what was answered, None where it was not recorded.
+        command: the command that read.
+        resource: the thing that was read.
+        allowed: whether it was allowed, None where that was not recorded.
     """
 
     at: str | None
@@ -45,10 +45,10 @@ class PastRead:
 
 
 def replay(old: Rules, new: Rules, reads: Iterable[PastRead]) -> Replay:
-    """Return which past reads the new rules would have blocked, and which denied ones they would have let through.
+    """Return which allowed reads of the past the new rules would block, and which denied ones they would allow.
 
-    Where the answer of the time was not recorded, that of the old rules stands for it. The operator's reads are counted
-    and never change. The order is that of the reads.
+    Where the answer was not recorded, the old rules give it. The operator's reads are counted and never change. The
+    order is that of the reads.
     """
     count = 0
     blocked: list[Replayed] = []
@@ -85,10 +85,10 @@ def change_rules(
     remove: Iterable[AccessRule] = (),
     author: str | None = None,
 ) -> RulesChanged:
-    """Put rules in force and take others out; one change, recorded in history.
+    """Add and remove rules, as one change that is recorded in history.
 
-    A rule is known by its agent, resource type, pattern and permission: adding it again sets its priority, removing it
-    does not ask for its priority.
+    A rule is identified by agent, resource type, pattern and permission: adding it again sets its priority, and removing
+    it ignores the priority.
 
     Raises:
         Denied: an agent asks; only the operator changes rules.
@@ -98,20 +98,23 @@ def change_rules(
     with store.engine.transaction():
         before = {_key(rule): rule for rule in store.shared.rules()}
         new = {_key(rule): check_rule(rule) for rule in add}
-        gone = [key for key in dict.fromkeys(map(_key, remove)) if key in before and key not in new]
-        fresh = [rule for key, rule in new.items() if before.get(key) != rule]
-        if fresh or gone:
-            data = {"set": [rule.to_json() for rule in fresh], "removed": [before[key].to_json() for key in gone]}
+        removed = [key for key in dict.fromkeys(map(_key, remove)) if key in before and key not in new]
+        changed = [rule for key, rule in new.items() if before.get(key) != rule]
+        if changed or removed:
+            data = {"set": [rule.to_json() for rule in changed], "removed": [before[key].to_json() for key in removed]}
             by = author or "operator"
             store.append([build("event", PROJECT, now(), id=new_id(), type=RULES, agent=by, data={**data, "by": by})])
-    added = sum(_key(rule) not in before for rule in fresh)
+    added = sum(_key(rule) not in before for rule in changed)
     return RulesChanged(
-        rules=list(new.values()) or [before[key] for key in gone], added=added, changed=len(fresh) - added, removed=len(gone)
+        rules=list(new.values()) or [before[key] for key in removed],
+        added=added,
+        changed=len(changed) - added,
+        removed=len(removed),
     )
 
 
 def load_default(store: Store, guard: AccessGuard, author: str | None = None) -> RulesChanged:
-    """Put the template's rules, needs and context keys in force beside what is there; a key that is there stays as it is.
+    """Add the template's rules, needs and context keys; existing keys keep their values.
 
     Raises:
         Denied: an agent asks.
@@ -136,12 +139,12 @@ def load_default(store: Store, guard: AccessGuard, author: str | None = None) ->
 
 
 _SYSTEM = "system"
-"""Who set the keys that a project begins with, as spec 003 has it."""
+"""Author of the keys that a project begins with (spec 003)."""
 _CAMEL = {"max_tokens": "maxTokens", "use_summary": "useSummary"}
 
 
 def require_operator(guard: AccessGuard, what: str) -> None:
-    """Refuse an agent what only the operator may do.
+    """Require that the operator asks, e.g. to "change access rules".
 
     Raises:
         Denied: an agent asks.
@@ -152,12 +155,12 @@ def require_operator(guard: AccessGuard, what: str) -> None:
 
 
 def replay_reads(store: Store, new: Rules) -> Replay:
-    """Return what another set of rules would have done to the reads that history knows of."""
+    """Return the effect that another set of rules would have had on the recorded reads."""
     return replay(Rules(store.shared.rules()), new, past_reads(store))
 
 
 def past_reads(store: Store) -> Iterator[PastRead]:
-    """Yield what agents read: logged accesses, what packages held, what executions were given."""
+    """Yield the reads of agents: logged accesses, contents of packages, inputs of executions."""
     for record in store.shared.events(ACCESS):
         data = _dict(record.get("data"))
         if data.get("permission") != "read":
@@ -168,6 +171,7 @@ def past_reads(store: Store) -> Iterator[PastRead]:
     for record in store.shared.events(PACKAGE):
         data = _dict(record.get("data"))
         for item in _list(data.get("items")):
+            # A record without a type means an artifact, one without "got" a full one; omitted items were not read.
             if item.get("type", "artifact") == "artifact" and item.get("got", "full") != "omitted":
                 resource = Resource(type="artifact", agent=str(item.get("source")), name=str(item.get("name")))
                 yield _past(record, data.get("agent"), "context assemble", resource, allowed=True)
@@ -250,13 +254,14 @@ def parse_rules_file(text: str, name: str) -> list[AccessRule]:
 
 
 def read_table(text: str, name: str) -> dict[str, Any]:
-    """Return what a TOML file, or a JSON file (by its name), holds.
+    """Parse a TOML file, or a JSON file if its name ends so.
 
     Raises:
         InvalidInput: it is too long, broken, nested too deep, or not one table.
     """
     if len(text) > MAX_TEXT:
         raise InvalidInput(f"{name}: longer than {MAX_TEXT:,} characters", "split the file")
+    # The byte order mark that Windows editors put first.
     text = text.removeprefix("\ufeff")
     try:
         values: Any
@@ -266,7 +271,7 @@ def read_table(text: str, name: str) -> dict[str, Any]:
             values = tomllib.loads(text)
     except RecursionError:
         raise InvalidInput(f"{name}: nested too deep", _EXAMPLE) from None
-    except ValueError as error:  # both decoders' errors, and numbers of more digits than Python reads
+    except ValueError as error:  # errors of both decoders, and integers of more digits than Python converts
         raise InvalidInput(
             f"{name}: {error}", "a file whose name ends in .json is read as JSON, every other one as TOML"
         ) from None
@@ -314,12 +319,12 @@ _NEED = {"max_tokens": None, "use_summary": False, "priority": 100}
 
 
 def default_rules() -> list[AccessRule]:
-    """Return the rules of the template, in the order of its file."""
+    """Return the template's rules, in the order of its file."""
     return parse_rules_file(_default_text(), DEFAULT_FILE)
 
 
 def default_needs() -> list[dict[str, Any]]:
-    """Return what the packages of the template's agents hold, in the order of its file.
+    """Return the template's needs, i.e. what the packages of its agents hold, in the order of its file.
 
     Each has ``agent``, ``pattern``, ``need`` (``required``, ``optional``, ``if_exists`` or ``reference``), ``max_tokens``
     (None: no limit), ``use_summary`` and ``priority``.

@@ -16,7 +16,7 @@ from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log import codec
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessExplanation, AccessRule, Asked, Resource, ResourceType, Shadowed
 
-# What is granted or forbidden by a permission: write grants read, so it counts for both.
+# Permissions of rules that decide each question: write grants read, so it counts for both (ruling 14).
 _COUNTS: dict[str, frozenset[str]] = {"read": frozenset({"read", "write", "none"}), "write": frozenset({"write", "none"})}
 
 
@@ -28,8 +28,8 @@ class Ranked(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Shelf:
-    """The rules for one agent and one type of resource, by the form of their pattern."""
+class _RuleGroup:
+    """The rules for one agent and one type of resource, by form of pattern: a lookup reads only rules that may match."""
 
     everything: list[Ranked] = field(default_factory=lambda: list[Ranked]())
     own: list[Ranked] = field(default_factory=lambda: list[Ranked]())
@@ -45,54 +45,54 @@ class _Shelf:
         else:
             (self.own if pattern.form == "self" else self.everything).append(ranked)
 
-    def matching(self, asking: str, owner: str, name: str) -> list[Ranked]:
+    def matching(self, asker: str, owner: str, name: str) -> list[Ranked]:
         found = [*self.everything, *self.agents.get(owner, ()), *self.exact.get((owner, name), ())]
-        return [*found, *self.own] if owner == asking else found
+        return [*found, *self.own] if owner == asker else found
 
     def forbidding(self) -> Iterable[AccessRule]:
-        for shelf in (self.everything, self.own, *self.agents.values(), *self.exact.values()):
-            yield from (ranked.rule for ranked in shelf if ranked.rule.permission == "none")
+        for group in (self.everything, self.own, *self.agents.values(), *self.exact.values()):
+            yield from (ranked.rule for ranked in group if ranked.rule.permission == "none")
 
 
 class RuleIndex:
     """Checked rules by agent, resource type and pattern."""
 
     def __init__(self, rules: Iterable[AccessRule]) -> None:
-        self._shelves: dict[tuple[str, str], _Shelf] = {}
+        self._groups: dict[tuple[str, str], _RuleGroup] = {}
         for rule in rules:
-            self._shelves.setdefault((rule.agent, rule.resource_type), _Shelf()).add(Ranked(rank(rule), rule))
+            self._groups.setdefault((rule.agent, rule.resource_type), _RuleGroup()).add(Ranked(rank(rule), rule))
 
-    def matching(self, asking: str, resource_type: str, owner: str, name: str) -> list[Ranked]:
-        """Return the rules that speak to this agent of this resource, in no order; none when nobody of this name may ask."""
-        if agent_fault(asking) is not None:
+    def matching(self, asker: str, resource_type: str, owner: str, name: str) -> list[Ranked]:
+        """Return the rules that match this agent and resource, unordered; none when the name can't be an agent's."""
+        if agent_fault(asker) is not None:
             return []
         found: list[Ranked] = []
-        for agent in (asking, ANY):
-            if (shelf := self._shelves.get((agent, resource_type))) is not None:
-                found += shelf.matching(asking, owner, name)
+        for agent in (asker, ANY):
+            if (group := self._groups.get((agent, resource_type))) is not None:
+                found += group.matching(asker, owner, name)
         return found
 
-    def forbidding(self, asking: str, resource_type: str) -> Iterable[AccessRule]:
-        """Yield the rules with ``none`` that speak to this agent of resources of this type."""
-        for agent in (asking, ANY):
-            if (shelf := self._shelves.get((agent, resource_type))) is not None:
-                yield from shelf.forbidding()
+    def forbidding(self, asker: str, resource_type: str) -> Iterable[AccessRule]:
+        """Yield the rules with ``none`` that match this agent and type of resource."""
+        for agent in (asker, ANY):
+            if (group := self._groups.get((agent, resource_type))) is not None:
+                yield from group.forbidding()
 
 
 def rank(rule: AccessRule) -> tuple[int, int, int]:
-    """Return a rule's place: the lower priority first, then the more specific pattern, then a named agent before any."""
+    """Return the sort key: lower priority first, then the more specific pattern, then a named agent before ``*``."""
     return rule.priority, -parse_pattern(rule.pattern).specificity, int(rule.agent == ANY)
 
 
 def counts(rule: AccessRule, asked: str) -> bool:
-    """Whether a rule has something to say when this permission is asked for."""
+    """Whether a rule takes part in the decision about this permission."""
     return rule.permission in _COUNTS[asked]
 
 
 def winner(matching: list[Ranked], asked: str) -> Ranked | None:
-    """Return the rule that decides, None when no rule speaks of the matter.
+    """Return the rule that decides, None when none takes part.
 
-    Of several at the same best rank one with ``none`` decides; which of equals is named does not depend on their order.
+    At the same best rank ``none`` wins; among equal rules the choice does not depend on their order.
 
     Raises:
         InvalidInput: something else than read or write is asked for.
@@ -111,12 +111,12 @@ def winner(matching: list[Ranked], asked: str) -> Ranked | None:
 
 
 def grants(decided: Ranked | None) -> bool:
-    """Whether the rule that decides allows; what no rule speaks of is denied."""
+    """Whether the deciding rule allows; without one, access is denied."""
     return decided is not None and decided.rule.permission != "none"
 
 
 def explain(matching: list[Ranked], agent: str, asked: Asked, resource: Resource) -> AccessExplanation:
-    """Return the explanation for an agent, given all the rules that speak to it of the resource.
+    """Return the explanation for an agent, given all rules that match it and the resource.
 
     Raises:
         InvalidInput: something else than read or write is asked for.
@@ -132,7 +132,7 @@ def explain(matching: list[Ranked], agent: str, asked: Asked, resource: Resource
         rule=None if decided is None else decided.rule,
         reason=_reason(decided, agent, asked, resource),
         shadowed=[Shadowed(rule=ranked.rule, reason=_why_lost(ranked, decided, asked)) for ranked in lost],
-        would_grant=[] if allowed else _granting(matching, decided, agent, asked, resource),
+        would_grant=[] if allowed else _rules_that_would_grant(matching, decided, agent, asked, resource),
     )
 
 
@@ -140,7 +140,7 @@ def _order(ranked: Ranked) -> tuple[tuple[int, int, int], str, str]:
     return ranked.rank, ranked.rule.pattern, ranked.rule.permission
 
 
-def _worded(rule: AccessRule) -> str:
+def _describe_rule(rule: AccessRule) -> str:
     who = "any agent" if rule.agent == ANY else f"agent {quoted(rule.agent)}"
     return f"{rule.permission} on {rule.resource_type} {quoted(rule.pattern)} for {who} at priority {rule.priority}"
 
@@ -153,9 +153,9 @@ def _reason(decided: Ranked | None, agent: str, asked: Asked, resource: Resource
         return f"denied: no rule lets agent {quoted(agent)} {asked} {what}, and what no rule grants is denied"
     rule = decided.rule
     if not grants(decided):
-        return f"denied by {_worded(rule)}: remove that rule, or {_ways_past(decided)}"
+        return f"denied by {_describe_rule(rule)}: remove that rule, or {_ways_past(decided)}"
     because = ", since write grants read" if rule.permission != asked else ""
-    return f"allowed by {_worded(rule)}{because}"
+    return f"allowed by {_describe_rule(rule)}{because}"
 
 
 def _ways_past(blocking: Ranked) -> str:
@@ -183,16 +183,17 @@ def _why_lost(lost: Ranked, decided: Ranked | None, asked: Asked) -> str:
     return "at the same rank none wins"
 
 
-def _granting(matching: list[Ranked], decided: Ranked | None, agent: str, asked: Asked, resource: Resource) -> list[AccessRule]:
-    """Return rules that would each, added alone, allow it: for the one thing first, then for all of its owner.
+def _rules_that_would_grant(
+    matching: list[Ranked], decided: Ranked | None, agent: str, asked: Asked, resource: Resource
+) -> list[AccessRule]:
+    """Return rules that would each, added alone, grant it: for the one resource first, then for all of its owner.
 
-    A rule for everything is offered only where nothing narrower can name the resource. It is the same
-    whether a rule joins or replaces the one with its key, since that one grants too and lost. Where nobody may ask by that
-    name no rule helps.
+    A rule for everything is offered only where nothing narrower can name the resource. A suggestion may replace a rule of
+    the same key: that changes nothing, since that rule granted too and lost. No rule helps an invalid agent name.
     """
     found: list[AccessRule] = []
     for pattern in dict.fromkeys((f"{resource.agent}/{resource.name}", f"{resource.agent}/*", ANY)):
-        if (pattern == ANY and found) or not _names(pattern, resource):
+        if (pattern == ANY and found) or not _matches_exactly(pattern, resource):
             continue
         for priority in _priorities(decided):
             rule = AccessRule(agent=agent, resource_type=resource.type, pattern=pattern, permission=asked, priority=priority)
@@ -202,8 +203,8 @@ def _granting(matching: list[Ranked], decided: Ranked | None, agent: str, asked:
     return found
 
 
-def _names(pattern: str, resource: Resource) -> bool:
-    """Whether a pattern is one, and says exactly what it was put together from."""
+def _matches_exactly(pattern: str, resource: Resource) -> bool:
+    """Whether a pattern, made from a resource's names, is valid and parses back to them; names may hold ``*`` or ``/``."""
     try:
         parts = parse_pattern(pattern)
     except InvalidInput:
@@ -214,7 +215,7 @@ def _names(pattern: str, resource: Resource) -> bool:
 
 
 def _priorities(decided: Ranked | None) -> list[int]:
-    """Return the priorities worth trying: the usual one, that of the rule in the way, and the one before it."""
+    """Return the priorities to try: the default, that of the blocking rule, and one before it."""
     if decided is None:
         return [DEFAULT_PRIORITY]
     blocking = decided.rule.priority
@@ -229,18 +230,18 @@ def _would_grant(rule: AccessRule, matching: list[Ranked], resource: Resource) -
     return grants(winner(index.matching(rule.agent, resource.type, resource.agent, resource.name), rule.permission))
 
 
-_REMEMBERED = 100_000  # answers; long histories ask of few agents and sessions, again and again
-_UNNAMED = "\0"  # no rule and no agent can be named so: it stands for everything that no rule names
+_MAX_ANSWERS = 100_000  # answers; a long history asks for few agents and sessions, again and again
+_NO_RULE_NAMES_IT = "\0"  # a name that no rule and no agent can have, for everything that no rule names
 
 
 class Rules:
-    """Rules that can be asked. Nothing about it changes once it is made, so it may be kept as long as the rules hold."""
+    """An immutable set of rules to query; answers are cached."""
 
     def __init__(self, rules: Iterable[AccessRule] = ()) -> None:
-        """Take the rules; the same rule twice counts once.
+        """Check and index the rules; duplicates count once.
 
         Raises:
-            InvalidInput: a rule can't be evaluated. To leave it out might open what it forbids.
+            InvalidInput: a rule can't be evaluated. It is not left out, for it might forbid something.
         """
         known = {_values(rule): rule for rule in map(check_rule, rules)}
         self._rules = tuple(known[values] for values in sorted(known))
@@ -256,14 +257,14 @@ class Rules:
 
     @cached_property
     def digest(self) -> str:
-        """16 hex digits that are the same for the same rules in any order."""
+        """16 hex digits, equal for the same rules in any order."""
         text = json.dumps([_values(rule) for rule in self._rules], separators=(",", ":"))
         return codec.digest(text.encode("ascii"))[:16]
 
     def allows(self, agent: str | None, permission: Asked, resource: Resource) -> bool:
-        """Whether an agent may read or write something. Without an agent the operator asks, who may do everything.
+        """Whether an agent may read or write a resource. None is the operator, who may do everything.
 
-        Never raises because of a name: nobody called ``*`` or ``self``, or by a name that can't be used, is allowed anything.
+        It never raises because of a name: an agent called ``*`` or ``self``, or by an invalid name, may do nothing.
 
         Raises:
             InvalidInput: something else than read or write is asked for.
@@ -271,45 +272,46 @@ class Rules:
         return self.may(agent, permission, resource.type, resource.agent, resource.name)
 
     def may(self, agent: str | None, permission: Asked, resource_type: ResourceType, owner: str, name: str) -> bool:
-        """Answer as `allows` does, for callers that ask of very many things and need no shape for each."""
+        """Answer like `allows`, for callers that ask very often and have no `Resource` at hand."""
         if agent is None:
             return True
         key = (agent, permission, resource_type, owner, name)
         answer = self._answers.get(key)
         if answer is None:
             answer = grants(winner(self._index.matching(agent, resource_type, owner, name), permission))
-            if len(self._answers) >= _REMEMBERED:
+            if len(self._answers) >= _MAX_ANSWERS:
+                # Emptied, not evicted one by one: simpler than an LRU, and hardly ever reached.
                 self._answers.clear()
             self._answers[key] = answer
         return answer
 
     def rule_for(self, agent: str, permission: Asked, resource: Resource) -> AccessRule | None:
-        """Return the rule that decides, None when no rule speaks of the matter, so that it is denied."""
+        """Return the rule that decides; None when none does, which means denied."""
         decided = winner(self._index.matching(agent, resource.type, resource.agent, resource.name), permission)
         return None if decided is None else decided.rule
 
     def explain(self, agent: str, permission: Asked, resource: Resource) -> AccessExplanation:
-        """Return the answer for an agent with the rule that decides, those that lost, and rules that would grant it."""
+        """Return the answer with the rule that decides, those that lost, and rules that would grant it."""
         return explain(self._index.matching(agent, resource.type, resource.agent, resource.name), agent, permission, resource)
 
     def everything(self, agent: str | None, resource_type: ResourceType, permission: Asked) -> bool:
-        """Whether nothing of this type, whatever its owner and name, is denied to the agent.
+        """Whether no resource of this type, whatever its owner and name, is denied to the agent.
 
-        A rule that wins anywhere wins at the least named thing that it matches, where the fewest others speak. So it is
-        enough to ask of what no rule names, and of the least named thing of each forbidding rule.
+        A forbidding rule that wins anywhere also wins at the resource it matches that the fewest other rules match. So it is
+        enough to test that one for each forbidding rule, and one resource that no rule names.
         """
         if agent is None:
             return True
         if agent_fault(agent) is not None:
             return False
-        places = {(_UNNAMED, _UNNAMED)}
+        places = {(_NO_RULE_NAMES_IT, _NO_RULE_NAMES_IT)}
         for rule in self._index.forbidding(agent, resource_type):
             pattern = parse_pattern(rule.pattern)
             owner = agent if rule.pattern == SELF else pattern.agent
-            places.add((owner or _UNNAMED, pattern.name or _UNNAMED))
+            places.add((owner or _NO_RULE_NAMES_IT, pattern.name or _NO_RULE_NAMES_IT))
         return all(grants(winner(self._index.matching(agent, resource_type, *place), permission)) for place in places)
 
 
 def _values(rule: AccessRule) -> tuple[str, str, str, str, int]:
-    """Return all that a rule says, in the order that rules are sorted by."""
+    """Return the fields of a rule in canonical sort order."""
     return rule.resource_type, rule.agent, rule.pattern, rule.permission, rule.priority

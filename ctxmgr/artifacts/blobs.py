@@ -18,7 +18,8 @@ from ctxmgr.text.tokens import ESTIMATE, Estimate
 
 PIECE = 1 << 20
 DRAFT = ".tmp-"
-"""How the names of files begin that have not become objects yet."""
+"""Prefix of files that have not become objects yet."""
+# Read and write: what was written is read back before it becomes an object. O_EXCL and O_NOFOLLOW: nobody can plant a link.
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -35,11 +36,11 @@ class Source(Protocol):
 
 
 class Objects:
-    """The objects of a folder.
+    """The content-addressed objects of an artifacts folder: ``objects/ab/cdef…`` by SHA-256.
 
     Args:
         folder: open; whoever writes holds its lock.
-        each: make every object durable by itself; without it the caller syncs after all of them (`settle`).
+        each: sync every object by itself; without it the caller syncs once, after all of them (`settle`).
 
     Attributes:
         replaced: whether bytes that had been changed, or lost, behind the store's back were brought back.
@@ -51,7 +52,7 @@ class Objects:
         self.replaced = False
 
     def take(self, measure: Measure, source: Source) -> ContentMetadata:
-        """Store what a source yields, verified, and return what it is; content that is known already is kept once.
+        """Store what a source yields, verified, and return its metadata; known content is stored once.
 
         Raises:
             CtxmgrError: the source's own error, or the content could not be written; nothing of it stays.
@@ -81,9 +82,11 @@ class Objects:
             rest = memoryview(piece)
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
+        # Read-only, since version folders hard-link it: an editor that writes in place there would change every version.
         os.fchmod(descriptor, 0o400)
         if self._each:
             os.fsync(descriptor)
+        # The measure may refuse the content (secrets), so nothing has been placed yet at this point.
         measured = measure.done()
         if hash_of(descriptor) != measured.hash:
             raise StorageFailed(
@@ -96,7 +99,9 @@ class Objects:
         if self.is_sound(digest):
             os.unlink(draft, dir_fd=objects)
             return
+        # There, but unsound: version folders that link the old bytes must be laid out again.
         self.replaced = self.replaced or self._is_there(digest)
+        # A crash before this leaves a draft, which the next writer removes; after it, an object that no version lists.
         os.rename(draft, digest[2:], src_dir_fd=objects, dst_dir_fd=shard)
         if self._each:
             os.fsync(shard)
@@ -115,8 +120,9 @@ class Objects:
             return  # the next writer removes it
 
     def settle(self) -> None:
-        """Make durable what was taken without being so one by one."""
+        """Make durable what was taken without a sync of its own."""
         if not self._each:
+            # One sync of everything costs less than many of single files; see `ctxmgr.artifacts.put._BATCH`.
             os.sync()
 
     def is_sound(self, digest: str) -> bool:
@@ -149,7 +155,7 @@ class Objects:
                 raise failed(str(self._folder.path), error) from None
 
     def remove_drafts(self) -> None:
-        """Remove what a writer left that did not come to its end; call it where no other can be writing.
+        """Remove the drafts of a writer that was interrupted; the caller holds the lock.
 
         Raises:
             CtxmgrError: the system refused.
@@ -176,6 +182,8 @@ class Objects:
                 if len(name) == 2:
                     shard = open_folder(objects, name)
                     try:
+                        # Only names that have the form of an object (2 + 62 hex digits): what somebody else put here is not
+                        # ours to remove.
                         surplus = [rest for rest in os.listdir(shard) if len(rest) == 62 and name + rest not in kept]
                     finally:
                         os.close(shard)
@@ -210,20 +218,20 @@ def hash_of(descriptor: int) -> str:
 
 
 BINARY = "binary"
-"""The type of content that is no text."""
+"""The type of content that is not UTF-8 text."""
 
 _MAX_NAMED = 5
-_ESCAPED = lazy_pattern(rb"\\(.)")
-_HEAD, _TAIL = 100_000, 4_096  # characters that the kind is told by
+_ESCAPED = lazy_pattern(rb"\\(.)")  # finds the line breaks of the text in its JSON form
+_HEAD, _TAIL = 100_000, 4_096  # characters from which the content kind is detected
 MASKED_AT_MOST = 16 * 2**20
-"""Texts larger than this, in bytes, are not searched for secrets."""
+"""Largest text, in bytes, that is searched for secrets; it is kept in memory until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentMetadata:
-    """What content is; ``size`` in bytes, ``tokens`` by ``counter``.
+    """Metadata of one content; ``size`` in bytes, ``tokens`` by ``counter``.
 
-    ``secrets`` are the kind and the line, from 1 on, of each piece that looks like a secret, as ``github in line 3``.
+    ``secrets`` holds the kind and the line (from 1) of everything that looks like a secret, e.g. ``github in line 3``.
     """
 
     hash: str
@@ -235,19 +243,19 @@ class ContentMetadata:
 
 
 class Measure:
-    """Takes content piece by piece; its memory does not grow with it beyond 16 MB.
+    """Measures content piece by piece, with at most `MASKED_AT_MOST` bytes in memory.
 
     Args:
         name: of the artifact.
-        kind: the type that was named for it, if one was.
-        usual: the type that it had before; kept while text stays text.
+        kind: the type that the caller named, if any.
+        previous: the type that it had before; kept while text stays text.
         reject: whether content that holds what looks like a secret is refused.
     """
 
-    def __init__(self, name: str, kind: str | None = None, usual: str | None = None, *, reject: bool = False) -> None:
+    def __init__(self, name: str, kind: str | None = None, previous: str | None = None, *, reject: bool = False) -> None:
         from hashlib import sha256
 
-        self._name, self._kind, self._usual, self._reject = name, kind, usual, reject
+        self._name, self._kind, self._previous, self._reject = name, kind, previous, reject
         self._hash = sha256()
         self._size = self._chars = 0
         self._decoder: codecs.IncrementalDecoder | None = codecs.getincrementaldecoder("utf-8")()
@@ -260,25 +268,26 @@ class Measure:
         self._size += len(piece)
         if self._decoder is None:
             return
+        # A NUL is valid UTF-8, but no text that people or agents write; git takes it for binary too.
         if b"\0" in piece:
-            self._give_up()
+            self._treat_as_binary()
             return
         if self._size <= MASKED_AT_MOST:
             self._kept.append(piece)
         else:
             self._kept.clear()
         try:
-            self._text(self._decoder.decode(piece))
+            self._add_text(self._decoder.decode(piece))
         except UnicodeDecodeError:
-            self._give_up()
+            self._treat_as_binary()
 
-    def _text(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         self._chars += len(text)
         if len(self._head) < _HEAD:
             self._head += text[: _HEAD - len(self._head)]
         self._tail = (self._tail + text)[-_TAIL:]
 
-    def _give_up(self) -> None:
+    def _treat_as_binary(self) -> None:
         self._decoder = None
         self._kept.clear()
 
@@ -288,16 +297,17 @@ class Measure:
         return self._hash.hexdigest()
 
     def done(self) -> ContentMetadata:
-        """Return what the whole is.
+        """Return the metadata of all that was added.
 
         Raises:
             InvalidInput: it holds what looks like a secret, or is too large to be searched for one, and that is refused.
         """
         if self._decoder is not None:
             try:
-                self._text(self._decoder.decode(b"", final=True))
+                # Content that ends in the middle of a character is binary.
+                self._add_text(self._decoder.decode(b"", final=True))
             except UnicodeDecodeError:
-                self._give_up()
+                self._treat_as_binary()
         text = self._decoder is not None
         kind = self._kind or (self._text_kind() if text else BINARY)
         tokens = Estimate.of_size(self._chars if text else self._size, known_kind(kind))
@@ -307,8 +317,8 @@ class Measure:
         return ContentMetadata(self.digest, self._size, kind, tokens, found)
 
     def _text_kind(self) -> str:
-        if self._usual not in (None, BINARY):
-            return str(self._usual)
+        if self._previous not in (None, BINARY):
+            return str(self._previous)
         return kind_of(self._name, self._head if self._chars <= _HEAD else self._head + self._tail)
 
     def _refuse(self, found: tuple[str, ...]) -> None:
@@ -327,6 +337,7 @@ class Measure:
             return ()
         from ctxmgr.log.masking import secret_spans
 
+        # The masking of log lines works on encoded JSON, so the text is searched in that form, and lines are counted in it.
         line = json.dumps(b"".join(self._kept).decode("utf-8")).encode("ascii")
         spans = secret_spans(line)
         if not spans:
@@ -336,6 +347,6 @@ class Measure:
 
 
 def list_secrets(found: tuple[str, ...]) -> str:
-    """Return the first of what looks like secrets, and how many more there are."""
+    """Return the first five findings as text, and how many more there are."""
     more = len(found) - _MAX_NAMED
     return ", ".join(found[:_MAX_NAMED]) + (f", {more} more" if more > 0 else "")

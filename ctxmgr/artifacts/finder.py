@@ -15,20 +15,20 @@ from ctxmgr.store import Store
 from ctxmgr.store.repositories.artifacts import ARTIFACT_ID, ArtifactRow, ids_starting, owners_in
 from ctxmgr.types.artifact import ArtifactView, Dependency, GetRequest
 
-_MOST_SUGGESTED = 5
-_WORSE = 0.1  # than the best suggestion
-_LEAST_ID = len("art_")
+_MAX_SUGGESTED = 5
+_MAX_GAP = 0.1  # similarity to the best suggestion; whatever is farther off would only distract
+_ID_PREFIX = len("art_")
 
 
 class Finder:
-    """Looks up artifacts of a store for one asker."""
+    """Looks up artifacts of a store for one asker; what it may not read is treated as absent."""
 
     def __init__(self, store: Store, guard: AccessGuard) -> None:
         self._store, self._guard = store, guard
         self._paths: dict[tuple[int, str], dict[str, str]] = {}
 
     def state(self, version: int | None, agent: str | None = None) -> list[ArtifactRow]:
-        """Return what a version shows and the asker may read; nothing of a version that is not there."""
+        """Return the rows of a version that the asker may read; none of a missing version."""
         if version is None or not self.is_listed(version):
             return []
         return [row for row in self._store.artifacts.state(version, agent) if self._guard.reads(row.agent, row.name)]
@@ -39,11 +39,11 @@ class Finder:
         return found is not None and found.pruned is None
 
     def find(self, request: GetRequest, command: str) -> tuple[ArtifactRow, int]:
-        """Return an artifact and the version to look at it in.
+        """Return an artifact and the version in which to show it.
 
         Raises:
             NotFound: it is not there, or may not be read: the two look the same (ruling 16).
-            InvalidInput: neither an id nor owner and name are given, or several ids start so.
+            InvalidInput: neither an id nor owner and name are given, or the prefix fits several ids.
         """
         if request.id is not None and request.agent is None and request.name is None:
             return self._by_id(request.id, command)
@@ -55,7 +55,7 @@ class Finder:
         return row, request.version or self._store.artifacts.current() or row.version
 
     def in_version(self, agent: str, name: str, version: int | None) -> ArtifactRow | None:
-        """Return an artifact as a version shows it, the current one by default; None when there is none to be read."""
+        """Return an artifact as of a version, by default the current one; None when it is absent or may not be read."""
         number = self._store.artifacts.current() if version is None else version
         if number is None or not self.is_listed(number) or not self._guard.reads(agent, name):
             return None
@@ -74,8 +74,9 @@ class Finder:
 
     def _by_id(self, start: str, command: str) -> tuple[ArtifactRow, int]:
         row = self._store.artifacts.by_id(start) if ARTIFACT_ID.fullmatch(start) else None
-        if row is None and start.startswith("art_") and len(start) > _LEAST_ID:
+        if row is None and start.startswith("art_") and len(start) > _ID_PREFIX:
             rows = [self._store.artifacts.by_id(item) for item in ids_starting(self._store.engine, start)]
+            # Prefixes of hidden ids must not make a readable one ambiguous: that would reveal that they exist.
             readable = [item for item in rows if item is not None and self._guard.reads(item.agent, item.name)]
             if len(readable) > 1:
                 raise InvalidInput(f"several artifact ids start with {quoted(start)}", "give more of the id")
@@ -86,7 +87,7 @@ class Finder:
         return row, self.shown_in(row)
 
     def shown_in(self, row: ArtifactRow) -> int:
-        """Return a version that shows a content: where it appeared, or after that was pruned the oldest one left."""
+        """Return a version that shows a content: its first one, or, if that was pruned, the oldest one left."""
         if self.is_listed(row.version):
             return row.version
         for version in self._store.artifacts.versions():
@@ -107,7 +108,7 @@ class Finder:
         return NotFound(f"no artifact {quoted(agent + '/' + name)}{where}", hint)
 
     def views(self, rows: list[ArtifactRow], version: int | None = None) -> list[ArtifactView]:
-        """Return artifacts as they are answered, looked at in a version, or each in one that shows it."""
+        """Return the public views of artifacts, as of a version, or each in a version that shows it."""
         return [self._view(row, version if version is not None else self.shown_in(row)) for row in rows]
 
     def _view(self, row: ArtifactRow, version: int) -> ArtifactView:
@@ -124,9 +125,11 @@ class Finder:
         )  # fmt: skip
 
     def _path(self, row: ArtifactRow, version: int) -> str:
-        """Return where a version shows an artifact; worked out among what the asker may read, so it tells of nothing else."""
+        """Return the path of an artifact in a version's folder, relative to the folder of the store."""
         place = (version, row.agent)
         if place not in self._paths:
+            # Computed among readable artifacts only: a ``~hash`` suffix would otherwise reveal a hidden one of almost the same
+            # name.
             names = [item.name for item in self.state(version, row.agent)]
             folder = owner_paths({*self._owners(version), row.agent})[row.agent]
             self._paths[place] = {name: f"{folder}/{path}" for name, path in name_paths([*names, row.name]).items()}
@@ -140,16 +143,16 @@ class Finder:
 
 
 def _similar(wanted: str, known: set[str]) -> list[str]:
-    """Return the few that are called nearly so, and those that come close to the best of them."""
+    """Return the most similar names: at most five, none much worse than the best."""
     from difflib import SequenceMatcher, get_close_matches
 
-    near = get_close_matches(wanted, sorted(known), n=_MOST_SUGGESTED)
+    near = get_close_matches(wanted, sorted(known), n=_MAX_SUGGESTED)
     likeness = [SequenceMatcher(None, wanted, item).ratio() for item in near]
-    return [item for item, ratio in zip(near, likeness, strict=True) if ratio > likeness[0] - _WORSE]
+    return [item for item, ratio in zip(near, likeness, strict=True) if ratio > likeness[0] - _MAX_GAP]
 
 
 IN_MEMORY = 64 * PIECE
-"""Contents up to this size, in bytes, are held in memory; what is handed on are then the very bytes that were verified."""
+"""Contents up to this size, in bytes, are kept in memory, so that the bytes handed on are those that were verified."""
 
 
 class Content:
@@ -162,28 +165,28 @@ class Content:
     def __init__(self, row: ArtifactRow, descriptor: int) -> None:
         self.row = row
         self._descriptor = descriptor
-        self._held: bytes | None = None
+        self._content: bytes | None = None
 
     def read(self) -> bytes:
-        """Return all of it.
+        """Return the whole content.
 
         Raises:
             Damaged: it was changed since it was verified.
         """
-        if self._held is None:
+        if self._content is None:
             parts: list[bytes] = []
             self.copy_to(parts.append)
-            self._held = b"".join(parts)
-        return self._held
+            self._content = b"".join(parts)
+        return self._content
 
     def copy_to(self, write: Callable[[bytes], object]) -> None:
-        """Hand it on piece by piece.
+        """Pass the content to ``write`` in pieces of at most a megabyte.
 
         Raises:
-            Damaged: it was changed since it was verified; what was handed on is to be thrown away.
+            Damaged: it was changed since it was verified; the caller must discard what was written.
         """
-        if self._held is not None:
-            write(self._held)
+        if self._content is not None:
+            write(self._content)
             return
         from hashlib import sha256
 
@@ -198,12 +201,13 @@ class Content:
     def verify(self) -> bool:
         """Whether the bytes are those that were stored; small ones are kept in memory."""
         if self.row.size <= IN_MEMORY:
+            # A file that was swapped for a huge one is not even read.
             if os.fstat(self._descriptor).st_size != self.row.size:
                 return False
-            held = b"".join(iter(_pieces(self._descriptor)))
-            if codec.digest(held) != self.row.hash:
+            content = b"".join(iter(_pieces(self._descriptor)))
+            if codec.digest(content) != self.row.hash:
                 return False
-            self._held = held
+            self._content = content
             return True
         return hash_of(self._descriptor) == self.row.hash
 
@@ -223,6 +227,7 @@ class Content:
 def _pieces(descriptor: int) -> list[bytes]:
     parts: list[bytes] = []
     place = 0
+    # Bounded by itself, for a file may grow between the look at its size and the read.
     while len(parts) <= IN_MEMORY // PIECE and (piece := os.pread(descriptor, PIECE, place)):
         parts.append(piece)
         place += len(piece)
@@ -243,19 +248,21 @@ def open_content(store: Store, row: ArtifactRow) -> Content:
         raise damaged(row) from None
     with folder:
         try:
-            found = _verified(row, lambda: Objects(folder).open(row.hash))
+            found = _open_verified(row, lambda: Objects(folder).open(row.hash))
         except PermissionError as error:
             raise failed(str(folder.path), error) from None
         if found is None:
-            found = _copy_in_a_view(store, folder, row)
+            # Where hard links failed, version folders hold copies, and one of them may have survived.
+            found = _find_copy_in_version_folder(store, folder, row)
     if found is None:
+        # Readers take no lock: a prune may have run since the row was read, which is no damage.
         if store.artifacts.by_id(row.id) is None:
             raise NotFound(f"{row.agent}/{row.name} of version {row.version} was pruned just now", "ask for another version")
         raise damaged(row)
     return found
 
 
-def _verified(row: ArtifactRow, opened: Callable[[], int]) -> Content | None:
+def _open_verified(row: ArtifactRow, opened: Callable[[], int]) -> Content | None:
     try:
         content = Content(row, opened())
     except PermissionError:
@@ -271,20 +278,20 @@ def _verified(row: ArtifactRow, opened: Callable[[], int]) -> Content | None:
     return None
 
 
-def _copy_in_a_view(store: Store, folder: Folder, row: ArtifactRow) -> Content | None:
+def _find_copy_in_version_folder(store: Store, folder: Folder, row: ArtifactRow) -> Content | None:
     for version in store.artifacts.versions():
         state = {(item.agent, item.name): item.hash for item in store.artifacts.state(version.number)}
         paths = view_paths(state)
         for key, digest in state.items():
             if digest == row.hash:
-                found = _verified(row, lambda path=f"v{version.number}/{paths[key]}": open_file(folder.root, path))
+                found = _open_verified(row, lambda path=f"v{version.number}/{paths[key]}": open_file(folder.root, path))
                 if found is not None:
                     return found
     return None
 
 
 def damaged(row: ArtifactRow) -> Damaged:
-    """Return the error for an artifact whose bytes are not those that were stored."""
+    """Return the error for an artifact whose bytes differ from what was stored, or are gone."""
     return Damaged(
         f"{row.agent}/{row.name} of version {row.version} ({row.id}): its bytes were changed or are gone",
         "they are not served; put it again from its source, or bring the artifacts folder back from a backup",

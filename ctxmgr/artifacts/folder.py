@@ -24,12 +24,13 @@ CURRENT = "current"
 _MARKER = ".store"
 _LOCK = ".lock"
 _RESERVE = ".reserve"
-_RESERVED = 1 << 20  # bytes
-_UNDER_WAY, _AT_REST = b"under way\n", b"at rest  \n"  # as long as each other: on a full disk it can still be said
+_RESERVED = 1 << 20  # bytes; a prune on a full disk writes its event and some folder entries with it
+_UNDER_WAY, _AT_REST = b"under way\n", b"at rest  \n"  # of equal length, so that overwriting works on a full disk
 _HASH = lazy_pattern("[0-9a-f]{64}")
+# O_NOFOLLOW on every part of a path: a link in the folder never leads reads or writes out of it.
 _READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-MARKER_DRAFT = _MARKER + "-"
-LOCK_SECONDS = 30.0
+MARKER_DRAFT = _MARKER + "-"  # prefix
+LOCK_SECONDS = 30.0  # laying out a version of very many artifacts takes seconds, and a second writer waits for it
 
 
 def place_of(location: str) -> Path:
@@ -66,6 +67,7 @@ def _is_free(folder: Path, name: str) -> bool:
 
 def _owner(folder: Path) -> str | None:
     try:
+        # O_NONBLOCK: opening a FIFO of this name would otherwise wait forever.
         descriptor = os.open(folder / _MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
@@ -76,7 +78,7 @@ def _owner(folder: Path) -> str | None:
 
 
 def failed(path: str, error: OSError) -> CtxmgrError:
-    """Return our error for one of the system's; a link or a file where a folder belongs is damage, not a refusal."""
+    """Return the ctxmgr error for an ``OSError``; a link or a file in the place of a folder is damage, not a refusal."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
         return Damaged(
             f"{path} is, or leads through, a link or a file where artifacts keep a real folder",
@@ -87,10 +89,10 @@ def failed(path: str, error: OSError) -> CtxmgrError:
 
 
 class Folder:
-    """The open artifacts folder of a store; every name in it is reached part by part from its descriptor.
+    """The open artifacts folder of a store; every path in it is resolved part by part from its descriptor.
 
     Attributes:
-        path: where it lies.
+        path: its location.
         root: its descriptor.
     """
 
@@ -130,6 +132,8 @@ class Folder:
     @staticmethod
     def _mark(root: int, name: str) -> None:
         draft = MARKER_DRAFT + os.urandom(8).hex()
+        # The marker appears whole or not at all: written and synced under another name, then linked, which fails if one is
+        # there.
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=root)
         try:
             os.write(descriptor, os.fsencode(name) + b"\n")
@@ -147,10 +151,10 @@ class Folder:
 
     @contextlib.contextmanager
     def writing(self, timeout: float = LOCK_SECONDS) -> Generator[bool]:
-        """Hold the one right to change artifacts; yields whether the last writer ended in the middle of its work.
+        """Hold the writer's lock; yields whether the last writer was interrupted, so that the folder needs repair.
 
         Raises:
-            Busy: another process holds it for too long.
+            Busy: another process holds it for longer than ``timeout`` seconds.
         """
         from ctxmgr.log.journal import lock_within
 
@@ -162,6 +166,7 @@ class Folder:
         try:
             if not lock_within(lock, timeout):
                 raise Busy(f"{self.path} is being written by another process", f"it stayed locked for {timeout:g} s; try again")
+            # The kernel drops a dead writer's lock, so the lock alone can't tell; the text it left in the file does.
             broken = os.pread(lock, len(_UNDER_WAY), 0) not in (b"", _AT_REST)
             try:
                 os.pwrite(lock, _UNDER_WAY, 0)
@@ -175,13 +180,14 @@ class Folder:
             os.close(lock)
 
     def keep_reserve(self) -> None:
-        """Hold back some space, with which `release_reserve` lets a prune work on a full disk; without any there is none."""
+        """Reserve a megabyte, so that `release_reserve` lets a prune work on a full disk; does nothing if there is no space."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             descriptor = os.open(_RESERVE, flags, 0o600, dir_fd=self.root)
         except OSError:  # mostly it is there
             return
         try:
+            # Allocated, not only extended: a sparse file would reserve nothing.
             os.posix_fallocate(descriptor, 0, _RESERVED)
         except OSError:
             self.release_reserve()
@@ -189,7 +195,7 @@ class Folder:
             os.close(descriptor)
 
     def release_reserve(self) -> bool:
-        """Give back what was held back; return whether there was any."""
+        """Release the reserved space; return whether there was any."""
         try:
             os.unlink(_RESERVE, dir_fd=self.root)
         except OSError:
@@ -197,11 +203,11 @@ class Folder:
         return True
 
     def shard(self, digest: str, *, create: bool = False) -> int:
-        """Return the descriptor of the folder in which the object with this hash lies.
+        """Return the descriptor of the folder that holds the object with this hash.
 
         Raises:
-            OSError: it is not there, or not a folder. What is no hash has none: a history may come from anywhere, and what
-                it says here becomes a path.
+            OSError: it is missing, or not a folder, or the digest is not a hash. Digests come from recorded history, which
+                is hostile, and become a path here.
         """
         if not _HASH.fullmatch(digest):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -217,7 +223,7 @@ class Folder:
         return self._shards[OBJECTS]
 
     def current(self) -> str | None:
-        """Return what the link to the current version says, None when it is no link or not there."""
+        """Return the target of the ``current`` link, e.g. ``v3``; None when there is no such link."""
         try:
             return os.readlink(CURRENT, dir_fd=self.root)
         except OSError:
@@ -238,7 +244,7 @@ class Folder:
 
 
 def release_reserve(location: str) -> bool:
-    """Give back the space that the artifacts of a store hold back for a full disk; return whether there was any."""
+    """Release the space that a store's artifacts reserve for a full disk; return whether there was any."""
     try:
         with Folder(location, create=False) as folder:
             return folder.release_reserve()
@@ -280,6 +286,7 @@ def open_file(root: int, path: str) -> int:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
     finally:
         os.close(parent)
+    # Asked of the open file, not of its name, which could be swapped in between.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.ELOOP, "not a regular file")
@@ -287,7 +294,7 @@ def open_file(root: int, path: str) -> int:
 
 
 def remove_tree(parent: int, name: str) -> None:
-    """Remove a file, a link or a folder with all that is in it; links in it are removed, never followed.
+    """Remove a file, a link or a folder with its contents; links are removed, never followed.
 
     Raises:
         OSError: what the system answered; that something is gone already is no fault.
@@ -297,7 +304,7 @@ def remove_tree(parent: int, name: str) -> None:
         return
     except FileNotFoundError:
         return
-    except (IsADirectoryError, PermissionError):  # how Linux and the others call a folder
+    except (IsADirectoryError, PermissionError):  # unlink of a folder: EISDIR on Linux, EPERM by POSIX
         pass
     try:
         folder = os.open(name, _READ_FOLDER, dir_fd=parent)
@@ -321,18 +328,22 @@ def sync_folder_at(path: Path) -> None:
 
 
 MAX_NAME = 255
-"""Longest name of an artifact, in bytes of UTF-8, its slashes included."""
+"""Longest artifact name in bytes of UTF-8, slashes included."""
 
 _HINT = f"use 1 to {MAX_NAME} printable bytes, e.g. architecture.yaml or src/main.py"
 _MAX_PART = 255  # bytes of one part of a path, on nearly every file system
+# Names that every file system stores as they are; all others go through `_escaped`, letter by letter.
 _PLAIN = lazy_pattern(r"[A-Za-z0-9_+=@,()\[\]{}!#$&'^`-][A-Za-z0-9_+=@,()\[\]{}!#$&'^` .-]*")
+# The same for many names at once, one a line, without slashes; see `name_paths`.
 _ALL_PLAIN = lazy_pattern(
     r"(?:(?!(?:con|prn|aux|nul|com[0-9]|lpt[0-9])[ .\n])[a-z0-9_+=@,()\[\]{}!#$&'^`-](?:[a-z0-9_+=@,()\[\]{}!#$&'^` .-]*"
     r"[a-z0-9_+=@,()\[\]{}!#$&'^`-])?+\n)+",
     re.IGNORECASE | re.ASCII,
 )
+# '%' and '~' are ours (escapes and hash suffixes), so escaped names stay unambiguous; the rest is what Windows forbids.
 _UNSAFE = frozenset('%~\\:*?"<>|/')
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # what a listing would not show as it is
+# Names that Windows takes for devices, with any extension; the superscript digits are among them.
 _DEVICE = lazy_pattern(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=[ .]|$)", re.IGNORECASE)
 
 
@@ -392,7 +403,7 @@ def view_paths(named: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
 
 
 def owner_paths(owners: Iterable[str]) -> dict[str, str]:
-    """Return the folder of each owner, told apart among these."""
+    """Return owner -> folder name, unique among these owners."""
     escaped = {owner: _escaped(owner) for owner in owners}
     groups: dict[str, list[str]] = {}
     for owner, path in escaped.items():
@@ -405,7 +416,7 @@ def owner_paths(owners: Iterable[str]) -> dict[str, str]:
 
 
 def name_paths(names: Sequence[str]) -> dict[str, str]:
-    """Return the path of each name below its owner's folder, told apart among these."""
+    """Return name -> path below its owner's folder, unique among these names."""
     joined = "\n".join(names) + "\n"
     if (
         len(joined) < _MAX_PART * len(names)
@@ -414,13 +425,14 @@ def name_paths(names: Sequence[str]) -> dict[str, str]:
         and len(set(joined.lower().split("\n"))) == len(names) + 1
         and max(map(len, names)) <= _MAX_PART
     ):
-        return {name: name for name in names}  # by far the most; one look at all costs less than one at each
+        return {name: name for name in names}  # by far the most common case: one match over all costs less than one for each
     paths = {name: "/".join(map(_escaped, name.split("/"))) for name in names}
     groups: dict[str, list[str]] = {}
     folders: set[str] = set()
     for name, path in paths.items():
         folded = _folded(path)
         groups.setdefault(folded, []).append(name)
+        # A file can't stand beside a folder of its name: "a" and "a/b" are both valid artifact names.
         end = -1
         while (end := folded.find("/", end + 1)) >= 0:
             folders.add(folded[:end])
@@ -437,7 +449,7 @@ def _marked_last(path: str, name: str, rivals: list[str]) -> str:
 
 
 def _marked(part: str, name: str, rivals: list[str]) -> str:
-    """Return the part with ``~`` and as many digits of the name's hash as tell it from its rivals."""
+    """Return the part with ``~`` and 8 digits of the name's hash, or 64 where 8 do not make it unique or it is cut."""
     own = _digest(name)
     alike = any(other != name and _digest(other)[:8] == own[:8] for other in rivals)
     digits = 64 if alike or len(part.encode("utf-8")) > _MAX_PART - 9 else 8
@@ -445,15 +457,18 @@ def _marked(part: str, name: str, rivals: list[str]) -> str:
 
 
 def _escaped(part: str) -> str:
-    """Return one part of a path with everything percent-encoded that some file system treats specially."""
+    """Return one part of a path, percent-encoded wherever some file system treats a character specially."""
     if not part:
         return "%"  # which no other part is
     if _PLAIN.fullmatch(part) and part[-1] not in " ." and len(part) <= _MAX_PART and not _DEVICE.match(part):
         return part
+    # Windows drops dots and spaces at the end of a name.
     last = len(part.rstrip(" .")) - 1
     device = _DEVICE.match(part) is not None
     out = "".join(
-        _percent(letter) if _is_odd(letter) or place > last or (place == 0 and (device or letter == ".")) else letter
+        _percent_encoded(letter)
+        if _needs_escape(letter) or place > last or (place == 0 and (device or letter == "."))
+        else letter
         for place, letter in enumerate(part)
     )
     if len(out.encode("utf-8")) > _MAX_PART:
@@ -461,24 +476,24 @@ def _escaped(part: str) -> str:
     return out
 
 
-def _is_odd(letter: str) -> bool:
+def _needs_escape(letter: str) -> bool:
     return letter in _UNSAFE or (not letter.isalnum() and unicodedata.category(letter) in _HIDDEN)
 
 
-def _percent(letter: str) -> str:
+def _percent_encoded(letter: str) -> str:
     return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogatepass"))
 
 
-def _cut(part: str, most: int) -> str:
-    """Return at most so many bytes of the start of a text, whole characters and whole escapes."""
-    if len(part.encode("utf-8")) <= most:
+def _cut(part: str, limit: int) -> str:
+    """Return the start of a text, at most ``limit`` bytes, without cutting a character or an escape."""
+    if len(part.encode("utf-8")) <= limit:
         return part
-    kept = part.encode("utf-8")[:most].decode("utf-8", "ignore")
+    kept = part.encode("utf-8")[:limit].decode("utf-8", "ignore")
     return re.sub(r"%[0-9A-F]?$", "", kept).rstrip(" .")
 
 
 def _folded(path: str) -> str:
-    """Return what a file system that knows neither case nor forms of Unicode compares."""
+    """Return the form that file systems compare which ignore case and Unicode normalisation (APFS, NTFS)."""
     if path.isascii():
         return path.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", path).casefold())

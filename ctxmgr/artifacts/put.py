@@ -42,6 +42,8 @@ class FileSource:
         if not path or "\0" in path:
             raise InvalidInput(f"{path!r} can't name a file", "give the path of the artifact's content, or - for stdin")
         try:
+            # O_NONBLOCK and O_NOCTTY: a FIFO without a writer must not block, nor a terminal become ours, before it is refused
+            # below.
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         except (FileNotFoundError, NotADirectoryError):
             raise NotFound(f"no file at {path}", "give the path of the artifact's content, or - for stdin") from None
@@ -55,7 +57,7 @@ class FileSource:
 
     @property
     def size(self) -> int:
-        """Its length in bytes at the moment."""
+        """Its present length in bytes."""
         return os.fstat(self._descriptor).st_size
 
     def pieces(self) -> Iterator[bytes]:
@@ -70,6 +72,7 @@ class FileSource:
             while piece := os.pread(self._descriptor, PIECE, place):
                 place += len(piece)
                 yield piece
+            # A mixture of two states of a file would be stored as if it had existed.
             if _state(self._descriptor) != before or place != before[0]:
                 raise StorageFailed(f"{self.path} changed while it was read", "try again when nothing writes to it")
         except OSError as error:
@@ -103,11 +106,11 @@ class StreamSource:
             raise _unreadable("stdin", error) from None
 
     def close(self) -> None:
-        """Leave the stream to whoever gave it."""
+        """Do nothing: the stream belongs to the caller."""
 
 
 class TextSource:
-    """Text at hand, kept as UTF-8."""
+    """A text in memory, stored as UTF-8."""
 
     def __init__(self, text: str) -> None:
         try:
@@ -122,7 +125,7 @@ class TextSource:
             yield self._bytes[start : start + PIECE]
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
 
 AnySource = FileSource | StreamSource | TextSource
@@ -138,11 +141,11 @@ def _unreadable(path: str, error: OSError) -> StorageFailed:
 
 
 MAX_DEPENDENCIES = 1_000
-"""Dependencies of one artifact."""
+"""Most dependencies that one artifact may have."""
 
 
 class Dependencies:
-    """The dependencies of the artifacts of one put, checked when it is made.
+    """The dependencies of the artifacts of one put, checked on construction.
 
     Raises:
         NotFound: one of them is not there, or may not be read: the two look the same.
@@ -164,23 +167,23 @@ class Dependencies:
             if key in seen or len(seen) >= MAX_DEPENDENCIES:
                 raise InvalidInput(f"{quoted(item.name)} depends on {'/'.join(key)} twice, or on too many", "name each once")
             seen.add(key)
-            along = needed.agent == self._agent and needed.name in self._items
-            if not along and (self._standing(*key) is None or not guard.reads(*key)):
+            in_request = needed.agent == self._agent and needed.name in self._items
+            if not in_request and (self._current_row(*key) is None or not guard.reads(*key)):
                 guard.log("artifact put", "read", denied=[key], failed="no such dependency")
                 raise NotFound(f"no artifact {needed.agent}/{needed.name} to depend on", "'ctxmgr artifact list' shows all")
 
-    def _standing(self, agent: str, name: str) -> ArtifactRow | None:
+    def _current_row(self, agent: str, name: str) -> ArtifactRow | None:
         return None if self._current is None else self._store.artifacts.find(agent, name, self._current)
 
-    def are_as_they_were(self, item: NewArtifact, known: ArtifactRow) -> bool:
-        """Whether an artifact depends on what it depended on; if nothing was said of it, it does."""
+    def are_unchanged(self, item: NewArtifact, known: ArtifactRow) -> bool:
+        """Whether an artifact's dependencies are unchanged; a request that does not mention them leaves them so."""
         if item.dependencies is None:
             return True
         before = {(row.agent, row.name, row.type) for row in self._store.artifacts.dependencies(known.id)}
         return before == {(needed.agent, needed.name, needed.type) for needed in item.dependencies}
 
     def of(self, row: ArtifactRow, known: ArtifactRow | None, changed: Mapping[str, ArtifactRow]) -> Sequence[DependencyRow]:
-        """Return what a new artifact depends on, with the ids that stand there once this put is done."""
+        """Return the dependencies of a new artifact, with the ids that are current once this put is done."""
         given = self._items[row.name].dependencies
         if given is not None:
             named = [(needed.agent, needed.name, str(needed.type), "") for needed in given]
@@ -194,20 +197,20 @@ class Dependencies:
     def _id(self, agent: str, name: str, changed: Mapping[str, ArtifactRow]) -> str | None:
         if agent == self._agent and name in changed:
             return changed[name].id
-        standing = self._standing(agent, name)
+        standing = self._current_row(agent, name)
         return None if standing is None else standing.id
 
 
 MAX_DESCRIPTION = 10_000
 """Longest description, in characters."""
-_BATCH = 16  # from so many artifacts on one sync of everything costs less than one for each
+_BATCH = 16  # artifacts; from here on, one sync of the whole file system costs less than one for each object
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a put did: the version that is current now, the artifacts as they stand, and what in them looks like secrets.
+    """The result of a put: the version that is current now, its artifacts, and what in them looks like secrets.
 
-    ``secrets`` holds (name, what was found in which lines) of each of them that does.
+    ``secrets`` holds (artifact name, findings with their lines) of each artifact that has any.
     """
 
     version: int
@@ -217,54 +220,58 @@ class Done:
 
 
 def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO | None = None) -> Done:
-    """Store artifacts, all or none; what is as it was makes no new version.
+    """Store artifacts, all or none; unchanged ones make no new version.
 
     Args:
-        store: to store in.
+        store: the store to write to.
         guard: who asks.
-        request: what is to be stored.
-        stream: what the path ``-`` means.
+        request: the artifacts to store.
+        stream: read for an artifact whose path is ``-``.
 
     Raises:
         Denied: the asker may not write one of them, whether it is there or not.
         InvalidInput, NotFound, StorageFailed, Busy: each its own reason; nothing was stored.
     """
     _check(guard, request, stream)
-    with writing(store) as held:
-        known = _known_dependencies(store, held, request)
-        dependencies = Dependencies(store, guard, held.current, request)
-        objects = Objects(held.folder, each=len(request.artifacts) < _BATCH)
-        taken = [
-            _take(objects, item, known.get(item.name), stream, reject=request.secrets == "reject") for item in request.artifacts
+    with writing(store) as access:
+        known = _known_dependencies(store, access, request)
+        dependencies = Dependencies(store, guard, access.current, request)
+        objects = Objects(access.folder, each=len(request.artifacts) < _BATCH)
+        measurements = [
+            _store_content(objects, item, known.get(item.name), stream, reject=request.secrets == "reject")
+            for item in request.artifacts
         ]
         changed = {
-            item.name: _row(request.agent, item, measured, known.get(item.name), held.next)
-            for item, measured in zip(request.artifacts, taken, strict=True)
-            if not _is_as_it_was(item, measured, known.get(item.name), dependencies)
+            item.name: _row(request.agent, item, measured, known.get(item.name), access.next)
+            for item, measured in zip(request.artifacts, measurements, strict=True)
+            if not _is_artifact_unchanged(item, measured, known.get(item.name), dependencies)
         }
         if changed:
+            # Objects must be durable before the event that lists them: a crash in between leaves surplus bytes, never a listed
+            # gap.
             objects.settle()
             drafts = [VersionDraft(row, dependencies.of(row, known.get(row.name), changed)) for row in changed.values()]
             write_version(
-                store, held, drafts, op="put", author=guard.agent or request.agent, description=request.description
+                store, access, drafts, op="put", author=guard.agent or request.agent, description=request.description
             )  # fmt: skip
-        if objects.replaced:  # views made of the bytes that somebody meddled with still show these
-            heal(store, held.folder, broken=True)
-        now = held.next if changed else held.current or 0
+        if objects.replaced:  # version folders still link the bytes that somebody changed
+            heal(store, access.folder, broken=True)
+        now = access.next if changed else access.current or 0
         after = {row.name: row for row in store.artifacts.state(now, request.agent)} if changed else known
     guard.log("artifact put", "write", [(request.agent, item.name) for item in request.artifacts])
-    found = zip(request.artifacts, taken, strict=True)
+    found = zip(request.artifacts, measurements, strict=True)
     secrets = [(item.name, list_secrets(measured.secrets)) for item, measured in found if measured.secrets]
     return Done(now, bool(changed), [after[item.name] for item in request.artifacts], secrets)
 
 
-def _known_dependencies(store: Store, held: WriteAccess, request: PutRequest) -> Mapping[str, ArtifactRow]:
-    if held.current is None:
+def _known_dependencies(store: Store, access: WriteAccess, request: PutRequest) -> Mapping[str, ArtifactRow]:
+    if access.current is None:
         return {}
+    # One lookup instead of a whole state: agents put one file at a time into large versions.
     if len(request.artifacts) == 1:
-        row = store.artifacts.find(request.agent, request.artifacts[0].name, held.current)
+        row = store.artifacts.find(request.agent, request.artifacts[0].name, access.current)
         return {} if row is None else {row.name: row}
-    return {row.name: row for row in store.artifacts.state(held.current, request.agent)}
+    return {row.name: row for row in store.artifacts.state(access.current, request.agent)}
 
 
 def _check(guard: AccessGuard, request: PutRequest, stream: BinaryIO | None) -> None:
@@ -282,6 +289,7 @@ def _check(guard: AccessGuard, request: PutRequest, stream: BinaryIO | None) -> 
     streamed = sum(item.path == "-" for item in request.artifacts)
     if streamed > 1 or (streamed and stream is None):
         raise InvalidInput("there is no stream for each '-'", "one stream can be read, once; give the others as files")
+    # Asked last among the checks, but before any look at the store: the answer does not depend on whether it exists.
     refused = [(request.agent, item.name) for item in request.artifacts if not guard.writes(request.agent, item.name)]
     if refused:
         guard.log("artifact put", "write", denied=refused)
@@ -290,7 +298,7 @@ def _check(guard: AccessGuard, request: PutRequest, stream: BinaryIO | None) -> 
 
 
 def check_description(text: str | None) -> None:
-    """Refuse a description that is no description.
+    """Check a description; None is none.
 
     Raises:
         InvalidInput: it is too long, or holds half a character.
@@ -304,7 +312,7 @@ def check_description(text: str | None) -> None:
 
 
 def kind_named(word: str | None) -> str | None:
-    """Return the type that a word means; None where none was named.
+    """Return the artifact type that a word names; None for None.
 
     Raises:
         InvalidInput: it means no known type.
@@ -326,13 +334,15 @@ def _source(item: NewArtifact, stream: BinaryIO | None) -> AnySource:
     return StreamSource(stream) if item.path == "-" and stream is not None else FileSource(item.path or "")
 
 
-def _take(
+def _store_content(
     objects: Objects, item: NewArtifact, known: ArtifactRow | None, stream: BinaryIO | None, *, reject: bool
 ) -> ContentMetadata:
-    """Return what the content is, once it is kept; what is there already is not written a second time."""
+    """Store one artifact's content and return its metadata; content that is stored already is not written again."""
     kind, usual = kind_named(item.type), None if known is None else known.type
     source = _source(item, stream)
     try:
+        # Of equal size it is most likely unchanged: hash it first, without a copy. The source is read again if it is not. A
+        # stream has no size, for it can be read only once.
         if known is not None and source.size == known.size:
             measure = Measure(item.name, kind, usual, reject=reject)
             for piece in source.pieces():
@@ -369,31 +379,33 @@ def _description(item: NewArtifact, known: ArtifactRow | None) -> str | None:
 
 
 def artifact_id(agent: str, name: str, version: int, digest: str) -> str:
-    """Return the id of a content under a name as of a version: the same wherever it is made."""
+    """Return the id of an artifact: derived from owner, name, version and content, so it is the same on every machine."""
     text = "\0".join((agent, name, str(version), digest))
     return "art_" + codec.digest(text.encode("utf-8"))[:16]
 
 
-def _is_as_it_was(item: NewArtifact, measured: ContentMetadata, known: ArtifactRow | None, dependencies: Dependencies) -> bool:
+def _is_artifact_unchanged(
+    item: NewArtifact, measured: ContentMetadata, known: ArtifactRow | None, dependencies: Dependencies
+) -> bool:
     return (
         known is not None
         and (measured.hash, measured.type, _description(item, known)) == (known.hash, known.type, known.description)
-        and dependencies.are_as_they_were(item, known)
+        and dependencies.are_unchanged(item, known)
     )
 
 
-_MAX_VERSION = 2**53  # versions; what other programs read as a whole number
-_ROOM = 10_000  # bytes of an event beside its artifacts
+_MAX_VERSION = 2**53  # the largest integer that JSON readers in JavaScript keep exact
+_EVENT_OVERHEAD = 10_000  # bytes of an event without its artifacts; generous
 
 
 @dataclass(frozen=True, slots=True)
 class WriteAccess:
-    """The right to change a store's artifacts, and where they stand.
+    """The right to change a store's artifacts, and the versions at that moment.
 
     Attributes:
         folder: open, its lock held.
         current: the current version, None when there is none yet.
-        next: the number of the version that would come about.
+        next: the number of the version that a change would create.
     """
 
     folder: Folder
@@ -403,7 +415,7 @@ class WriteAccess:
 
 @dataclass(frozen=True, slots=True)
 class VersionDraft:
-    """An artifact that is to be listed; ``row`` is complete but for its time."""
+    """An artifact to be listed in a new version; ``row`` is complete but for its time."""
 
     row: ArtifactRow
     dependencies: Sequence[DependencyRow] = field(default_factory=lambda: list[DependencyRow]())
@@ -411,7 +423,7 @@ class VersionDraft:
 
 @contextlib.contextmanager
 def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[WriteAccess]:
-    """Take the folder's lock, heal what an earlier writer left, and say where things stand.
+    """Take the folder's lock, repair what an earlier writer left, and yield the state of the versions.
 
     Raises:
         Busy: another process writes artifacts for too long.
@@ -423,6 +435,7 @@ def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[WriteAcces
         if isinstance(store, LogStore):
             store.catch_up()  # another process may have written since it was opened
         heal(store, folder, broken=broken)
+        # Highest, not current: after a rollback numbers go on from the top (ruling 18), so no number is ever used twice.
         highest = store.artifacts.highest()
         if highest >= _MAX_VERSION:
             raise Damaged(f"the highest version is {highest}: there is no number after it", "a foreign history may say so")
@@ -432,7 +445,7 @@ def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[WriteAcces
 
 @contextlib.contextmanager
 def _durably(store: Store) -> Generator[None]:
-    """Let appends inside wait for the disk (level ``os``); call it outside of a transaction.
+    """Make the appends inside durable against power loss (level ``os``); enter it outside of a transaction.
 
     A log is synced by each append that opens and closes it, as stores do; a database at its commit.
     """
@@ -445,7 +458,7 @@ def _durably(store: Store) -> Generator[None]:
 
 
 def append(store: Store, kind: str, author: str, data: dict[str, Any], check: Callable[[], bool]) -> None:
-    """Append an event of the reserved session, durable, if what it builds on still holds.
+    """Append an event of the reserved session, durably, if ``check`` still holds inside the transaction.
 
     Raises:
         Busy: somebody else changed the versions without the lock, e.g. an import.
@@ -453,31 +466,34 @@ def append(store: Store, kind: str, author: str, data: dict[str, Any], check: Ca
     """
     record: Record = build("event", PROJECT, now(), id=new_id(), type=kind, agent=author, data=data)
     with _durably(store), store.engine.transaction():
+        # The folder's lock keeps out other writers of artifacts, not an import, which writes to the store alone.
         if not check():
             raise Busy("the versions were changed by another process just now", "try again")
         store.append([record])
 
 
 def write_version(
-    store: Store, held: WriteAccess, drafts: Sequence[VersionDraft], *, op: str, author: str, description: str | None
+    store: Store, access: WriteAccess, drafts: Sequence[VersionDraft], *, op: str, author: str, description: str | None
 ) -> None:
-    """List a new version with these artifacts beside what the current one shows.
+    """Create a version: the current one with these artifacts added or replaced.
 
     Raises:
-        CtxmgrError: it could not be laid out or recorded; the next writer removes what is there of it.
+        CtxmgrError: it could not be laid out or recorded; the next writer removes the remains.
     """
     data = {
-        "op": op, "version": held.next, "parent": held.current, "description": description, "by": author,
+        "op": op, "version": access.next, "parent": access.current, "description": description, "by": author,
         "artifacts": [_listed(draft) for draft in drafts],
     }  # fmt: skip
-    if len(drafts) > 1000 and len(codec.encode(data)) > codec.MAX_LINE - _ROOM:
+    if len(drafts) > 1000 and len(codec.encode(data)) > codec.MAX_LINE - _EVENT_OVERHEAD:
         raise InvalidInput(f"{len(drafts):,} artifacts are too many for one version", "put them in several steps")
-    views = Views(held.folder)
-    rows = {} if held.current is None else {(row.agent, row.name): row for row in store.artifacts.state(held.current)}
+    views = Views(access.folder)
+    rows = {} if access.current is None else {(row.agent, row.name): row for row in store.artifacts.state(access.current)}
     rows.update({(draft.row.agent, draft.row.name): draft.row for draft in drafts})
-    views.lay_out(held.next, rows.values())
-    append(store, VERSION, author, data, lambda: is_unchanged(store, held))
-    views.point(held.next)
+    # Order: folder, event, link. Only the event makes the version exist. A crash before it leaves a folder that nobody lists
+    # (removed), after it a link that lags behind (moved); both by the next writer.
+    views.lay_out(access.next, rows.values())
+    append(store, VERSION, author, data, lambda: is_unchanged(store, access))
+    views.point(access.next)
 
 
 def _listed(draft: VersionDraft) -> dict[str, Any]:
@@ -491,6 +507,6 @@ def _listed(draft: VersionDraft) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def is_unchanged(store: Store, held: WriteAccess) -> bool:
-    """Whether nobody changed the versions past the lock."""
-    return (store.artifacts.current(), store.artifacts.highest()) == (held.current, held.next - 1)
+def is_unchanged(store: Store, access: WriteAccess) -> bool:
+    """Whether the versions are as they were when the lock was taken."""
+    return (store.artifacts.current(), store.artifacts.highest()) == (access.current, access.next - 1)

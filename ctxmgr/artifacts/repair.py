@@ -18,24 +18,24 @@ from ctxmgr.types.base import Json
 from ctxmgr.types.setup import Check
 
 UNLISTED = ".unlisted-"
-"""How the names of versions begin that are set aside, because a damaged history may have listed them."""
+"""Prefix of version folders that are set aside, because the damaged part of a history may have listed them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that does not agree: what it is about, and what is wrong with it."""
+    """A disagreement of folder and history: a path, and what is wrong with it."""
 
     what: str
     reason: str
 
 
 def heal(store: Store, folder: Folder, *, broken: bool) -> None:
-    """Let the folder show the versions that the history lists, and nothing else.
+    """Make the folder show the versions that the history lists, and no others.
 
     Args:
         store: the history.
         folder: open, its lock held.
-        broken: the last writer did not come to its end, so everything is looked at; else only what costs nothing to see.
+        broken: the last writer was interrupted, so every version is checked; else only the names in the folder.
 
     Raises:
         CtxmgrError: the system refused.
@@ -43,25 +43,30 @@ def heal(store: Store, folder: Folder, *, broken: bool) -> None:
     views = Views(folder)
     listed = {row.number for row in store.artifacts.versions()}
     names = os.listdir(folder.root)
-    there = {int(name[1:]) for name in names if is_version(name)}
+    present = {int(name[1:]) for name in names if is_version(name)}
     drafts = [name for name in names if name.startswith((DRAFT, LINK_DRAFT, MARKER_DRAFT))]
     try:
         for name in drafts:
             remove_tree(folder.root, name)
         Objects(folder).remove_drafts()
         if not is_certain(store):
-            for number in there - listed:
+            for number in present - listed:
                 os.rename(
-                    f"v{number}", f"{UNLISTED}v{number}-{os.urandom(4).hex()}", src_dir_fd=folder.root, dst_dir_fd=folder.root
+                    # Random digits: the same number may be set aside more than once.
+                    f"v{number}",
+                    f"{UNLISTED}v{number}-{os.urandom(4).hex()}",
+                    src_dir_fd=folder.root,
+                    dst_dir_fd=folder.root,
                 )
-        elif broken or drafts or there - listed:
-            for number in there - listed:
+        # Reading all object names is linear in the store, so it is done only where something shows that a writer was cut off.
+        elif broken or drafts or present - listed:
+            for number in present - listed:
                 views.remove(number)
             Objects(folder).remove_all_but(store.artifacts.hashes())
     except OSError as error:
         raise failed(str(folder.path), error) from None
-    torn = {number for number in listed & there if _faults_of_view(folder, number, store)} if broken else set[int]()
-    for number in sorted((listed - there) | torn):
+    torn = {number for number in listed & present if _faults_of_view(folder, number, store)} if broken else set[int]()
+    for number in sorted((listed - present) | torn):
         views.lay_out(number, store.artifacts.state(number), replace=True)
     current = store.artifacts.current()
     if current is not None and current in listed:
@@ -69,23 +74,23 @@ def heal(store: Store, folder: Folder, *, broken: bool) -> None:
 
 
 def is_certain(store: Store) -> bool:
-    """Whether the history can be read whole.
+    """Whether all of the history can be read.
 
-    Else nothing is removed because nothing names it: what can't be read may be what does. A record that was torn while it
-    was written was never acknowledged, and takes nothing with it.
+    If not, nothing may be removed as unlisted, for the unreadable part may list it. A record that was torn while it was
+    written does not count: it was never acknowledged.
     """
     return all(damage.reason == TORN_TAIL for damage in store.damage())
 
 
 def audit(store: Store) -> list[Fault]:
-    """Return everything in which the folder does not agree with the history; every object is read and verified.
+    """Return every disagreement of the folder with the history; every object is read and verified.
 
-    Only reads, and takes no lock: what a writer is doing at the time may show as a fault.
+    It only reads and takes no lock, so the work of a concurrent writer may show as a fault.
 
     Raises:
         CtxmgrError: the folder can't be looked at.
     """
-    if is_url(store.location):  # what it tells of artifacts came from stores that hold their contents
+    if is_url(store.location):  # its artifact events came from other stores, which hold the contents
         return []
     wanted = store.artifacts.hashes()
     try:
@@ -117,6 +122,7 @@ def _faults_of_view(folder: Folder, number: int, store: Store) -> list[Fault]:
         except OSError:
             faults.append(Fault(f"{folder.path.name}/{shown}", "is gone"))
             continue
+        # Sizes first, which costs no read.
         if found.st_size != rows[key].size or not _is_object(folder, shown, found, rows[key].hash):
             faults.append(Fault(f"{folder.path.name}/{shown}", "its bytes were changed"))
     return faults
@@ -127,7 +133,7 @@ def _is_object(folder: Folder, shown: str, found: os.stat_result, digest: str) -
     try:
         kept = os.stat(digest[2:], dir_fd=folder.shard(digest), follow_symlinks=False)
         if (kept.st_dev, kept.st_ino) == (found.st_dev, found.st_ino):
-            return True  # whether its bytes are right is asked of the object, once
+            return True  # the object itself is verified elsewhere, once for all versions
     except OSError:
         pass  # lost; the view may still have them
     try:
@@ -141,7 +147,7 @@ _MAX_FAULTS = 20
 
 
 def check_artifacts(location: str) -> Iterator[Check]:
-    """Yield what is found about the artifacts of the store at a path; nothing where it never had any.
+    """Yield the `doctor` check of the artifacts of the store at a path; nothing where it never had any.
 
     Every content is read and verified; nothing is written.
     """

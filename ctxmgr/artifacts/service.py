@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ctxmgr.artifacts.finder import Content
 
 MAX_ANSWERED_BYTES = 64 * 2**20
-"""Contents larger than this, in bytes, are not put into an answer: they are copied out."""
+"""Largest content, in bytes, that an answer holds; larger ones are copied out to a file."""
 
 
 class ArtifactStore:
@@ -86,13 +86,13 @@ class ArtifactStore:
         with opened:
             if view.size > MAX_ANSWERED_BYTES:
                 raise InvalidInput(f"{view.agent}/{view.name} has {view.size:,} bytes: too many for an answer", "use -o FILE")
-            held = opened.read()
+            data = opened.read()
         try:
-            return GetResponse(artifact=view, content=held.decode("utf-8"), encoding="utf-8")
+            return GetResponse(artifact=view, content=data.decode("utf-8"), encoding="utf-8")
         except UnicodeDecodeError:
             import base64
 
-            return GetResponse(artifact=view, content=base64.b64encode(held).decode("ascii"), encoding="base64")
+            return GetResponse(artifact=view, content=base64.b64encode(data).decode("ascii"), encoding="base64")
 
     def open(self, request: GetRequest) -> tuple[ArtifactView, Content]:
         """Return an artifact and its verified content, to be copied out and closed.
@@ -205,17 +205,17 @@ class ArtifactStore:
 
 
 LARGEST = 8 * 2**20
-"""Contents larger than this, in bytes, are not compared line by line."""
+"""Largest content, in bytes, that is compared line by line."""
 MAX_COMPARED_LINES = 4_000
-"""Lines of each side that are compared once what both begin and end with is put aside; the time grows with the square."""
+"""Lines of each side that are compared, without their common start and end; difflib's time grows with the square."""
 MAX_DIFF_LINES = 10_000
-"""Lines of a diff that are shown."""
+"""Most lines of a diff that are shown."""
 CONTEXT = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A unified diff, or None where there is none to show; ``note`` says what a person should know of it."""
+    """A unified diff, or None where none can be shown; ``note`` says why, or that it was cut."""
 
     text: str | None
     added: int
@@ -246,6 +246,7 @@ def _lines(text: str) -> list[str]:
     lines = text.split("\n")
     if lines[-1] == "":
         return [line + "\n" for line in lines[:-1]]
+    # The marker of diff and git, without which `patch` would add the line break.
     return [*(line + "\n" for line in lines[:-1]), lines[-1] + "\n\\ No newline at end of file\n"]
 
 
@@ -254,29 +255,30 @@ def between(old: str, new: str, names: tuple[str, str]) -> Difference:
     from difflib import unified_diff
 
     before, after = _lines(old), _lines(new)
-    start = _alike(before, after)
-    end = _alike(before[start:][::-1], after[start:][::-1])
+    # Common lines at both ends are cut off first, so that a small change in a large file is found within the limit.
+    start = _common_prefix(before, after)
+    end = _common_prefix(before[start:][::-1], after[start:][::-1])
     first = max(0, start - CONTEXT)
     sides = [side[first : len(side) - max(0, end - CONTEXT)] for side in (before, after)]
     cut = any(len(side) > MAX_COMPARED_LINES for side in sides)
     drawn = list(unified_diff(sides[0][:MAX_COMPARED_LINES], sides[1][:MAX_COMPARED_LINES], *names, n=CONTEXT))
     added = sum(line.startswith("+") for line in drawn[2:])
     removed = sum(line.startswith("-") for line in drawn[2:])
-    text = "".join(_moved(line, first) for line in drawn[:MAX_DIFF_LINES])
+    text = "".join(_shift_hunk(line, first) for line in drawn[:MAX_DIFF_LINES])
     cut = cut or len(drawn) > MAX_DIFF_LINES
     return Difference(text, added, removed, "too long to show whole: the diff is cut" if cut else None)
 
 
-def _alike(before: Sequence[str], after: Sequence[str]) -> int:
-    """Return with how many equal lines both begin."""
+def _common_prefix(before: Sequence[str], after: Sequence[str]) -> int:
+    """Return the number of equal lines at the start of both."""
     for place, (one, other) in enumerate(zip(before, after, strict=False)):
         if one != other:
             return place
     return min(len(before), len(after))
 
 
-def _moved(line: str, first: int) -> str:
-    """Return a line of the diff with the line numbers of its head moved to where the compared part stands."""
+def _shift_hunk(line: str, first: int) -> str:
+    """Return a diff line; the line numbers of a hunk's head are shifted by ``first``, the lines cut off before."""
     if first == 0 or not line.startswith("@@"):
         return line
     words = line.split(" ")

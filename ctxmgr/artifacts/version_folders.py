@@ -13,25 +13,26 @@ from ctxmgr.errors import StorageFailed
 from ctxmgr.store.repositories.artifacts import ArtifactRow
 
 DRAFT = ".v"
-"""How the names of versions begin that are being laid out."""
+"""Prefix of version folders that are being laid out."""
 LINK_DRAFT = ".current-"
+# How file systems refuse a hard link: too many, not supported (FAT, some network and container mounts), another device.
 _NO_LINKS = (errno.EMLINK, errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Views:
-    """The versions' folders of an artifacts folder; whoever changes them holds its lock."""
+    """The version folders (``v1``, ``v2``, ...) of an artifacts folder; whoever changes them holds its lock."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
 
     def lay_out(self, number: int, rows: Iterable[ArtifactRow], *, replace: bool = False) -> None:
-        """Make the folder of a version from the objects, whole or not at all.
+        """Create the folder of a version from the objects, all or nothing.
 
         Args:
             number: of the version.
             rows: what it shows.
-            replace: put it in the place of one that is there.
+            replace: whether it may take the place of an existing folder.
 
         Raises:
             CtxmgrError: the system refused.
@@ -42,14 +43,16 @@ class Views:
         try:
             os.mkdir(draft, 0o700, dir_fd=root)
             self._fill(draft, hashes)
-            before = f"{DRAFT}{number}-{os.urandom(8).hex()}"
+            displaced = f"{DRAFT}{number}-{os.urandom(8).hex()}"
             if replace:
                 with contextlib.suppress(FileNotFoundError):
-                    os.rename(f"v{number}", before, src_dir_fd=root, dst_dir_fd=root)
+                    # A folder can't be renamed over a full one, so for a moment there is none; a crash here is repaired like a
+                    # missing one.
+                    os.rename(f"v{number}", displaced, src_dir_fd=root, dst_dir_fd=root)
             os.rename(draft, f"v{number}", src_dir_fd=root, dst_dir_fd=root)
             os.fsync(root)
             if replace:
-                remove_tree(root, before)
+                remove_tree(root, displaced)
         except OSError as error:
             with contextlib.suppress(OSError):
                 remove_tree(root, draft)
@@ -90,14 +93,16 @@ class Views:
                 try:
                     link(digest[2:], name, src_dir_fd=shard(digest), dst_dir_fd=folder, follow_symlinks=False)
                 except OSError as error:
-                    self._instead(folder, name, digest, error)
+                    self._copy_or_skip(folder, name, digest, error)
             os.fsync(folder)
         finally:
             os.close(folder)
 
-    def _instead(self, folder: int, name: str, digest: str, error: OSError) -> None:
-        """Do what can be done where linking failed: copy where links fail, pass over what is gone."""
-        if error.errno == errno.ENOENT:  # lost behind the store's back: reading it says so, and the others go on
+    def _copy_or_skip(self, folder: int, name: str, digest: str, error: OSError) -> None:
+        """Handle a failed link: copy where links do not work, skip an object that is gone."""
+        if (
+            error.errno == errno.ENOENT
+        ):  # lost behind the store's back: a reader is told so, the rest of the version stays usable
             return
         if error.errno not in _NO_LINKS:
             raise error
@@ -116,7 +121,7 @@ class Views:
             os.close(source)
 
     def point(self, number: int) -> None:
-        """Let ``current`` lead to a version; whoever looks finds the old one or the new one at any moment.
+        """Point ``current`` to a version, atomically: a reader finds the old one or the new one.
 
         Raises:
             CtxmgrError: the system refused.
@@ -126,6 +131,7 @@ class Views:
             return
         draft = LINK_DRAFT + os.urandom(8).hex()
         try:
+            # A symlink can't be replaced in place; a rename over it is the atomic way.
             os.symlink(f"v{number}", draft, dir_fd=root)
             os.rename(draft, CURRENT, src_dir_fd=root, dst_dir_fd=root)
             os.fsync(root)

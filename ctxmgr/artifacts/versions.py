@@ -25,16 +25,16 @@ VERSION_KEY = "context_version"
 """The context key that whoever makes, rolls back or prunes versions must be allowed to write (spec 003, rollback step 3)."""
 
 CURRENT_ARTIFACT = ("project", "current")
-"""The pointer to the current version, as rules on artifacts know it: who may write it rolls back what others made."""
+"""The pointer to the current version as a resource of rules: who may write it may roll back what others made."""
 
 OPERATOR_NAME = "operator"
-"""How the person whose store it is signs."""
+"""Signature of the person whose store it is."""
 
 _DAY = 86_400
 
 
 def create_version(store: Store, guard: AccessGuard, description: str, author: str | None = None) -> VersionCreated:
-    """Give what the current version shows a number of its own.
+    """Create a version with the content of the current one and a number of its own.
 
     Raises:
         Denied: the asker may not write the context's version, or signs as somebody else.
@@ -45,19 +45,19 @@ def create_version(store: Store, guard: AccessGuard, description: str, author: s
         raise InvalidInput("a description can't be empty", "say what the version is")
     require_versions(guard, "version create")
     author = signed(guard, author)
-    with writing(store) as held:
-        if held.current is None:
+    with writing(store) as access:
+        if access.current is None:
             raise NotFound("there is no version yet", "'ctxmgr artifact put' makes the first one")
-        write_version(store, held, [], op="create", author=author, description=description)
+        write_version(store, access, [], op="create", author=author, description=description)
         guard.log("version create", "write", [("project", VERSION_KEY)], resource_type="context")
-        return VersionCreated(version=held.next, previous_version=held.current, path=version_path(store, held.next))
+        return VersionCreated(version=access.next, previous_version=access.current, path=version_path(store, access.next))
 
 
 def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author: str | None = None) -> RolledBack:
-    """Make an earlier version, or any other, the current one; nothing is lost by it.
+    """Make any other version the current one; nothing is lost by it.
 
-    An agent needs the right to write the context's version, and either that to write the artifact ``project/current`` or
-    those to write every artifact that becomes another one.
+    An agent needs the right to write the context's version, and the right to write either the artifact
+    ``project/current`` or every artifact that changes by it.
 
     Raises:
         Denied: the asker may not do that, or signs as somebody else.
@@ -69,27 +69,27 @@ def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author
         raise InvalidInput("a rollback needs a reason", "say it with --reason")
     require_versions(guard, "version rollback")
     author = signed(guard, author)
-    with writing(store) as held:
+    with writing(store) as access:
         target = store.artifacts.version(version)
-        if held.current is None or target is None or target.pruned is not None:
+        if access.current is None or target is None or target.pruned is not None:
             raise NotFound(f"no version {version}", "'ctxmgr version list' shows them")
-        if version == held.current:
+        if version == access.current:
             raise InvalidInput(f"version {version} is the current one", "'ctxmgr version list' shows the others")
-        changed = _changed(store.artifacts.state(held.current), store.artifacts.state(version))
+        changed = _changed(store.artifacts.state(access.current), store.artifacts.state(version))
         if not guard.writes(*CURRENT_ARTIFACT):
             require_writes(guard, changed, "version rollback")
         data: dict[str, Any] = {
-            "op": "rollback", "version": version, "parent": None, "from": held.current, "description": reason, "by": author,
+            "op": "rollback", "version": version, "parent": None, "from": access.current, "description": reason, "by": author,
             "artifacts": [],
         }  # fmt: skip
-        append(store, VERSION, author, data, lambda: is_unchanged(store, held))
-        Views(held.folder).point(version)
+        append(store, VERSION, author, data, lambda: is_unchanged(store, access))
+        Views(access.folder).point(version)
         guard.log("version rollback", "write", changed)
-        return RolledBack(current_version=version, rolled_back_from=held.current, reason=reason)
+        return RolledBack(current_version=version, rolled_back_from=access.current, reason=reason)
 
 
 def signed(guard: AccessGuard, author: str | None) -> str:
-    """Return who signs: the operator for whomever it names, an agent for itself alone.
+    """Return the author to sign with: the operator may name anybody, an agent only itself.
 
     Raises:
         Denied: an agent signs as another one.
@@ -134,8 +134,9 @@ def _changed(before: list[ArtifactRow], after: list[ArtifactRow]) -> list[tuple[
 def list_versions(store: Store, guard: AccessGuard) -> list[VersionView]:
     """Return the versions, oldest first.
 
-    An agent sees those in which something changed that it may read, and the current one if it may read anything there; all,
-    if nothing in them is hidden from it. Of the others' descriptions and authors it sees none. Counts count what it may read.
+    An agent sees a version in which something changed that it may read, or of which nothing is hidden from it. It sees the
+    current one too if it may read anything there, but then without description and author. Counts include only what it may
+    read.
     """
     current = store.artifacts.current()
     pins = store.artifacts.pins() if guard.agent is None else {}
@@ -185,23 +186,25 @@ def prune(store: Store, guard: AccessGuard, retention: Retention, *, dry_run: bo
         return _answer(guard, removed, kept, gone, dry_run=True)
     try:
         return _prune(store, guard, retention)
-    except StorageFailed:  # mostly a full disk, where even to free space takes some
+    except StorageFailed:  # mostly a full disk, where even freeing space takes some
         if not release_reserve(store.location):
             raise
         return _prune(store, guard, retention)
 
 
 def _prune(store: Store, guard: AccessGuard, retention: Retention) -> Pruned:
-    with writing(store) as held:
+    with writing(store) as access:
         removed, kept, gone = _plan(store, retention)
         require_writes(guard, sorted({(row.agent, row.name) for row in gone.values()}), "version prune")
         if removed:
             author = guard.agent or OPERATOR_NAME
-            append(store, PRUNED, author, {"versions": removed, "by": author}, lambda: is_unchanged(store, held))
-        views = Views(held.folder)
+            # The event first: a crash after it leaves surplus files, which repair removes. The other order would leave listed
+            # versions without content.
+            append(store, PRUNED, author, {"versions": removed, "by": author}, lambda: is_unchanged(store, access))
+        views = Views(access.folder)
         for number in removed:
             views.remove(number)
-        objects = Objects(held.folder)
+        objects = Objects(access.folder)
         objects.remove(gone)
         if is_certain(store):
             objects.remove_all_but(store.artifacts.hashes())
@@ -210,7 +213,7 @@ def _prune(store: Store, guard: AccessGuard, retention: Retention) -> Pruned:
 
 
 def _plan(store: Store, retention: Retention) -> tuple[list[int], list[Kept], dict[str, ArtifactRow]]:
-    """Return the versions that go, those that stay with the reason, and hash -> artifact of the bytes that go."""
+    """Return the versions to remove, those to keep with the reason, and hash -> artifact of the bytes to remove."""
     versions = store.artifacts.versions()
     newest = {row.number for row in versions[-retention.keep_versions :]}
     current, pins, present = store.artifacts.current(), store.artifacts.pins(), store.clock()
@@ -223,6 +226,7 @@ def _plan(store: Store, retention: Retention) -> tuple[list[int], list[Kept], di
             (row.number in pins, f"pinned by {', '.join(pins.get(row.number, [])[:3])}"),
             (row.number in retention.always_keep, "always kept"),
             (row.number in newest, f"among the newest {retention.keep_versions}"),
+            # Without a time nobody can say that it is old enough to go.
             (moment is None, "its time is not known"),
             (young, f"younger than {retention.keep_days:g} days"),
         ]

@@ -1,6 +1,6 @@
-"""Batteries that a detector, an importer or a store of anybody's runs against: begin reading with `detector`.
+"""Contract tests for detectors, importers and stores, also for third-party ones: begin reading with `detector`.
 
-Subclass one in a test module, say what yours is, and run pytest, which these classes need::
+Subclass one in a test module, set the attribute that names yours, and run pytest, which these classes need::
 
     from ctxmgr.conformance import DetectorConformance
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import pytest
 
+# Before the imports below: pytest rewrites asserts only in test modules and in modules registered before they are imported.
 for _name in ("detector", "importer", "store"):
     pytest.register_assert_rewrite(f"ctxmgr.conformance.{_name}")
 

@@ -25,25 +25,25 @@ def _edit(story: Scenario, number: int) -> None:
 
 
 NEW_WORK: dict[str, Callable[[Scenario, int], None]] = {"reads": _read, "edits": _edit}
-"""Steps that were never made before, one at a time."""
+"""Kinds of new work; each function adds one step that was never made before."""
 
 
 class DetectorConformance:
-    """What a detector must do; a subclass says how its pattern looks."""
+    """The contract of every detector; a subclass defines `detector`, and `round`, which adds one round of its pattern."""
 
     detector: type[Detector]
     rounds = 3
     leaves_at_once = False
-    """Whether one step of another kind ends it."""
+    """Whether a single step of another kind ends the loop; most detectors need two."""
     outside = 0
-    """Rounds before the first that is a member."""
+    """Number of rounds at the beginning that are not members of the finding."""
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
         """Add one round of the pattern and return the id of its last call."""
         raise NotImplementedError
 
     def indexes(self, members: int) -> list[int | None]:
-        """Return the places of that many members; events have none."""
+        """Return the entry indexes of so many members; None for events, which have no index."""
         return list(range(members))
 
     def _watch(self, story: Scenario, settings: DetectSettings | None = None) -> tuple[Monitor, list[tuple[str, Any]]]:
@@ -124,12 +124,12 @@ class DetectorConformance:
         assert len(self._watch(story)[1]) == 1
 
     def standing(self, story: Scenario) -> list[str | None]:
-        """Return of each finding what ended it."""
+        """Return for each finding what resolved it, None while it lasts."""
         return [finding.resolved for finding in self._watch(story)[0].findings(live=True)]
 
     @pytest.mark.parametrize("work", sorted(NEW_WORK))
     def test_two_new_steps_end_it(self, work: str) -> None:
-        """Whoever has done two things that are no part of it, and never were, has left it; after one it still lasts."""
+        """Two new steps outside of the pattern end the loop; after one it still lasts."""
         story = Scenario()
         for number in range(self.rounds):
             self.round(story, number)
@@ -139,7 +139,7 @@ class DetectorConformance:
         assert self.standing(story) == ["progress"]
 
     def test_it_lasts_again_when_it_goes_on(self) -> None:
-        """A loop that was left and taken up again is not over: it lasts, as the same finding or as another one."""
+        """A loop that was left and is taken up again lasts, as the same finding or as another one."""
         story = Scenario()
         for number in range(self.rounds):
             self.round(story, number)
@@ -150,7 +150,7 @@ class DetectorConformance:
         assert None in self.standing(story)
 
     def test_another_way_after_an_answer_ends_it(self) -> None:
-        """Told to change its way, and having done something else once, the agent has answered."""
+        """After a nudge, one step of another kind counts as an answer."""
         story = Scenario()
         for number in range(self.rounds):
             self.round(story, number)
@@ -177,6 +177,7 @@ class DetectorConformance:
         for _ in range(3000):
             deep = [deep]
         story = Scenario()
+        # Foreign logs hold all of these; 10**5000 has more digits than Python converts, and 3000 levels exceed its recursion.
         oddities: list[Any] = [None, [], {}, 10**5000, math.nan, "\ud800", deep, {1: 2, "a": {3}}, b"\xff"]
         for number, odd in enumerate(oddities * 2):
             story.call("Odd", odd, odd, meta=odd)
@@ -188,7 +189,7 @@ class DetectorConformance:
         assert monitor.findings() is not None
 
     def test_its_state_is_a_value(self) -> None:
-        """Putting back an earlier state takes back every step since."""
+        """Restoring an earlier state undoes every step since."""
         story = Scenario()
         for number in range(self.rounds):
             self.round(story, number)
@@ -206,7 +207,7 @@ class DetectorConformance:
         assert detector.take(steps[-1], steps[:-1]) == first
 
     def test_it_has_an_opinion_on_every_step(self) -> None:
-        """Whatever a step was, the detector says what it compared, how far it counted and why that was not enough."""
+        """For every step the detector returns what it compared, how far it counted, and why that was not enough."""
         story = Scenario()
         for number in range(self.rounds):
             self.round(story, number)
@@ -229,15 +230,15 @@ class DetectorConformance:
         assert self._watch(story, DetectSettings(disabled=frozenset({self.detector.kind})))[1] == []
         exempt = frozenset(observation.action for observation in story.observations if observation.action)
         if not exempt:
-            return  # what is said is no action
+            return  # a detector of messages has no actions to exempt
         assert self._watch(story, DetectSettings(exempt_actions=exempt))[1] == []
 
 
 class WarningConformance(DetectorConformance):
-    """What holds for detectors that warn first: going from warning to loop is the same finding again."""
+    """The contract of detectors that warn first: a warning and the loop that it becomes are one finding."""
 
     loop_after = 4
-    """Rounds after the warning by which it is a loop."""
+    """Rounds after the warning at which it becomes a loop."""
 
     def _watch(self, story: Scenario, settings: DetectSettings | None = None) -> tuple[Monitor, list[tuple[str, Any]]]:
         monitor, raised = super()._watch(story, settings)
@@ -256,14 +257,14 @@ class WarningConformance(DetectorConformance):
 
 
 class SpokenConformance(DetectorConformance):
-    """What holds for detectors of events too; their rounds are events."""
+    """The contract of detectors of events, whose rounds are events."""
 
     def indexes(self, members: int) -> list[int | None]:
-        """Events have no place among the entries."""
+        """Events have no index."""
         return [None] * members
 
     def test_its_state_is_a_value(self) -> None:
-        """Putting back an earlier state takes back every event since."""
+        """Restoring an earlier state undoes every event since."""
         story = Scenario()
         for number in range(self.rounds):
             self.round(story, number)
@@ -281,14 +282,14 @@ class SpokenConformance(DetectorConformance):
 
 
 class SessionConformance(SpokenConformance):
-    """What holds for detectors that follow all agents together."""
+    """The contract of detectors that follow all agents together."""
 
     def test_agents_and_processes_are_kept_apart(self) -> None:
         """One instance follows the whole session."""
         assert self.detector.session_wide
 
     def test_it_has_an_opinion_on_every_step(self) -> None:
-        """Of any agent's step it says why that was no part of its pattern."""
+        """For any agent's step it says why that was not part of its pattern."""
         story = Scenario()
         story.call("Read", {"path": "a"}, "text")
         monitor = Monitor(detectors=(self.detector, RepetitionDetector), explain=0)

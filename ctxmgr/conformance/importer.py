@@ -14,8 +14,8 @@ from ctxmgr.store import open_store
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record import check
 
-_HEAD = 64 * 1024
-_OTHERS = {
+_HEAD = 64 * 1024  # as much as `ctxmgr.history.formats.read_head` shows to `sniff`
+_FOREIGN_HEADS = {
     "an empty file": b"",
     "random bytes": bytes(range(256)) * 8,
     "prose": b"# Notes\n\nNothing here is a log.\n",
@@ -24,16 +24,16 @@ _OTHERS = {
     "a log of ctxmgr": b'{"v":1,"kind":"session","session":"s","ts":"2026-01-22T10:00:00Z","process":"p"}\n',
 }
 _TEXT = b'{"type": "a kind that nobody has heard of", "payload": [1, 2, 3]}\n'
-_CUTS = 12
+_CUTS = 12  # places at which a log is cut; every line of every log would take minutes
 
 
 class ImporterConformance:
-    """What an importer must do; a subclass says which one and names real logs of its format.
+    """The contract of every importer; a subclass names the importer and real logs of its format.
 
     Attributes:
-        importer: what is tried.
-        logs: main logs of sessions, made by the real tool; what belongs to them lies where the tool puts it.
-        is_lines: whether a log is a text file with one JSON value a line, so that it can be cut and damaged by lines.
+        importer: the importer under test.
+        logs: main logs of sessions, made by the real tool, with their companions where the tool puts them.
+        is_lines: whether a log is a text file with one JSON value per line, so that it can be cut and damaged by lines.
     """
 
     importer: Importer
@@ -41,13 +41,13 @@ class ImporterConformance:
     is_lines = True
 
     def records(self, path: Path) -> tuple[list[Record], list[FileCount]]:
-        """Return the records of the session in a log, and what was counted of each of its files."""
+        """Return the records of the session in a log, and the counts of each of its files."""
         counts: list[FileCount] = []
         group = [path, *self.importer.companions(path)]
         return list(self.importer.read(group, counts)), counts
 
     def test_it_has_a_name_and_logs(self) -> None:
-        """There is something to try it on, and a name for ``--from``."""
+        """It has logs to test with, and a name for ``--from``."""
         assert self.importer.name
         assert self.importer.title
         assert self.logs
@@ -57,7 +57,7 @@ class ImporterConformance:
         for path in self.logs:
             with path.open("rb") as stream:
                 assert self.importer.sniff(path, stream.read(_HEAD)), path
-        for what, head in _OTHERS.items():
+        for what, head in _FOREIGN_HEADS.items():
             assert not self.importer.sniff(Path("somewhere/file.jsonl"), head), what
 
     def test_every_record_follows_format_1(self) -> None:
@@ -83,7 +83,7 @@ class ImporterConformance:
                     done.add(record["entry"])
 
     def test_every_file_is_counted(self) -> None:
-        """What was read is told for each file, and the counts are those of the records."""
+        """Each file has its own counts, and these agree with the records."""
         for path in self.logs:
             records, counts = self.records(path)
             assert [count.path for count in counts] == [path, *self.importer.companions(path)]
@@ -97,7 +97,7 @@ class ImporterConformance:
             assert_same_records(first, second)
 
     def test_importing_twice_stores_it_once(self, tmp_path: Path) -> None:
-        """The store knows every record again by its id and its content."""
+        """The store recognises every record by its id and its content."""
         for number, path in enumerate(self.logs):
             records, _ = self.records(path)
             with closing(open_store(str(tmp_path / f"{number}.db"), create=True)) as store:
@@ -106,28 +106,28 @@ class ImporterConformance:
                 assert (again.added, again.changed) == (0, 0)
 
     def test_a_log_that_grows_never_contradicts_itself(self, tmp_path: Path) -> None:
-        """Cut behind any line, a log yields nothing that the whole one does not yield with the same content."""
+        """A log cut after any line yields only records that the full log yields too, with the same content."""
         for path in self.logs if self.is_lines else ():
-            whole = {_name(record): encode(record) for record in self.records(path)[0]}
+            full = {_name(record): encode(record) for record in self.records(path)[0]}
             lines = path.read_bytes().splitlines(keepends=True)
             cut = tmp_path / path.name
             for length in range(1, len(lines), max(1, len(lines) // _CUTS)):
                 cut.write_bytes(b"".join(lines[:length]))
                 for record in self.records(cut)[0]:
                     if record["kind"] != "session":
-                        assert whole.get(_name(record)) == encode(record), f"{path} after line {length}"
+                        assert full.get(_name(record)) == encode(record), f"{path} after line {length}"
 
     def test_damage_is_counted_and_costs_only_itself(self, tmp_path: Path) -> None:
-        """A torn last line, a line of bytes and a type nobody knows are told of; what is intact is read."""
+        """A torn last line, a line of bytes and an unknown type are counted; intact records are read."""
         for path in self.logs if self.is_lines else ():
-            whole = path.read_bytes()
-            whole += b"" if whole.endswith(b"\n") else b"\n"
-            intact = _steps(self.records(self._copy(tmp_path, path, whole))[0])
+            full = path.read_bytes()
+            full += b"" if full.endswith(b"\n") else b"\n"
+            intact = _steps(self.records(self._copy(tmp_path, path, full))[0])
             for damage in (b'{"torn": ', b"\xff\xfe\x00\n"):
-                records, counts = self.records(self._copy(tmp_path, path, whole + damage))
+                records, counts = self.records(self._copy(tmp_path, path, full + damage))
                 assert _steps(records) == intact
                 assert sum(len(count.damaged) for count in counts) > 0, damage
-            records, counts = self.records(self._copy(tmp_path, path, whole + _TEXT))
+            records, counts = self.records(self._copy(tmp_path, path, full + _TEXT))
             assert _steps(records) == intact
             assert sum(sum(count.unknown.values()) for count in counts) > 0
 
@@ -147,13 +147,13 @@ class ImporterConformance:
             assert all(own.index(log) < own.index(each) for each in self.importer.companions(log))
 
     def test_a_machine_without_the_agent_has_no_logs(self, tmp_path: Path) -> None:
-        """Nothing is found in an empty home, and nothing is made there."""
+        """Nothing is found in an empty home, and nothing is created there."""
         assert list(self.importer.discover(tmp_path, {})) == []
         assert list(tmp_path.iterdir()) == []
 
 
 def _steps(records: Sequence[Record]) -> list[bytes]:
-    """Return what happened, as it is spelled; the session's own record may tell of the file, so it differs."""
+    """Return the encoded records without the session's own, which may name the file and therefore differ."""
     return [encode(record) for record in records if record["kind"] != "session"]
 
 

@@ -1,4 +1,4 @@
-"""Shared parts of the batteries: a session written as a story of calls, events and waits, and the comparison of records."""
+"""Helpers of the contract tests: build a session from calls, events and waits; compare records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.finding import Finding, Observation
 
-START = 1_760_000_000.0
+START = 1_760_000_000.0  # seconds since 1970; any fixed time
 
 _CONTEXT_CHARS = 60
 
@@ -21,18 +21,18 @@ _CONTEXT_CHARS = 60
 def assert_same_records(found: Iterable[Record], wanted: Iterable[Record]) -> None:
     """Fail at the first record whose JSON differs, and show the place.
 
-    A plain ``assert`` of two lists has pytest draw the difference of all their text, which takes hours for long values.
+    A plain ``assert`` of two lists makes pytest diff all their text, which takes hours for long values.
     """
     for number, pair in enumerate(zip_longest(found, wanted)):
         one, two = ("nothing" if record is None else encode(record).decode() for record in pair)
         if one != two:
             begin = max(next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), 0) - _CONTEXT_CHARS, 0)
-            shown, meant = (text[begin : begin + 2 * _CONTEXT_CHARS] for text in (one, two))
-            pytest.fail(f"record {number}, from character {begin}: {shown!r} in place of {meant!r}", pytrace=False)
+            found_part, wanted_part = (text[begin : begin + 2 * _CONTEXT_CHARS] for text in (one, two))
+            pytest.fail(f"record {number}, from character {begin}: {found_part!r} in place of {wanted_part!r}", pytrace=False)
 
 
 class Scenario:
-    """A session under construction; time advances by ``pace`` seconds before each call unless told otherwise."""
+    """A session under construction; time advances by ``pace`` seconds before each call unless ``wait`` is given."""
 
     def __init__(self, *, agent: str = "main", process: str | None = "p1", pace: float = 2.0, timed: bool = True) -> None:
         self.agent, self.process, self.pace = agent, process, pace
@@ -58,7 +58,7 @@ class Scenario:
         return entry
 
     def close(self, entry: str, output: Any = "", *, status: str = "ok", took: float = 0.0, error: Any = None) -> None:
-        """Give a call its result."""
+        """Add the result of a call, ``took`` seconds later."""
         self.clock += took
         start = self._starts[entry]
         self._add(
@@ -70,13 +70,13 @@ class Scenario:
     def call(
         self, action: str, given: Any = None, output: Any = "", *, status: str = "ok", took: float = 0.0, **fields: Any
     ) -> str:
-        """Make a call and give it its result at once; return its id."""
+        """Add a call with its result; return its id."""
         entry = self.open(action, given, **fields)
         self.close(entry, output, status=status, took=took)
         return entry
 
     def fail(self, action: str, given: Any, message: str, **fields: Any) -> str:
-        """Make a call that ends in an error."""
+        """Add a call that ends in an error; return its id."""
         entry = self.open(action, given, **fields)
         self.close(entry, None, status="error", error={"type": "ToolError", "message": message})
         return entry
@@ -93,16 +93,16 @@ class Scenario:
         self._add(kind="end", id="", process=self.process)
 
     def watched(self, settings: DetectSettings | None = None, **options: Any) -> tuple[Monitor, list[tuple[str, Finding]]]:
-        """Return a monitor that saw everything, and what it raised with the id of the record that raised it."""
+        """Return a monitor that observed everything, and the (record id, finding) pairs that it raised."""
         monitor = Monitor(settings, **options)
         raised = [(observation.id, finding) for observation in self.observations for finding in monitor.observe(observation)]
         return monitor, raised
 
     def found(self, settings: DetectSettings | None = None) -> list[Finding]:
-        """Return the loops ever raised, as they stand at the end."""
+        """Return all loops ever raised, in their final state."""
         return [finding for finding in self.watched(settings)[0].findings(live=True) if finding.kind != "hung"]
 
     def stalls(self, after: float | None = None, settings: DetectSettings | None = None) -> list[Finding]:
-        """Return the stalls, judged ``after`` seconds after the last record (None: the log is all there is)."""
+        """Return the stalls, judged ``after`` seconds after the last record (None: at the end of the log)."""
         now = None if after is None else self.clock + after
         return [finding for finding in self.watched(settings)[0].findings(now) if finding.kind == "hung"]

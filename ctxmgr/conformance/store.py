@@ -1,4 +1,4 @@
-"""The rules that hold for every store: what is appended is there once, whole, in order, and answers alike."""
+"""The contract of every store: appended records are there once, complete, in order, and queries answer alike."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from ctxmgr.types.query import (
 )
 from ctxmgr.types.view import EntryView
 
+# Half a surrogate pair, NUL, a line separator, an escape sequence, a combining accent, wildcards of LIKE.
 _ODD = " a\ud800 \0 \u2028\x1b[31m 😀 e\u0301 \r\n'\"%_*\\ "
-_LONG = "0123456789" * 60_000
+_LONG = "0123456789" * 60_000  # 600 kB: more than a page, a pipe buffer or a read chunk
 
 
 def entry(session: str, number: int, action: str = "Bash", given: Any = "ls", **fields: Any) -> Record:
-    """Return an entry of that number; its id is made of both."""
+    """Return the entry record with this number; its id is made of session and number."""
     known = {"id": f"{session}-e{number:04}", "agent": "coder", "action": action, "input": given}
     return build("entry", session, fields.pop("ts", _at(number)), **{**known, **fields})
 
 
 def result(session: str, number: int, output: Any = "done", status: str = "ok") -> Record:
-    """Return what completed the entry of that number."""
+    """Return the result record of the entry with this number."""
     return build("result", session, _at(number), entry=f"{session}-e{number:04}", status=status, output=output)
 
 
@@ -52,10 +53,10 @@ def _at(second: int) -> str:
 
 
 class StoreConformance:
-    """What a store must do; a subclass says how one is opened."""
+    """The contract of every store; a subclass defines `open`."""
 
     def open(self, folder: Path, *, create: bool = False, readonly: bool = False) -> Store:
-        """Open the one store of this folder; ``create`` it empty."""
+        """Open the only store of this folder; with ``create`` make an empty one."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -88,7 +89,7 @@ class StoreConformance:
         opened.append(records)
         again = self.open(tmp_path, readonly=True)
         try:
-            for store in (opened, again):  # Python calls 3 and 3.0 equal; their spelling is not
+            for store in (opened, again):  # compared as JSON, since Python calls 3 and 3.0 equal
                 assert_same_records(store.sessions.records(None), records)
             assert again.verify() == (len(records), [])
         finally:
@@ -103,7 +104,7 @@ class StoreConformance:
         assert_same_records(opened.sessions.records(None), records)
 
     def test_a_known_id_with_other_content_takes_the_whole_batch_back(self, opened: Store) -> None:
-        """It is a conflict, also where Python calls two values equal; nothing of the batch is written, and work goes on."""
+        """It is a conflict, even if Python calls both values equal (1, True, 1.0); nothing of the batch is written."""
         opened.append([entry("s", 0, given=1)])
         for other in (2, True, 1.0, "1", None):
             with pytest.raises(Conflict):
@@ -228,7 +229,7 @@ class StoreConformance:
             assert page.page.total == (12 if request.newest_first else len(indexes))
 
     def test_one_entry_is_found_by_its_place_and_by_its_id(self, opened: Store) -> None:
-        """What is not there is told."""
+        """Both ways return the same entry; a missing one raises."""
         opened.append([entry("s", 0), entry("s", 1, id="s-E"), entry("s", 2, id="s-e"), entry("other", 0)])
         by_place = [show(opened, ShowRequest(session="s", index=index)) for index in range(3)]
         assert [found.entry.id for found in by_place] == ["s-e0000", "s-E", "s-e"]
@@ -240,7 +241,7 @@ class StoreConformance:
             show(opened, ShowRequest(session="s", entry_id="other-e0000"))
 
     def test_messages_are_those_of_their_entry(self, opened: Store) -> None:
-        """All of a session in their order, or those on the way to one entry."""
+        """All messages of a session in order, or those between the entry before and this one."""
         opened.append([each for number in range(3) for each in (
             build("event", "s", _at(number), id=f"v{number}", type="message", agent="coder", data={"text": f"word {number}"}),
             entry("s", number), result("s", number),
@@ -251,7 +252,7 @@ class StoreConformance:
             assert [event.id for event in found.messages] == [f"v{number}"]
 
     def test_search_takes_text_as_it_is(self, opened: Store) -> None:
-        """Whatever the case, with its punctuation, in errors, events and notes, of one session or of all."""
+        """In any case, with its punctuation, in errors, events and notes, of one session or of all."""
         error = {"type": "Exit", "message": "Broken PIPE"}
         opened.append([
             entry("s", 0, given="100%_done"), entry("s", 1, given="100 x done"), entry("s", 2), *_notes("s", "s-e0001"),

@@ -1,4 +1,4 @@
-"""Assemble a package for an agent from a store, record it (spec 003), and explain what became of each item."""
+"""Assemble an agent's package from a store, record it (spec 003), and explain why an item is or is not in it."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from ctxmgr.store import Store
 from ctxmgr.text.tokens import counter_by_name
 from ctxmgr.types.context_package import AgentNeed, AssembleRequest, AssembleResponse, Assembly, HeldItem, Why, WhyRequest
 
-_MAX_BUDGET = 2**53
+_MAX_BUDGET = 2**53  # integers above it lose digits in JSON readers that use doubles
 
 
 @dataclass(slots=True)
 class PackageService:
-    """Where packages are asked for: a store, who asks, and where the bytes of artifacts come from.
+    """What an assembly works with: a store, the asker, and the source of artifacts' bytes.
 
     Attributes:
         store: the whole store.
         guard: who asks.
-        seen: the history as the asker sees it.
+        visible: the history as the asker sees it.
         contents: returns the bytes of an artifact.
         improver: writes better summaries, where one is configured.
-        clock: returns the present as RFC 3339.
-        summarised: how many summaries the last assembly had to make.
+        clock: returns the present time as RFC 3339.
+        summarised: number of summaries that the last assembly made anew.
     """
 
     store: Store
     guard: AccessGuard
-    seen: Store
+    visible: Store
     contents: Contents
     improver: Improver | None = None
     clock: Callable[[], str] = now
@@ -45,31 +45,31 @@ class PackageService:
 
 
 def assemble_context(service: PackageService, request: AssembleRequest) -> AssembleResponse:
-    """Return the package of an agent, and record it.
+    """Return the package of an agent with the decision on every item, and record it.
 
     Raises:
-        BudgetExceeded: what is required does not fit.
-        NotFound: something required, or the version, is not there.
-        InvalidInput: a name, need, counter or budget that can't be used.
-        Damaged, StorageFailed: the content of something required is gone or changed; or the package can't be recorded.
+        BudgetExceeded: the required items do not fit.
+        NotFound: a required item, or the version, does not exist.
+        InvalidInput: an invalid name, need, counter or budget.
+        Damaged, StorageFailed: the content of a required item is gone or changed, or the package can't be recorded.
     """
     check_budget(request.max_tokens)
-    with Readers(service.store, request.agent, service.guard, service.seen) as audience:
+    with Readers(service.store, request.agent, service.guard, service.visible) as audience:
         shown = VisibleArtifacts(audience, request.version)
         texts = Texts(service.store, service.contents, counter_by_name(request.counter), service.improver)
         try:
-            found = _gathered(audience, shown, texts, request)
-            assembly = _assembled(service, request, found, texts, shown.version)
-            if found.absent is not None:
+            found = _collect(audience, shown, texts, request)
+            assembly = _assemble_within(service, request, found, texts, shown.version)
+            if found.absent is not None:  # only now: a budget that is too small is the more useful error
                 raise found.absent
         except CtxmgrError as error:
             log_reads(service, audience, shown, "context assemble", failed=error.message, unlogged=request.dry_run)
             raise
         service.summarised = texts.summarised
-        return _recorded(service, request, assembly, texts, shown, audience)
+        return _record(service, request, assembly, texts, shown, audience)
 
 
-def _gathered(audience: Readers, shown: VisibleArtifacts, texts: Texts, request: AssembleRequest) -> CandidateCollector:
+def _collect(audience: Readers, shown: VisibleArtifacts, texts: Texts, request: AssembleRequest) -> CandidateCollector:
     found = CandidateCollector(audience, shown, texts, request.max_tokens, request.task)
     if request.task_context is not None:
         found.know_task(request.task_context)
@@ -100,7 +100,7 @@ def needs_of(store: Store, agent: str | None) -> list[AgentNeed]:
 
 
 def check_budget(tokens: int) -> None:
-    """Refuse a budget that no counter reaches.
+    """Check that a budget is not absurdly large.
 
     Raises:
         InvalidInput: it is too large.
@@ -109,12 +109,13 @@ def check_budget(tokens: int) -> None:
         raise InvalidInput(f"a budget of {tokens:.3g} tokens is no budget", f"give at most {_MAX_BUDGET:,}")
 
 
-def _assembled(
+def _assemble_within(
     service: PackageService, request: AssembleRequest, found: CandidateCollector, texts: Texts, version: int | None
 ) -> Assembly:
     before = last_held(service.store, request.agent) if request.diff else None
     held = held_of(found.items, before, texts)
     known = {(one.type, one.id) for one in held}
+    # Attempts from the best package to the least: first what the agent holds, then the project's context gives way.
     usual = usual_reserves(request.max_tokens)
     order = Order(
         agent=request.agent, assembled_at=service.clock(), budget=request.max_tokens,
@@ -140,11 +141,12 @@ def _assembled(
 
 
 def readable_only(order: Order, texts: Texts, found: CandidateCollector) -> Assembly:
-    """Assemble; what can't be read is described where it is no text, and left out where it is gone or changed.
+    """Assemble; binary content is replaced by a description, and an optional item that is gone or changed is left out.
 
     Raises:
-        CtxmgrError: what is required can't be read, or does not fit.
+        CtxmgrError: a required item can't be read, or does not fit.
     """
+    # Each round removes or describes one item, so it ends; most packages need one round.
     while True:
         try:
             return _with_descriptions(assemble(order), texts)
@@ -153,7 +155,7 @@ def readable_only(order: Order, texts: Texts, found: CandidateCollector) -> Asse
 
 
 def _without(order: Order, error: UnreadableError, texts: Texts, found: CandidateCollector) -> Order:
-    """Return the order with a description in place of an item that can't be read, or without it."""
+    """Return the order with an unreadable item described or left out."""
     key = (error.item.type, error.item.id)
     bad = [item for item in order.items if (item.type, item.id) == key]
     kept = [item for item in order.items if (item.type, item.id) != key]
@@ -167,7 +169,7 @@ def _without(order: Order, error: UnreadableError, texts: Texts, found: Candidat
 
 
 def _with_descriptions(assembly: Assembly, texts: Texts) -> Assembly:
-    """Return the assembly with the reason why something is only described."""
+    """Return the assembly with the reason for each item that is only described."""
     decisions = [
         made.model_copy(update={"reason": "it is no text: it is described instead"})
         if made.got == "summary" and isinstance(kept := texts.shelf.get((made.type, made.id)), Fixed) and not kept.whole
@@ -178,10 +180,10 @@ def _with_descriptions(assembly: Assembly, texts: Texts) -> Assembly:
 
 
 def held_of(items: list[Item], before: RecordedPackage | None, texts: Texts) -> list[HeldItem]:
-    """Return what of the items the agent holds, in full and unchanged, from the package before."""
+    """Return those items that the agent holds already, in full and unchanged, from its previous package."""
     if before is None:
         return []
-    given = {(one.type, one.id): one.package for one in before.held}
+    first_package = {(one.type, one.id): one.package for one in before.held}
     held: dict[tuple[str, str], HeldItem] = {}
     for item in items:
         key = (item.type, item.id)
@@ -192,12 +194,12 @@ def held_of(items: list[Item], before: RecordedPackage | None, texts: Texts) -> 
             continue
         held[key] = HeldItem(
             id=item.id, type=item.type, source=item.source, name=item.name, version=item.version,
-            package=given.get(key, before.id),
+            package=first_package.get(key, before.id),
         )  # fmt: skip
     return list(held.values())
 
 
-def _recorded(
+def _record(
     service: PackageService,
     request: AssembleRequest,
     assembly: Assembly,
@@ -205,7 +207,7 @@ def _recorded(
     shown: VisibleArtifacts,
     audience: Readers,
 ) -> AssembleResponse:
-    """Record the package and the summaries made for it, all at once; nothing in a store that is only read."""
+    """Record the package and the new summaries in one transaction; nothing in a read-only store."""
     identity: str | None = None
     if not request.dry_run and not service.store.readonly:
         fixed = {key: one.text for key, one in texts.shelf.items() if isinstance(one, Fixed)}
@@ -229,9 +231,9 @@ def log_reads(
     failed: str | None = None,
     unlogged: bool = False,
 ) -> None:
-    """Log what was denied; and what was granted to an agent that asks for another one, as no package of its own tells it.
+    """Log denied reads, and those granted to an agent that asks on behalf of another, since the package records only the other.
 
-    What the operator only looks at, ``unlogged``, leaves no trace.
+    A dry run of the operator (``unlogged``) is not logged.
     """
     if service.store.readonly or audience.agent is None or (unlogged and service.guard.agent is None):
         return
@@ -244,25 +246,25 @@ def log_reads(
 _ORDER = ("full", "summary", "truncated", "omitted")
 
 
-def why(store: Store, seen: Store, guard: AccessGuard, request: WhyRequest) -> Why:
-    """Return what a package says of an item.
+def why(store: Store, visible: Store, guard: AccessGuard, request: WhyRequest) -> Why:
+    """Return what became of an item in a package.
 
-    An agent is told of its own packages, and of what it may read; anything else is not there. The operator is told when
-    an item is not in a package because its agent may not read it.
+    An agent sees its own packages only, and items that it may read; anything else counts as missing (ruling 16). The
+    operator also learns that an item is absent because the package's agent may not read it.
 
     Raises:
         NotFound: there is no such package.
-        InvalidInput: the item can't be named so, or the id fits several packages.
+        InvalidInput: the item's name has no known form, or the id fits several packages.
     """
     named = parse_named(request.item)
     found = _package(store, guard, request)
-    with Readers(store, found.agent, guard, seen) as audience:
-        identity, readable = _identified(audience, named, guard.agent is None)
+    with Readers(store, found.agent, guard, visible) as audience:
+        identity, readable = _identify(audience, named, guard.agent is None)
         if not readable:
             return _absent(named, found, "notThere", "there is no such item")
         if (answer := _from_record(named, identity, found)) is not None:
             return answer
-        return _unasked(audience, named, found)
+        return _explain_absence(audience, named, found)
 
 
 def _package(store: Store, guard: AccessGuard, request: WhyRequest) -> RecordedPackage:
@@ -277,8 +279,8 @@ def _package(store: Store, guard: AccessGuard, request: WhyRequest) -> RecordedP
     return read_record(record)
 
 
-def _identified(audience: Readers, named: ItemName, operator: bool) -> tuple[str | None, bool]:
-    """Return the id of what is named where a name alone does not tell, and whether the asker may know of it."""
+def _identify(audience: Readers, named: ItemName, operator: bool) -> tuple[str | None, bool]:
+    """Return the id of the named item, where its name alone does not identify it, and whether the asker may know of it."""
     if named.form == "artifact":
         return None, operator or audience.reads(named.source, named.name)
     if named.form == "id":
@@ -320,8 +322,8 @@ def _is(kept_as: str, identity: str, source: str, name: str, named: ItemName, kn
     return kept_as == "context" and identity == named.source
 
 
-def _unasked(audience: Readers, named: ItemName, found: RecordedPackage) -> Why:
-    """Return why something is not in a package, by what is there and needed now."""
+def _explain_absence(audience: Readers, named: ItemName, found: RecordedPackage) -> Why:
+    """Return why an item is not in a package, judged by what exists and is needed now."""
     shown = VisibleArtifacts(audience, None)
     if not _is_there(audience, shown, named):
         if audience.asker.agent is None and audience.agent is not None and _is_there_at_all(audience, named):
@@ -346,7 +348,7 @@ def _is_there(audience: Readers, shown: VisibleArtifacts, named: ItemName) -> bo
 
 def _has_context(audience: Readers, named: ItemName) -> bool:
     if named.source == "goal_context":
-        return False  # it is the caller who gives it
+        return False  # given by the caller of an assembly, not stored
     if named.source == "error_context":
         return items.failures(audience, None) is not None
     return bool(items.runs(audience, None))

@@ -1,8 +1,8 @@
-"""Decide what goes into a package under a token budget; a pure function of items, sizes and room.
+"""Decide what goes into a package under a token budget; a pure function of items, sizes and budget.
 
 The order (spec 003, "Context assembly strategy"): required items, which must fit; optional ones by priority, in full or
-else as a summary, so that a lower priority never takes the room of a higher one; references as summaries; the beginning
-of what is left over. The place of an item in the input decides nothing.
+else as a summary, so that a lower priority never takes the room of a higher one; references as summaries; at last the
+beginnings of items that did not fit. The order of the input does not matter.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.types.context_package import Decision, Got, Need, Rule
 
 SMALLEST_CUT = 40
-"""Tokens of the budget below which the beginning of an item is not worth a place."""
-_NAMED = 5
+"""Fewest tokens of room for which the beginning of an item is worth its framing."""
+_MAX_NAMED = 5
 _STRENGTH: dict[Need, int] = {"required": 0, "optional": 1, "if_exists": 1, "reference": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Reserves:
-    """Tokens of the budget that items may not take: for the agent's own prompt, and for project and task context."""
+    """Tokens of the budget that are kept free: for the agent's own prompt, and for project and task context."""
 
     prompt: int
     task: int
 
 
 def usual_reserves(budget: int) -> Reserves:
-    """Return the reserves of a budget that nobody chose: 5 % of it for the prompt and 2 % for the task.
+    """Return the default reserves of a budget: 5 % for the prompt and 2 % for the task, at most 5,000 and 2,000 tokens.
 
-    They are at most 5,000 and 2,000 tokens, which 100,000 have (spec 003, "Context assembly strategy"): a small budget keeps
-    its room.
+    Spec 003 has these figures for a budget of 100,000; as absolute ones they would fail every budget below 7,000 (ruling
+    27).
     """
     return Reserves(prompt=min(5_000, max(budget, 0) * 5 // 100), task=min(2_000, max(budget, 0) * 2 // 100))
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that a need asks for and that exists.
+    """An existing item that a need asks for.
 
     Attributes:
-        tokens: size of the whole content; the content itself is only asked for where that could fit.
-        priority: the lower, the earlier.
-        max_tokens: the most that the content may take; a required item is given whole all the same, with a warning.
-        use_summary: ask for the summary instead of the whole.
+        tokens: size of the full content, which is only read if it could fit.
+        priority: lower ones come first.
+        max_tokens: limit of the content; a required item is given in full all the same, with a warning.
+        use_summary: ask for the summary instead of the full content.
         because: what asks for it, in a few words.
     """
 
@@ -64,7 +64,7 @@ class Item:
 
 
 class Piece(NamedTuple):
-    """A text for the package: the tokens of its content, and its cost with the framing; ``whole`` says it is all there is."""
+    """A text for the package: tokens of the content, ``cost`` in tokens with its framing; ``whole`` for the full content."""
 
     text: str
     tokens: int
@@ -73,24 +73,24 @@ class Piece(NamedTuple):
 
 
 class Provider(Protocol):
-    """Gives the texts of items; each is asked for only when it may be used, and at most once, but for a shorter summary."""
+    """Provides the texts of items; called only for a text that may be used, at most once each, or twice for a summary."""
 
     def full(self, item: Item) -> Piece:
-        """Return the whole content."""
+        """Return the full content."""
         ...
 
     def summary(self, item: Item, most: int | None = None) -> Piece:
-        """Return a shorter content, or the whole one where nothing shorter says it; ``most`` tokens are aimed at, if given."""
+        """Return a summary of about ``most`` tokens if given; the full content if no summary is shorter."""
         ...
 
     def cut(self, item: Item, text: str, tokens: int | None, cost: int) -> Piece | None:
-        """Return a beginning of the text within both limits, or None where not even a word fits."""
+        """Return the longest beginning of the text within both limits, None if not even a word fits."""
         ...
 
 
 @dataclass(slots=True)
 class BudgetPlan:
-    """What was decided, in the order of the package, and the room that is left."""
+    """The decisions, in the order of the package, and the tokens that are left."""
 
     left: int
     placed: list[tuple[Item, Piece, Decision]] = field(default_factory=lambda: list[tuple[Item, Piece, Decision]]())
@@ -98,7 +98,7 @@ class BudgetPlan:
 
 
 def available(budget: int, reserves: Reserves, head: int) -> int:
-    """Return the room for items beside the reserves; ``head`` is what project and task context really take.
+    """Return the tokens left for items after the reserves; ``head`` is the real size of project and task context.
 
     Raises:
         InvalidInput: the budget is no positive number, or a reserve is negative.
@@ -119,14 +119,15 @@ def available(budget: int, reserves: Reserves, head: int) -> int:
 
 
 def decide(items: Iterable[Item], room: int, provider: Provider, spare: int = 0) -> BudgetPlan:
-    """Return what each item gets; of the room, ``spare`` tokens are for required items only.
+    """Return what each item gets; ``spare`` tokens of the room are for required items only.
 
     Raises:
-        BudgetExceeded: the required items don't fit; it names those that are beyond the room, and by how much.
+        BudgetExceeded: the required items don't fit; it names them, and how many tokens are missing.
     """
     plan = BudgetPlan(left=room)
     distinct = _distinct(items, plan)
     _require([item for item in distinct if item.need == "required"], plan, provider)
+    # Set aside for warnings about the items below, which come only after them.
     plan.left -= spare
     over: list[tuple[Item, Piece]] = []
     for item in distinct:
@@ -146,16 +147,16 @@ def _order(item: Item) -> tuple[int, str, str, int, str, str]:
 
 
 def _distinct(items: Iterable[Item], plan: BudgetPlan) -> list[Item]:
-    """Return the items by priority; of several needs for one item the strongest counts."""
+    """Return the distinct items by priority; of several needs for one item the strongest counts."""
     strongest: dict[tuple[str, str], Item] = {}
-    for item in sorted(items, key=_claim):
+    for item in sorted(items, key=_need_order):
         first = strongest.setdefault((item.type, item.id), item)
         if first is not item:
             plan.omitted.append(_decision(item, "duplicate", f"given for its need as {first.need} already"))
     return sorted(strongest.values(), key=_order)
 
 
-def _claim(item: Item) -> tuple[object, ...]:
+def _need_order(item: Item) -> tuple[object, ...]:
     limit = (item.max_tokens is not None, -(item.max_tokens or 0))
     return (_STRENGTH[item.need], item.use_summary, *_order(item), *limit, item.need, item.tokens, item.kind, item.because)
 
@@ -181,8 +182,8 @@ def _require(items: Sequence[Item], plan: BudgetPlan, provider: Provider) -> Non
 
 def _fail(beyond: Sequence[tuple[Item, int]], plan: BudgetPlan) -> None:
     short = sum(cost for _, cost in beyond) - plan.left
-    named = ", ".join(f"{_called(item)} ({cost:,} tokens)" for item, cost in beyond[:_NAMED])
-    more = f" and {len(beyond) - _NAMED:,} more" if len(beyond) > _NAMED else ""
+    named = ", ".join(f"{_label(item)} ({cost:,} tokens)" for item, cost in beyond[:_MAX_NAMED])
+    more = f" and {len(beyond) - _MAX_NAMED:,} more" if len(beyond) > _MAX_NAMED else ""
     raise BudgetExceeded(
         f"the required items need {short:,} tokens more than the budget has room for: {named}{more} do not fit",
         "give a larger budget, ask for their summaries, or make them optional",
@@ -190,7 +191,7 @@ def _fail(beyond: Sequence[tuple[Item, int]], plan: BudgetPlan) -> None:
 
 
 def _offer(item: Item, plan: BudgetPlan, provider: Provider, over: list[tuple[Item, Piece]]) -> None:
-    """Give an optional item in full, else as its summary, else put it off."""
+    """Place an optional item in full, else as its summary, else add it to ``over`` for later."""
     rule: Rule = "noRoomInFull"
     if item.use_summary:
         rule = "summaryAsked"
@@ -213,11 +214,11 @@ _WHY: dict[Rule, str] = {
 
 
 def _summary(item: Item, plan: BudgetPlan, provider: Provider) -> Piece:
-    """Return the summary of an item; where that does not fit, a shorter one that does, if there is one."""
+    """Return the summary of an item; if that does not fit, a shorter one that does, if there is one."""
     piece = provider.summary(item)
     if _fits(item, piece, plan):
         return piece
-    room = plan.left * piece.tokens // max(piece.cost, 1)  # a text costs more than its own tokens
+    room = plan.left * piece.tokens // max(piece.cost, 1)  # the framing costs tokens too; take its share from the room
     most = room if item.max_tokens is None else min(room, item.max_tokens)
     shorter = provider.summary(item, most) if most >= SMALLEST_CUT else piece
     return shorter if _fits(item, shorter, plan) else piece
@@ -228,7 +229,7 @@ def _fits(item: Item, piece: Piece, plan: BudgetPlan) -> bool:
 
 
 def _summarise(item: Item, plan: BudgetPlan, provider: Provider, rule: Rule, over: list[tuple[Item, Piece]]) -> None:
-    """Give an item as its summary; put it off where that does not fit."""
+    """Place an item as its summary; if that does not fit, add it to ``over`` for later."""
     piece = _summary(item, plan, provider)
     if not _fits(item, piece, plan):
         over.append((item, piece))
@@ -239,7 +240,7 @@ def _summarise(item: Item, plan: BudgetPlan, provider: Provider, rule: Rule, ove
 
 
 def _truncate(item: Item, piece: Piece, plan: BudgetPlan, provider: Provider) -> None:
-    """Give the beginning of what did not fit, where there is room for more than a few words of it."""
+    """Place the beginning of an item that did not fit, if there is room for more than a few words of it."""
     limited = item.max_tokens is not None and piece.tokens > item.max_tokens
     enough = plan.left >= SMALLEST_CUT and (item.max_tokens is None or item.max_tokens > 0)
     part = provider.cut(item, piece.text, item.max_tokens, plan.left) if enough else None
@@ -282,5 +283,5 @@ def _decision(item: Item, rule: Rule, reason: str, got: Got = "omitted", piece: 
     )
 
 
-def _called(item: Item) -> str:
+def _label(item: Item) -> str:
     return f"{item.source}/{item.name}" if item.source else item.name

@@ -1,4 +1,4 @@
-"""Collect what a package may hold: needs, items named by the caller, and their dependencies."""
+"""Collect the candidates of a package: items of needs, items named by the caller, and their dependencies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEVELS: tuple[Need, ...] = ("required", "optional", "reference")
 
 @dataclass(frozen=True, slots=True)
 class PulledDependency:
-    """An artifact that another one depends on, how strongly, and with the priority of the one that asks for it."""
+    """An artifact that another one depends on, the strength of that, and the priority of the other one."""
 
     row: ArtifactRow
     need: Need
@@ -41,14 +41,14 @@ def depending(
     dependencies: Callable[[str], Sequence[DependencyRow]],
     find: Callable[[str, str], ArtifactRow | None],
 ) -> list[PulledDependency]:
-    """Return what the artifacts depend on and is not asked for as strongly already.
+    """Return the direct and indirect dependencies of artifacts that are not asked for as strongly already.
 
     A chain is as strong as its weakest link: what a reference requires is a reference.
 
     Args:
-        asked: artifacts with the need for each and its priority.
-        dependencies: what the artifact with an id depends on.
-        find: returns an artifact by owner and name, None for what is not there.
+        asked: (artifact, need, priority) of each.
+        dependencies: artifact id -> its dependencies.
+        find: (owner, name) -> artifact, None if it does not exist.
     """
     best: dict[str, int] = {}
     pulled: dict[str, PulledDependency] = {}
@@ -58,6 +58,7 @@ def depending(
         best[row.id] = min(level, best.get(row.id, level))
         waiting[level].append((row, priority))
     done: set[str] = set()
+    # Breadth first by strength: once a level is done, nothing can be reached more strongly, and cycles end at `done`.
     for level, queue in enumerate(waiting):
         for row, priority in queue:  # grows while it is walked
             if row.id in done or best[row.id] < level:
@@ -78,7 +79,7 @@ def depending(
 
 BY_CALLER = "named by the caller"
 HISTORY = "history"
-"""What a package gives as the source of what is drawn from many entries."""
+"""Source of items that are drawn from many entries."""
 
 GOAL = "goal_context"
 _HINTS = {"task_context": "name the task with --task", GOAL: "name the folder of the goal with --goal"}
@@ -86,7 +87,7 @@ _HINTS = {"task_context": "name the task with --task", GOAL: "name the folder of
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How something is wanted; see `AgentNeed`."""
+    """How an item is wanted; the fields are those of `AgentNeed`."""
 
     need: Need
     priority: int = 0
@@ -96,15 +97,15 @@ class Wish:
 
 
 class CandidateCollector:
-    """Collects the items of one package.
+    """Collects the candidate items of one package.
 
     Attributes:
-        items: what was found; the texts of them are on the shelf of ``texts``.
-        absent: the first required need that names nothing, as the error to raise.
-        missing: (source, name) of what the caller named and is not there.
-        notes: what a reader of the package should know.
-        project: the keys of the project's context; required tells whether a need requires them.
-        task: what is known of the task.
+        items: the candidates; their texts are on the shelf of ``texts``.
+        absent: the error to raise for the first required need that finds nothing.
+        missing: (source, name) of items that the caller named and that do not exist.
+        notes: warnings for the reader of the package.
+        project: the readable keys of the project's context; ``required`` tells whether a need requires them.
+        task: the context of the task.
     """
 
     def __init__(self, audience: Readers, shown: VisibleArtifacts, texts: Texts, budget: int, task: str | None) -> None:
@@ -127,18 +128,18 @@ class CandidateCollector:
         return {one.key: one.value for one in self._audience.store.shared.context_keys() if self._audience.reads_key(one.key)}
 
     def know_task(self, fields: Mapping[str, Any]) -> None:
-        """Take what the caller tells of the task."""
+        """Add the caller's fields to the task's context."""
         self.task |= fields
 
     def know_goal(self, source: GoalSource) -> None:
-        """Take where the goal stands that is worked on."""
+        """Take the state of the goal as the content of ``goal_context``."""
         self._goal = written(goal_fields(source))
 
     def need(self, need: AgentNeed) -> None:
-        """Add what a need names.
+        """Add the items of a need.
 
         Raises:
-            InvalidInput: the need can't be understood.
+            InvalidInput: the need's pattern has no known form.
         """
         try:
             named = parse_named(need.pattern)
@@ -155,7 +156,7 @@ class CandidateCollector:
             self.absent = NotFound(f"{need.agent} requires {need.pattern}, and nothing like it is there", hint)
 
     def name(self, text: str) -> None:
-        """Add what the caller names.
+        """Add the item that the caller names.
 
         Raises:
             InvalidInput: it can't be understood.
@@ -165,13 +166,13 @@ class CandidateCollector:
             self.missing.append(called(named))
 
     def depend(self) -> None:
-        """Add what the artifacts depend on."""
+        """Add the dependencies of the artifacts that were added."""
         found = depending(self._rows, self._audience.store.artifacts.dependencies, self._shown.needed)
         for one in found:
             self._add_artifact(one.row, Wish(one.need, one.priority, because=one.because))
 
     def add(self, named: ItemName, wish: Wish) -> bool:
-        """Add what is named; return whether it is there."""
+        """Add the named items; return whether there are any."""
         if named.form == "context":
             return self._add_context(named.source, wish)
         if named.form == "record":
@@ -187,7 +188,7 @@ class CandidateCollector:
         return bool(rows)
 
     def _add_context(self, context: str, wish: Wish) -> bool:
-        if context == "project_context":  # a project without keys has a context that says nothing
+        if context == "project_context":  # it always exists, if without keys
             self.required = self.required or wish.need == "required"
             return True
         if context == "task_context":
@@ -223,7 +224,7 @@ class CandidateCollector:
         self.items.append(replace(item, tokens=self._tokens(row, item)))
 
     def described(self, row: ArtifactRow, item: Item) -> Item:
-        """Return an item whose text says what an artifact is, in place of a content that can't be given as text."""
+        """Return an item that describes an artifact (size and hash), in place of a content that is not text."""
         text = f"{row.agent}/{row.name}: {row.size:,} bytes that are no text, SHA-256 {row.hash}\n"
         self._texts.shelf["artifact", row.id] = Fixed(text, whole=False)
         return replace(item, kind=TEXT, tokens=self._texts.counter.count(text, TEXT), max_tokens=None, use_summary=True)
@@ -237,39 +238,40 @@ class CandidateCollector:
         )  # fmt: skip
 
     def _tokens(self, row: ArtifactRow, item: Item) -> int:
-        """Return the size of a content by the counter at hand; what can't fit in any case is not read for it."""
+        """Return the tokens of a content by the package's counter; an estimate if it can't fit anyway."""
         counter = self._texts.counter
+        # Recorded figures come from a history that anybody may have written: more tokens than bytes are not believed.
         if row.counter == counter.name and 0 <= row.tokens <= row.size + 1:
             return row.tokens
         if row.size > min(MAX_SUMMARISED_BYTES, 64 * max(self._budget, 1)):
             return row.size // 4
         try:
             return counter.count(self._texts.full(item), item.kind)
-        except UnreadableError:  # said when it is to be used
+        except UnreadableError:  # reported when the text is used
             return row.size // 4
 
 
 BINARY = "binary"
-"""Type of the artifacts that are no text."""
+"""Type of artifacts that are not text."""
 
 
 def item_kind(row: ArtifactRow) -> str:
-    """Return what an artifact is written in; code is known by its name more closely."""
+    """Return the content kind of an artifact; for code the language, by its file name."""
     kind = known_kind(row.type)
     closer = kind_of(row.name, "") if kind == CODE else kind
     return closer if closer in DENSE else kind
 
 
 def called(named: ItemName) -> tuple[str, str]:
-    """Return the source and name that something missing is listed by."""
+    """Return the (source, name) under which a missing item is listed."""
     return (named.source, named.name) if named.form in ("artifact", "owner", "record") else ("", named.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is to be said better: the whole text of an artifact, its kind, and the summary that its structure gives.
+    """The input of an improver: the full text of an artifact, its kind, and its summary by structure.
 
-    ``most`` is the number of tokens that a better one may have.
+    ``most`` is the limit of tokens for a better summary.
     """
 
     name: str
@@ -283,22 +285,22 @@ class Improver(Protocol):
     """Writes better summaries.
 
     Attributes:
-        name: what it is called, with its version: summaries are cached under it.
+        name: its name and version, under which summaries are cached.
     """
 
     @property
     def name(self) -> str: ...  # noqa: D102 - see the class
 
     def improve(self, draft: Draft) -> str | None:
-        """Return a better summary, or None to leave it; what it raises counts as None."""
+        """Return a better summary, or None; an exception counts as None."""
         ...
 
 
 def improved(improver: Improver, name: str, text: str, kind: str, made: Summary, counter: Counter) -> Summary | None:
-    """Return the summary that an improver writes, or None where it has none that can be taken.
+    """Return the summary that an improver writes, or None if it writes none that is acceptable.
 
-    It is taken when it is text with something in it, holds no control character but tabs and line ends, and has neither
-    more tokens nor more characters than the summary by structure.
+    It is acceptable if it is not blank, has no control characters but tabs and line ends, and has neither more tokens nor
+    more characters than the summary by structure.
     """
     if made.lossless:
         return None
@@ -317,18 +319,18 @@ def improved(improver: Improver, name: str, text: str, kind: str, made: Summary,
 
 
 MAX_SUMMARISED_BYTES = 32_000_000
-"""Bytes of the largest artifact that is read for a summary; a larger one is described."""
+"""Largest artifact, in bytes, that is read for a summary; a larger one is only described."""
 
 Contents = Callable[[ArtifactRow], bytes]
 """Returns the bytes of an artifact, verified against its hash; raises `CtxmgrError` when they are gone or changed."""
 
 
 class UnreadableError(CtxmgrError):
-    """The content of an item can't be given.
+    """The content of an item can't be read.
 
     Attributes:
-        item: which.
-        cause: why.
+        item: the item.
+        cause: the underlying error.
     """
 
     kind = "damaged"
@@ -340,14 +342,14 @@ class UnreadableError(CtxmgrError):
 
 
 class NoTextError(CtxmgrError):
-    """The content of an artifact is no text."""
+    """The content of an artifact is not text."""
 
     kind = "invalid"
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A text that is at hand: a part of the history; ``whole`` is false for a description in place of the content."""
+    """A text in memory, such as a part of the history; ``whole`` is false for a description in place of the content."""
 
     text: str
     whole: bool = True
@@ -355,11 +357,12 @@ class Fixed:
 
 @dataclass(slots=True)
 class Texts:
-    """Where the texts of a package come from.
+    """Reads, summarises and caches the texts of a package.
 
     Attributes:
-        made: summaries that were not cached; `keep` caches them.
-        summarised: how many summaries were made.
+        shelf: (type, id) -> the text, or the artifact to read it from.
+        made: new summaries, which `keep` stores in the cache.
+        summarised: number of summaries that were made.
     """
 
     store: Store
@@ -375,7 +378,7 @@ class Texts:
     _short: dict[str, Summary] = field(default_factory=lambda: dict[str, Summary]())
 
     def full(self, item: Item) -> str:
-        """Return the whole text of an item.
+        """Return the full text of an item.
 
         Raises:
             UnreadableError: it can't be had.
@@ -388,7 +391,7 @@ class Texts:
         return self._full[found.hash]
 
     def summary(self, item: Item, most: int | None = None) -> Summary:
-        """Return the summary of an item, in ``most`` tokens where that can be done; one that was made shorter is not cached.
+        """Return the summary of an item, in ``most`` tokens if possible; one with such a limit is not cached.
 
         Raises:
             UnreadableError: its text can't be had.
@@ -400,8 +403,8 @@ class Texts:
                 return Summary(found.text, "described", tokens, max(item.tokens, tokens), lossless=False)
             return summarise(item.name, found.text, item.kind, self.counter, most)
         if found.size > MAX_SUMMARISED_BYTES:
-            said = f"{found.agent}/{found.name}: {found.size:,} bytes, too large for a summary, SHA-256 {found.hash}\n"
-            return Summary(said, "described", self.counter.count(said, item.kind), item.tokens, lossless=False)
+            text = f"{found.agent}/{found.name}: {found.size:,} bytes, too large for a summary, SHA-256 {found.hash}\n"
+            return Summary(text, "described", self.counter.count(text, item.kind), item.tokens, lossless=False)
         if most is not None:
             return summarise(item.name, self._text(item, found), item.kind, self.counter, most)
         known = f"{found.hash} {item.kind}"
@@ -410,7 +413,7 @@ class Texts:
         return self._short[known]
 
     def keep(self) -> None:
-        """Cache the summaries that were made; in a store that is only read they are not."""
+        """Store the new summaries in the cache, unless the store is read-only."""
         if not self.store.readonly:
             for content, strategy, row in self.made:
                 self.store.shared.keep_summary(content, strategy, self.counter.name, row)
@@ -420,24 +423,24 @@ class Texts:
         strategy = strategy_for(item.kind)
         if self.improver is not None:
             named = f"{strategy}+{self.improver.name}"
-            better = self._cached(item, row, named) or self._improved(self.improver, item, row, named)
+            better = self._cached(item, row, named) or self._improved_summary(self.improver, item, row, named)
             if better is not None:
                 return better
-        return self._by_structure(item, row, strategy)
+        return self._structural_summary(item, row, strategy)
 
-    def _improved(self, improver: Improver, item: Item, row: ArtifactRow, strategy: str) -> Summary | None:
-        made = self._by_structure(item, row, strategy_for(item.kind))
+    def _improved_summary(self, improver: Improver, item: Item, row: ArtifactRow, strategy: str) -> Summary | None:
+        made = self._structural_summary(item, row, strategy_for(item.kind))
         better = improved(improver, item.name, self._text(item, row), item.kind, made, self.counter)
         if better is not None:
-            self._made(row, strategy, better)
+            self._remember(row, strategy, better)
         return better
 
-    def _by_structure(self, item: Item, row: ArtifactRow, strategy: str) -> Summary:
+    def _structural_summary(self, item: Item, row: ArtifactRow, strategy: str) -> Summary:
         found = self._cached(item, row, strategy)
         if found is None:
             found = summarise(item.name, self._text(item, row), item.kind, self.counter)
             self.summarised += 1
-            self._made(row, strategy, found)
+            self._remember(row, strategy, found)
         return found
 
     def _cached(self, item: Item, row: ArtifactRow, strategy: str) -> Summary | None:
@@ -447,12 +450,12 @@ class Texts:
         text = self._text(item, row) if found.lossless else found.text
         return Summary(text, strategy, found.tokens, found.original_tokens, found.lossless)
 
-    def _made(self, row: ArtifactRow, strategy: str, made: Summary) -> None:
-        text = "" if made.lossless else made.text  # what is whole is read again, not stored twice
+    def _remember(self, row: ArtifactRow, strategy: str, made: Summary) -> None:
+        text = "" if made.lossless else made.text  # the full text is in the artifact store already
         self.made.append((row.hash, strategy, SummaryRow(text, made.tokens, made.original_tokens, made.lossless)))
 
     def _text(self, item: Item, row: ArtifactRow) -> str:
-        """Return the whole text; it is not held on to, for a large one is read for its summary alone."""
+        """Return the full text without keeping it in memory, for a large one is only read for its summary."""
         known = self._full.get(row.hash)
         return self._read(item, row) if known is None else known
 
@@ -467,7 +470,7 @@ class Texts:
 
 @lru_cache(maxsize=64)
 def strategy_for(kind: str) -> str:
-    """Return what summaries of a kind are cached under: all the summarisers that may have it, with what is installed."""
+    """Return the cache key of a kind's summaries: the names and versions of all installed summarisers that may handle it."""
     names = [one.strategy for one in SUMMARISERS if kind in one.kinds]
     if kind in GRAMMARS:
         from ctxmgr.context.summaries.grammar import has_grammar

@@ -44,13 +44,13 @@ _MAX_NAME_LENGTH = 1_024
 
 @dataclass(frozen=True, slots=True)
 class ItemName:
-    """Something that was named.
+    """A parsed name of an item.
 
     Attributes:
-        text: as it was written.
-        form: all artifacts of an owner, one artifact by its owner and name or by its id, a context, or a record.
-        source: the owner; of a context or record what kind it is.
-        name: of the artifact; of a record what identifies it.
+        text: the name as written.
+        form: all artifacts of an owner, one artifact by owner and name or by id, a context, or a record.
+        source: the owner; of a context or a record its kind.
+        name: the artifact's name; of a record its id or address.
     """
 
     text: str
@@ -60,10 +60,10 @@ class ItemName:
 
 
 def parse_named(text: str) -> ItemName:
-    """Return what a text names.
+    """Parse the name of an item.
 
     Raises:
-        InvalidInput: it has none of the forms.
+        InvalidInput: it has no known form.
     """
     if text in CONTEXTS:
         return ItemName(text, "context", text, text)
@@ -91,12 +91,12 @@ def as_context(named: ItemName) -> Context:
 
 
 _PLAIN_KEY = lazy_pattern(r"(?!(?:true|false|null|yes|no|on|off|y|n)$)[A-Za-z_][A-Za-z0-9_]{0,40}", re.ASCII | re.IGNORECASE)
-_UNSAID = ("v", "kind", "sum")
-_DEEPEST = 6
+_LOG_FIELDS = ("v", "kind", "sum")
+_MAX_DEPTH = 6
 
 
 def written(fields: Mapping[str, Any], indent: int = 0) -> str:
-    """Return the fields that are not None as YAML; texts of several lines, in maps inside too, as literal blocks."""
+    """Return the fields that are not None as YAML, with texts of several lines as literal blocks, also in nested maps."""
     return "".join(_field(key, value, indent) for key, value in fields.items() if value is not None)
 
 
@@ -110,73 +110,74 @@ def _field(key: str, value: Any, indent: int) -> str:
     if _PLAIN_KEY.fullmatch(key) is not None:
         if isinstance(value, str) and "\n" in value:
             return block(key, value, indent)
-        if isinstance(value, dict) and value and indent < 2 * _DEEPEST:
+        if isinstance(value, dict) and value and indent < 2 * _MAX_DEPTH:
             inside = cast("dict[str, Any]", value).items()
             return f"{' ' * indent}{key}:\n" + "".join(_field(name, part, indent + 2) for name, part in inside)
     return "\n".join(mapping({key: plain(cast("object", value))}, indent)) + "\n"
 
 
 def entry_fields(entry: EntryView) -> dict[str, Any]:
-    """Return what a package tells of an entry."""
+    """Return the fields of an entry that a package contains."""
     return {
         "id": entry.id, "session": entry.session, "index": entry.index, "at": entry.ts, "agent": entry.agent,
         "action": entry.action, "task": entry.task, "input_type": entry.input_type, "status": entry.status,
-        "error": entry.error, "input": _given(entry, entry.input), "output": _given(entry, entry.output),
+        "error": entry.error,
+        "input": _no_artifact_ids(entry, entry.input), "output": _no_artifact_ids(entry, entry.output),
     }  # fmt: skip
 
 
 def goal_fields(source: GoalSource) -> dict[str, Any]:
-    """Return what a package tells of where a goal stands."""
-    seen = {each.name: "not asked" if each.ok is None else each.ok for each in source.probe_state}
+    """Return the fields of a goal's state that a package contains."""
+    probes = {each.name: "not asked" if each.ok is None else each.ok for each in source.probe_state}
     return {
         "goal": source.goal, "status": source.status, "percent": source.percent, "task": source.task,
         "subtask": source.subtask, "attempt": source.attempt, "next_step": source.next_step, "next": source.next,
-        "blocked": source.blocked or None, "in_flight": source.in_flight or None, "probes": seen or None,
+        "blocked": source.blocked or None, "in_flight": source.in_flight or None, "probes": probes or None,
         "done": source.done or None, "open": source.open or None,
     }  # fmt: skip
 
 
 def failure_fields(entry: EntryView) -> dict[str, Any]:
-    """Return what a package tells of something that failed."""
+    """Return the fields of a failed entry that a package contains."""
     return {
         "id": entry.id, "session": entry.session, "at": entry.ts, "agent": entry.agent, "action": entry.action,
         "task": entry.task,
         "error": entry.error if entry.error is not None else entry.status,
-        "input": _given(entry, entry.input),
+        "input": _no_artifact_ids(entry, entry.input),
     }  # fmt: skip
 
 
-def _given(entry: EntryView, value: Any) -> Any:
-    """Return what went in or came out; of a run without the ids of artifacts, which not everybody may know."""
+def _no_artifact_ids(entry: EntryView, value: Any) -> Any:
+    """Return an input or output; that of a run without the ids of artifacts, which may be hidden from the reader."""
     if entry.action == EXECUTION and isinstance(value, dict):
         return {name: part for name, part in cast("dict[str, Any]", value).items() if name != "artifacts"}
     return value
 
 
 def execution_fields(run: Execution) -> dict[str, Any]:
-    """Return what a package tells of a run."""
+    """Return the fields of a run that a package contains."""
     fields = run.model_dump(by_alias=False, exclude_none=True)
     return {key: value for key, value in fields.items() if value != [] and key not in ("session", "index")}
 
 
 def record_fields(record: Record) -> dict[str, Any]:
-    """Return a record without what only the log needs."""
-    return {key: value for key, value in record.items() if key not in _UNSAID}
+    """Return a record without the fields that only the log needs."""
+    return {key: value for key, value in record.items() if key not in _LOG_FIELDS}
 
 
 class Readers(AccessGuard):
-    """Answers for the agent and the asker together whether something may be read.
+    """Answers whether the package's agent and the asker may both read something.
 
-    The operator who asks for an agent gives it what the agent's rules allow; in a store without any rule, everything.
+    An operator's package for an agent contains what the agent's rules allow; in a store without any rule, everything.
 
     Args:
         store: the whole store.
         recipient: the agent that the package is for.
         asker: who asks.
-        seen: the history as the asker sees it.
+        visible: the history as the asker sees it.
 
     Attributes:
-        agent: the recipient, or None where everything may be read.
+        agent: the recipient, or None if everything may be read.
         recipient: the agent that the package is for, whatever the rules.
         store: the whole store.
         asker: who asks.
@@ -185,42 +186,42 @@ class Readers(AccessGuard):
         InvalidInput: no agent can be called so.
     """
 
-    def __init__(self, store: Store, recipient: str, asker: AccessGuard, seen: Store) -> None:
+    def __init__(self, store: Store, recipient: str, asker: AccessGuard, visible: Store) -> None:
         self.recipient = check_agent(recipient)
         unruled = asker.agent is None and not len(asker.rules)
         super().__init__(store, None if unruled else recipient, asker.rules)
         self.store = store
         self.asker = asker
-        self._seen = seen
-        self._own: Store | None = None
+        self._visible = visible
+        self._recipient_history: Store | None = None
 
     def may(self, permission: Asked, resource_type: ResourceType, owner: str, name: str) -> bool:
-        """Whether all of them may read or write this."""
+        """Whether both may read or write this."""
         return super().may(permission, resource_type, owner, name) and self.asker.may(permission, resource_type, owner, name)
 
     def histories(self) -> list[Store]:
-        """Return the history as each of them sees it, the recipient's first; a record must be in all of them."""
+        """Return the history as each reader sees it, the recipient's first; a record must be in all of them."""
         if self.agent is None or self.asker.agent == self.agent:
-            return [self._seen]
-        if self._own is None:
+            return [self._visible]
+        if self._recipient_history is None:
             from ctxmgr.history.query.filtered_store import FilteredStore
 
-            self._own = FilteredStore(self.store, self.agent, self.rules)
-        return [self._own] if self.asker.agent is None else [self._own, self._seen]
+            self._recipient_history = FilteredStore(self.store, self.agent, self.rules)
+        return [self._recipient_history] if self.asker.agent is None else [self._recipient_history, self._visible]
 
     def reader(self) -> AccessGuard:
-        """Return the guard of the one whose reading is logged: an agent that asks, else the recipient."""
+        """Return the guard under whose name reads are logged: an asking agent's, else the recipient's."""
         return self.asker if self.asker.agent is not None else AccessGuard(self.store, self.agent, self.rules)
 
     def unruled(self) -> Readers:
-        """Return the audience for which nothing is denied; for the operator's eyes."""
+        """Return readers to whom nothing is denied; only for answers to the operator."""
         return Readers(self.store, self.recipient, AccessGuard(self.store, None, Rules()), self.store)
 
     def close(self) -> None:
-        """Release what was opened here; the store itself stays open."""
-        if self._own is not None:
+        """Release the recipient's view of the history; the store itself stays open."""
+        if self._recipient_history is not None:
             with suppress(CtxmgrError):
-                self._own.engine.close()
+                self._recipient_history.engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -229,16 +230,17 @@ class Readers(AccessGuard):
         self.close()
 
 
-_MAX_COMPARED = 5_000
-_SUGGESTED = 3
+_MAX_COMPARED = 5_000  # names; difflib compares each with the one that was asked for
+_MAX_SUGGESTED = 3
 
 
 class VisibleArtifacts:
-    """Looks artifacts up in a version, the current one by default.
+    """Looks up readable artifacts in a version, by default the current one.
 
     Attributes:
         version: number of the version; None when there is none yet.
-        denied: (owner, name) of what was named and may not be read; hidden: how many others were passed over.
+        denied: (owner, name) of named artifacts that may not be read; a dict as an ordered set.
+        hidden: number of other artifacts that may not be read.
 
     Raises:
         NotFound: there is no such version, or it was pruned.
@@ -265,21 +267,21 @@ class VisibleArtifacts:
         return readable
 
     def find(self, owner: str, name: str) -> ArtifactRow | None:
-        """Return an artifact that was named."""
+        """Return a named artifact; None if it is absent or may not be read."""
         if not self._audience.reads(owner, name):
             self.denied[owner, name] = None
             return None
         return self._row(owner, name)
 
     def needed(self, owner: str, name: str) -> ArtifactRow | None:
-        """Return an artifact that another one depends on."""
+        """Return an artifact that another one depends on; None if it is absent or may not be read."""
         if not self._audience.reads(owner, name):
             self.hidden += 1
             return None
         return self._row(owner, name)
 
     def by_id(self, identity: str) -> ArtifactRow | None:
-        """Return an artifact of any version by its id."""
+        """Return an artifact of any version by its id; None if it is absent or may not be read."""
         row = self._artifacts.by_id(identity)
         if row is not None and not self._audience.reads(row.agent, row.name):
             self.denied[row.agent, row.name] = None
@@ -287,7 +289,7 @@ class VisibleArtifacts:
         return row
 
     def suggestions(self, named: ItemName) -> list[str]:
-        """Return up to three names, of those that may be read, that are like the one that was not found."""
+        """Return up to three readable names that are similar to one that was not found."""
         if self.version is None or named.form != "artifact":
             return []
         from difflib import get_close_matches
@@ -295,7 +297,7 @@ class VisibleArtifacts:
         own = self.of_owner(named.source)
         every = own if len(own) >= _MAX_COMPARED else [*own, *self._artifacts.state(self.version)]
         names = dict.fromkeys(f"{row.agent}/{row.name}" for row in every if self._audience.reads(row.agent, row.name))
-        return get_close_matches(named.text, list(names)[:_MAX_COMPARED], n=_SUGGESTED)
+        return get_close_matches(named.text, list(names)[:_MAX_COMPARED], n=_MAX_SUGGESTED)
 
     def _row(self, owner: str, name: str) -> ArtifactRow | None:
         if (owner, name) not in self._known:
@@ -304,15 +306,15 @@ class VisibleArtifacts:
 
 
 LATEST = 20
-"""Failures or runs that a package tells of at most."""
+"""Most failures, or runs, that a package contains."""
 
-_LOOKED_AT = 2_000
+_MAX_SEARCHED = 2_000
 _ADDRESS = lazy_pattern(r"(.*)@(-?[0-9]{1,15}|last)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryItem:
-    """A part of the history as a package gives it: YAML."""
+    """A part of the history as an item of a package; ``text`` is YAML."""
 
     id: str
     type: str
@@ -322,7 +324,7 @@ class HistoryItem:
 
 
 def record_item(audience: Readers, named: ItemName) -> HistoryItem | None:
-    """Return an entry, a snapshot with its entries, or a continuation; None when it is not there, or not to be read.
+    """Return an entry, a snapshot with its entries, or a continuation; None if it is absent or may not be read.
 
     Raises:
         InvalidInput: the id fits several.
@@ -343,7 +345,7 @@ def record_item(audience: Readers, named: ItemName) -> HistoryItem | None:
 
 
 def find_entry(store: Store, text: str) -> EntryView | None:
-    """Return the entry at ``SESSION@42``, ``@-1`` or ``@last``, or with this id or an id that starts so.
+    """Return the entry at ``SESSION@42``, ``@-1`` or ``@last``, or with this id or prefix of an id.
 
     Raises:
         InvalidInput: the name fits several sessions or entries.
@@ -361,12 +363,12 @@ def find_entry(store: Store, text: str) -> EntryView | None:
 
 
 def is_address(text: str) -> bool:
-    """Whether an entry is named by its place, which may mean another one later."""
+    """Whether an entry is named by its address, which may mean another entry later (``@last``)."""
     return _ADDRESS.fullmatch(text) is not None
 
 
 def failures(audience: Readers, task: str | None) -> str | None:
-    """Return the latest failures of a task; without one of the agent, or where it has none, of all that may be read."""
+    """Return the latest failures as YAML: those of a task; without one the agent's, or if it has none, all readable ones."""
     history = audience.histories()[0]
     if task is not None:
         rows = _failed(history, audience, None, task)
@@ -377,8 +379,9 @@ def failures(audience: Readers, task: str | None) -> str | None:
 
 def _failed(history: Store, audience: Readers, agent: str | None, task: str | None) -> list[EntryView]:
     filters = Filters(status=["error", "interrupted"], agent=[] if agent is None else [agent])
-    places = history.queries.hits(None, filters, "entry")[-_LOOKED_AT:]
+    places = history.queries.hits(None, filters, "entry")[-_MAX_SEARCHED:]
     found: list[EntryView] = []
+    # In portions from the end: most often the first portion has enough.
     for start in range(len(places), 0, -4 * LATEST):
         rows = history.queries.rows(places[max(start - 4 * LATEST, 0) : start])
         for row in reversed(rows):
@@ -392,19 +395,19 @@ def _failed(history: Store, audience: Readers, agent: str | None, task: str | No
 
 
 def runs(audience: Readers, task: str | None) -> list[Execution]:
-    """Return the latest runs, newest first; of a task where one is given."""
+    """Return the latest readable runs, newest first; with ``task`` those of the task."""
     history = audience.histories()[0]
     found = list_executions(audience.store, history, audience, ListExecutionsRequest(task=task, limit=LATEST)).executions
     return [run for run in found if audience.may("read", "history", run.agent, run.session)]
 
 
 def runs_text(found: list[Execution]) -> str | None:
-    """Return runs as the text of an item."""
+    """Return runs as YAML, None without any."""
     return listed(map(execution_fields, found)) if found else None
 
 
 def task_runs(found: list[Execution]) -> list[dict[str, Any]]:
-    """Return runs as a part of the task's context."""
+    """Return the fields of runs for the task's context."""
     return [execution_fields(run) for run in found]
 
 

@@ -39,24 +39,24 @@ _SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 def render(package: ContextPackage, form: Format = "yaml") -> str:
-    """Return the package as text in UTF-8's reach, ending with a line end."""
+    """Return the package as text that ends with a line end and has no lone surrogates."""
     return _yaml(package) if form == "yaml" else _json(package) + "\n"
 
 
 def item_cost(item: PackageItem, counter: Counter) -> int:
-    """Return the tokens that an item takes with its framing, in the format in which it takes more."""
-    written = (_yaml_item(item), _dumped(item.to_json()) + ",")
+    """Return the tokens of an item with its framing, in the longer of both formats: the budget must hold for either."""
+    written = (_yaml_item(item), _dump_json(item.to_json()) + ",")
     return max(counter.count(text, item.kind) for text in written)
 
 
 def frame_cost(package: ContextPackage, counter: Counter) -> int:
-    """Return the tokens that a package takes besides its items, in the format in which that is more."""
+    """Return the tokens of a package without its items, in the longer of both formats."""
     bare = package.model_copy(update={"artifacts": []})
     return max(counter.count(_yaml(bare), YAML), counter.count(_json(bare) + "\n", JSON))
 
 
 def whole_cost(package: ContextPackage, counter: Counter) -> int:
-    """Return the tokens of the package counted as one text at the rate of prose, in the format in which that is more."""
+    """Return the tokens of the package counted as one text of prose, in the longer of both formats."""
     return max(counter.count(render(package, form), "text") for form in ("yaml", "json"))
 
 
@@ -91,27 +91,28 @@ def _json(package: ContextPackage) -> str:
     values = package.to_json()
     for name in ("projectContext", "taskContext"):
         values[name] = plain(values[name])
-    return _dumped(values)
+    return _dump_json(values)
 
 
-def _dumped(values: object) -> str:
-    """Return compact JSON; lone surrogates, which no UTF-8 can hold, as escapes."""
+def _dump_json(values: object) -> str:
+    """Return compact JSON; lone surrogates, which UTF-8 can't encode, as escapes."""
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 MAX_OMITTED = 20_000
-"""Items left out that a record names."""
+"""Most omitted items that a record lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedPackage:
-    """A package as its record tells of it.
+    """A package as read back from its record.
 
     Attributes:
-        marks: of each item that was given in full, (type, id) -> the mark of its content; artifacts need none, as another
-            content of theirs has another id.
-        context: the keys of the project's context, and whether there was one of the task.
+        marks: (type, id) -> fingerprint of the content, for each item given in full; None for an artifact, whose id changes
+            with its content.
+        context: the keys of the project's context.
+        task: whether there was a task's context.
     """
 
     id: str
@@ -125,14 +126,14 @@ class RecordedPackage:
 
 
 def record_of(assembly: Assembly, by: str, texts: dict[tuple[str, str], str]) -> Record:
-    """Return the record of a package; ``texts`` are those of the items that are parts of the history."""
+    """Return the record of a package; ``texts`` are the contents of its history items, by (type, id)."""
     package = assembly.package
     meta = package.metadata
-    given = [_row(made, texts) for made in assembly.decisions if made.got != "omitted"]
+    included = [_row(made, texts) for made in assembly.decisions if made.got != "omitted"]
     omitted = [_row(made, texts) for made in assembly.decisions if made.got == "omitted"]
     data = {
         "agent": meta.assembled_for, "task": meta.task_id, "version": meta.version, "digest": package.digest,
-        "counter": meta.counter, "totalTokens": meta.total_tokens, "tokenBudget": meta.token_budget, "items": given,
+        "counter": meta.counter, "totalTokens": meta.total_tokens, "tokenBudget": meta.token_budget, "items": included,
         "omitted": omitted[:MAX_OMITTED], "omittedCount": len(omitted),
         "held": [{**one.to_json(), "mark": _mark(one.type, one.id, texts)} for one in package.held],
         "missing": [one.to_json() for one in package.missing], "budget": [row.to_json() for row in assembly.budget],
@@ -142,7 +143,7 @@ def record_of(assembly: Assembly, by: str, texts: dict[tuple[str, str], str]) ->
 
 
 def read_record(record: Record) -> RecordedPackage:
-    """Return what a record tells; rows that are no decisions are passed over."""
+    """Parse the record of a package; invalid rows are skipped, since anybody may have written the history."""
     data = _dict(record.get("data"))
     decisions: list[Decision] = []
     marks: dict[tuple[str, str], str | None] = {}
@@ -173,9 +174,9 @@ def read_record(record: Record) -> RecordedPackage:
 
 
 def last_held(store: Store, agent: str) -> RecordedPackage | None:
-    """Return the agent's last package, or None where it has none or its context was compacted since: it holds nothing then.
+    """Return the agent's last package, None if it has none, or if a compaction since then removed it from the agent's context.
 
-    A compaction that names no agent is one of its whole session, and counts for those that acted in it.
+    A compaction without an agent is one of its whole session, and counts for all agents that acted in it.
     """
     record = store.shared.package(agent=agent)
     if record is None:
@@ -201,7 +202,7 @@ def _place(store: Store, identity: str) -> int:
 
 
 def mark_of(text: str) -> str:
-    """Return what tells one content from another."""
+    """Return the fingerprint of a content."""
     return fingerprint(text)
 
 
@@ -228,23 +229,23 @@ MARK = "… cut here\n"
 
 
 def cut(text: str, fits: Callable[[str], bool]) -> str | None:
-    """Return the longest beginning that fits, with a mark at its end, or None where not one character does.
+    """Return the longest beginning that fits, with a mark at its end, or None if not even one character fits.
 
     Args:
-        text: what is too long.
-        fits: whether a text is short enough; what is shorter than a fitting one must fit as well.
+        text: the text that is too long.
+        fits: whether a text is short enough; it must be monotonic, i.e. true for every beginning of a text that fits.
     """
     ends = [number + 1 for number, sign in enumerate(text) if sign == "\n"]
-    lines = _most(len(ends), lambda count: fits(text[: ends[count - 1]] + MARK))
+    lines = _largest_that_fits(len(ends), lambda count: fits(text[: ends[count - 1]] + MARK))
     if lines:
         return text[: ends[lines - 1]] + MARK
     first = ends[0] - 1 if ends else len(text)
-    signs = _most(first, lambda count: fits(text[:count] + MARK))
+    signs = _largest_that_fits(first, lambda count: fits(text[:count] + MARK))
     return text[:signs] + MARK if signs else None
 
 
-def _most(limit: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number up to the limit that fits, 0 for none."""
+def _largest_that_fits(limit: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number up to the limit that fits, 0 if none does (binary search)."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2
@@ -257,28 +258,28 @@ def _most(limit: int, fits: Callable[[int], bool]) -> int:
 
 _ANY_TIME = "0000-00-00T00:00:00.000000+00:00"
 _MAX_WARNING_TOKENS = 200
-_TRIES = 8
-_CHARACTERS_A_TOKEN = 40
+_TRIES = 8  # the margin more than doubles each time
+_MAX_CHARS_PER_TOKEN = 40  # no text has more; bounds what is tried when a text is cut
 
 
 class Texts(Protocol):
-    """Where the texts of items come from."""
+    """Source of the texts of items."""
 
     def full(self, item: Item) -> str:
-        """Return the whole text of an item; asked for only where its stated size could fit."""
+        """Return the full text of an item; called only if its stated size could fit."""
         ...
 
     def summary(self, item: Item, most: int | None = None) -> Summary:
-        """Return its summary by the counter of the order, in ``most`` tokens where that can be done."""
+        """Return the summary of an item, in ``most`` tokens if possible."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be assembled, for whom, and under what budget; ``missing`` are (source, name) that the caller named.
+    """The input of an assembly: items, recipient and budget; ``missing`` are (source, name) that the caller named in vain.
 
-    ``held`` is what the agent holds already, ``notes`` are warnings that are known before. ``assembled_at`` is RFC 3339 of at
-    most 32 characters; its length does not change what is decided.
+    ``held`` is what the agent holds already, ``notes`` are warnings known in advance. ``assembled_at`` is RFC 3339 of at
+    most 32 characters; its length does not influence the decisions.
     """
 
     agent: str
@@ -298,7 +299,7 @@ class Order:
 
     @property
     def set_aside(self) -> Reserves:
-        """The reserves: those that were chosen, else the usual ones of the budget."""
+        """The chosen reserves, else the default ones of the budget."""
         return usual_reserves(self.budget) if self.reserves is None else self.reserves
 
 
@@ -306,7 +307,7 @@ def assemble(order: Order) -> Assembly:
     """Return the package, the decision on every item, and the budget table.
 
     Raises:
-        InvalidInput: the budget is no positive number, a reserve is negative, or the time is none.
+        InvalidInput: the budget is not positive, a reserve is negative, or the time is too long for one.
         BudgetExceeded: the reserves or the required items don't fit.
     """
     if len(order.assembled_at) > len(_ANY_TIME):
@@ -314,9 +315,10 @@ def assemble(order: Order) -> Assembly:
     frame = _frame(order)
     head = frame_cost(frame, order.counter)
     room = available(order.budget, order.set_aside, head)
+    # A counter may find more tokens in a text than in its parts together; then the items get less room, until it fits.
     margin = 0
     for _ in range(_TRIES):
-        assembly = _packed(order, frame, head, room - margin)
+        assembly = _pack(order, frame, head, room - margin)
         excess = assembly.package.metadata.total_tokens - (order.budget - order.set_aside.prompt)
         if excess <= 0:
             return assembly
@@ -324,29 +326,30 @@ def assemble(order: Order) -> Assembly:
     raise BudgetExceeded("the counter finds more tokens in the whole than in its parts", "give a larger budget")
 
 
-def _packed(order: Order, frame: ContextPackage, head: int, room: int) -> Assembly:
-    least = _warned_cost(order, frame, [_collapsed(10**9)]) if order.items or order.notes else 0
+def _pack(order: Order, frame: ContextPackage, head: int, room: int) -> Assembly:
+    # Room for one warning at least, so that nothing is ever left out without a word.
+    least = _warned_cost(order, frame, [_summary_warning(10**9)]) if order.items or order.notes else 0
     if room < least:
         raise BudgetExceeded(
             f"the budget of {order.budget:,} tokens has {max(room, 0):,} left for items, which is too little for any",
             "give a larger budget, or smaller reserves",
         )
     spare = min(_MAX_WARNING_TOKENS, room // 50)
-    plan = decide(order.items, room - least, _Weighed(order), min(spare, room - least))
+    plan = decide(order.items, room - least, _CostProvider(order), min(spare, room - least))
     every = [*order.notes, *filter(None, (_warning(made) for *_, made in plan.placed)), *map(_omission, plan.omitted)]
-    warnings = _fitting([text for text in every if text], order, frame, plan.left + least)
+    warnings = _fit_warnings([text for text in every if text], order, frame, plan.left + least)
     warning_cost = _warned_cost(order, frame, warnings)
     package = frame.model_copy(
-        update={"artifacts": [_written(item, piece, made.got) for item, piece, made in plan.placed], "warnings": warnings}
+        update={"artifacts": [_package_item(item, piece, made.got) for item, piece, made in plan.placed], "warnings": warnings}
     )
     total = head + warning_cost + sum(piece.cost for _, piece, _ in plan.placed)
-    package = _finished(package, max(total, whole_cost(package, order.counter)), order.assembled_at)
+    package = _finish(package, max(total, whole_cost(package, order.counter)), order.assembled_at)
     decisions = [*(made for *_, made in plan.placed), *plan.omitted]
     return Assembly(package=package, decisions=decisions, budget=_table(order, head, warning_cost, plan))
 
 
-class _Weighed:
-    """Gives the texts of items with their cost as the package writes them."""
+class _CostProvider:
+    """Provides the texts of items with their cost in the package, framing included."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -363,16 +366,16 @@ class _Weighed:
             piece = self._piece(item, part, "truncated")
             return piece.cost <= cost and (tokens is None or piece.tokens <= tokens)
 
-        part = cut(text[: _CHARACTERS_A_TOKEN * cost + 1], fits)
+        part = cut(text[: _MAX_CHARS_PER_TOKEN * cost + 1], fits)
         return None if part is None else self._piece(item, part, "truncated")
 
     def _piece(self, item: Item, text: str, included: Included) -> Piece:
         tokens = self._order.counter.count(text, item.kind)
         bare = Piece(text, tokens, 0, included == "full")
-        return bare._replace(cost=item_cost(_written(item, bare, included), self._order.counter))
+        return bare._replace(cost=item_cost(_package_item(item, bare, included), self._order.counter))
 
 
-def _written(item: Item, piece: Piece, included: str) -> PackageItem:
+def _package_item(item: Item, piece: Piece, included: str) -> PackageItem:
     return PackageItem.model_validate(
         {
             "id": item.id,
@@ -390,7 +393,7 @@ def _written(item: Item, piece: Piece, included: str) -> PackageItem:
 
 
 def _frame(order: Order) -> ContextPackage:
-    """Return the package without items, as large as it can get: the total is the budget, the time the longest there is."""
+    """Return the package without items at its largest size, so that its cost depends neither on the result nor on the clock."""
     metadata = PackageMetadata(
         version=order.version,
         assembled_at=_ANY_TIME,
@@ -410,7 +413,7 @@ def _frame(order: Order) -> ContextPackage:
     )
 
 
-def _finished(package: ContextPackage, total: int, time: str) -> ContextPackage:
+def _finish(package: ContextPackage, total: int, time: str) -> ContextPackage:
     metadata = package.metadata.model_copy(update={"total_tokens": total, "assembled_at": time})
     return package.model_copy(update={"metadata": metadata})
 
@@ -423,19 +426,19 @@ def _warned_cost(order: Order, frame: ContextPackage, warnings: Sequence[str]) -
     return frame_cost(warned, order.counter) - frame_cost(frame, order.counter)
 
 
-def _fitting(warnings: Sequence[str], order: Order, frame: ContextPackage, room: int) -> list[str]:
-    """Return the warnings that fit, the last one saying how many more there are where not all do."""
+def _fit_warnings(warnings: Sequence[str], order: Order, frame: ContextPackage, room: int) -> list[str]:
+    """Return the warnings that fit; if not all do, the last one gives the number of the others."""
     if _warned_cost(order, frame, warnings) <= room:
         return list(warnings)
     low, high = 0, len(warnings) - 1
     while low < high:
         middle = (low + high + 1) // 2
-        tried = [*warnings[:middle], _collapsed(len(warnings) - middle)]
+        tried = [*warnings[:middle], _summary_warning(len(warnings) - middle)]
         low, high = (middle, high) if _warned_cost(order, frame, tried) <= room else (low, middle - 1)
-    return [*warnings[:low], _collapsed(len(warnings) - low)]
+    return [*warnings[:low], _summary_warning(len(warnings) - low)]
 
 
-def _collapsed(count: int) -> str:
+def _summary_warning(count: int) -> str:
     return f"{count:,} more items were shortened or left out"
 
 
@@ -453,7 +456,7 @@ def _omission(made: Decision) -> str | None:
 
 
 def _table(order: Order, head: int, warning_cost: int, plan: BudgetPlan) -> list[BudgetRow]:
-    """Return where the budget went; the rows add up to it."""
+    """Return the use of the budget; the rows add up to it."""
     rows = [
         BudgetRow(name="reserved for the prompt", tokens=order.set_aside.prompt),
         BudgetRow(name="project and task context", tokens=head),

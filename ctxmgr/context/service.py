@@ -46,41 +46,41 @@ from ctxmgr.types.context_package import (
 )
 from ctxmgr.types.plain_records import build
 
-_LARGEST = 2**31
+_MAX_INT32 = 2**31
 
 
 def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) -> NeedsChanged:
-    """Put needs in force and take others away; one change, recorded in history.
+    """Add and remove needs, as one change that is recorded in history.
 
-    An agent has one need for each pattern: adding it again replaces it. An entry named by its place is kept by its id.
+    An agent has one need for each pattern: adding it again replaces it. An entry named by its address is stored by its id.
 
     Raises:
         Denied: an agent asks; only the operator changes needs.
-        NotFound: a need to take away that is not there, or an entry that is none.
-        InvalidInput: a need that can't be used.
+        NotFound: a need to remove, or an entry, does not exist.
+        InvalidInput: a need is invalid.
     """
     require_operator(guard, "change what agents need")
-    add = {(need.agent, need.pattern): need for need in (_checked(store, need) for need in request.add)}
+    add = {(need.agent, need.pattern): need for need in (_check_need(store, need) for need in request.add)}
     with store.engine.transaction():
         before = {(need.agent, need.pattern): need for need in needs_of(store, None)}
         for agent, pattern in request.remove:
             if (agent, pattern) not in before:
                 raise NotFound(f"{agent} has no need {pattern}", "'ctxmgr context need list' shows them")
-        fresh = [need for key, need in add.items() if before.get(key) != need]
+        new_or_changed = [need for key, need in add.items() if before.get(key) != need]
         gone = [key for key in dict.fromkeys(request.remove) if key not in add]
-        if fresh or gone:
+        if new_or_changed or gone:
             data = {
-                "set": [need.to_json() for need in fresh],
+                "set": [need.to_json() for need in new_or_changed],
                 "removed": [{"agent": agent, "pattern": pattern} for agent, pattern in gone], "by": "operator",
             }  # fmt: skip
             store.append([build("event", PROJECT, now(), id=new_id(), type=NEEDS_EVENT, agent="operator", data=data)])
-    added = sum((need.agent, need.pattern) not in before for need in fresh)
+    added = sum((need.agent, need.pattern) not in before for need in new_or_changed)
     needs = list(add.values()) or [before[key] for key in gone]
-    return NeedsChanged(needs=needs, added=added, changed=len(fresh) - added, removed=len(gone))
+    return NeedsChanged(needs=needs, added=added, changed=len(new_or_changed) - added, removed=len(gone))
 
 
 def list_needs(store: Store, guard: AccessGuard, request: ListNeedsRequest) -> ListNeedsResponse:
-    """Return needs in the order in which they are served; an agent sees its own."""
+    """Return needs by agent, priority and pattern; an agent sees its own only."""
     asked = request.agent
     if guard.agent is not None:
         if asked not in (None, guard.agent):
@@ -90,12 +90,12 @@ def list_needs(store: Store, guard: AccessGuard, request: ListNeedsRequest) -> L
     return ListNeedsResponse(status="ok" if found else "empty", needs=found)
 
 
-def _checked(store: Store, need: AgentNeed) -> AgentNeed:
+def _check_need(store: Store, need: AgentNeed) -> AgentNeed:
     check_agent(need.agent)
     check_choice("need", need.need, NEEDS)
-    if need.max_tokens is not None and not 0 < need.max_tokens <= _LARGEST:
+    if need.max_tokens is not None and not 0 < need.max_tokens <= _MAX_INT32:
         raise InvalidInput("the limit of a need is no number of tokens", "give a positive number, or none")
-    if abs(need.priority) > _LARGEST:
+    if abs(need.priority) > _MAX_INT32:
         raise InvalidInput("the priority of a need has more than 32 bits", "the lower number is served first; 100 is usual")
     named = parse_named(need.pattern)
     if named.source == "entry" and named.form == "record" and is_address(named.name):
@@ -110,16 +110,16 @@ _Key = tuple[str, str]
 
 
 def request_items(service: PackageService, request: RequestItemsRequest) -> RequestItemsResponse:
-    """Return what an agent asks for, each in full, shortened where the budget makes it so, or missing.
+    """Return the items that an agent asks for, each in full, shortened to the budget, or missing.
 
     Raises:
-        InvalidInput: a name, counter or budget that can't be used.
+        InvalidInput: an invalid name, counter or budget.
         NotFound: there is no such version.
         BudgetExceeded: the budget has no room for anything.
     """
     check_budget(request.max_tokens)
     asked = [parse_named(text) for text in dict.fromkeys(request.items)]
-    with Readers(service.store, request.agent, service.guard, service.seen) as audience:
+    with Readers(service.store, request.agent, service.guard, service.visible) as audience:
         shown = VisibleArtifacts(audience, request.version)
         texts = Texts(service.store, service.contents, counter_by_name(request.counter), service.improver)
         found = CandidateCollector(audience, shown, texts, request.max_tokens, None)
@@ -129,7 +129,7 @@ def request_items(service: PackageService, request: RequestItemsRequest) -> Requ
             found.add(one, Wish("optional", priority=place))
             named.append((one, [(item.type, item.id) for item in found.items[before:]]))
         try:
-            assembly = _packed(service, request, found, texts)
+            assembly = _assemble_items(service, request, found, texts)
         except CtxmgrError as error:
             log_reads(service, audience, shown, "context request", failed=error.message)
             raise
@@ -142,9 +142,9 @@ def request_items(service: PackageService, request: RequestItemsRequest) -> Requ
     return RequestItemsResponse(status="empty" if gone == len(items) else "partial" if gone else "ok", items=items)
 
 
-def _packed(service: PackageService, request: RequestItemsRequest, found: CandidateCollector, texts: Texts) -> Assembly:
+def _assemble_items(service: PackageService, request: RequestItemsRequest, found: CandidateCollector, texts: Texts) -> Assembly:
     order = Order(
-        agent=request.agent, assembled_at=service.clock(), budget=request.max_tokens, items=_once(found.items), texts=texts,
+        agent=request.agent, assembled_at=service.clock(), budget=request.max_tokens, items=_distinct(found.items), texts=texts,
         counter=texts.counter, reserves=Reserves(prompt=0, task=0),
     )  # fmt: skip
     assembly = readable_only(order, texts, found)
@@ -152,7 +152,7 @@ def _packed(service: PackageService, request: RequestItemsRequest, found: Candid
     return assembly
 
 
-def _once(items: list[Item]) -> list[Item]:
+def _distinct(items: list[Item]) -> list[Item]:
     first: dict[_Key, Item] = {}
     for item in items:
         first.setdefault((item.type, item.id), item)
@@ -171,7 +171,7 @@ def _answers(one: ItemName, keys: list[_Key], assembly: Assembly, shown: Visible
 
 
 def _answer(item: PackageItem | None, made: Decision | None, counter: str) -> RequestedItem | None:
-    """Return the answer for an item; None for one whose content is gone, which is missing too."""
+    """Return the answer for an item; None if its content is gone, which counts as missing."""
     if made is None:
         return None
     link = {"source": made.source, "name": made.name, "id": made.id, "type": made.type, "version": made.version}
@@ -198,16 +198,16 @@ def _log(service: PackageService, audience: Readers, shown: VisibleArtifacts, it
 
 
 MAX_CONTENT_BYTES = 1_000_000
-_DEEPEST = 50
+_MAX_DEPTH = 50
 _HINT = "a task is a JSON or YAML map, e.g. title: Implement the parser"
 
 
 def read_task_context(content: bytes, name: str) -> dict[str, Any]:
-    """Return the map that a file holds.
+    """Return the map in a JSON or YAML file.
 
     Args:
-        content: of the file.
-        name: what to call it in errors.
+        content: the bytes of the file.
+        name: its name in errors.
 
     Raises:
         InvalidInput: it is too large, no text, neither JSON nor YAML, no map, nested too deep, or refers to its own parts.
@@ -218,15 +218,15 @@ def read_task_context(content: bytes, name: str) -> dict[str, Any]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidInput(f"{name} is not UTF-8", _HINT) from None
-    value = _parsed(text, name)
+    value = _parse(text, name)
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} holds no map", _HINT)
     fields = cast("dict[str, Any]", plain(cast("object", value)))
-    encode(fields)  # what a record can't hold, a package can't either
+    encode(fields)  # raises for what a record can't hold, e.g. NaN or too deep a nesting
     return fields
 
 
-def _parsed(text: str, name: str) -> object:
+def _parse(text: str, name: str) -> object:
     try:
         return decoder.decode(text.strip())
     except (ValueError, RecursionError):
@@ -237,10 +237,11 @@ def _parsed(text: str, name: str) -> object:
 
     depth = 0
     try:
+        # Events first: they show aliases ("billion laughs") and depth before anything is built.
         for event in YAML(typ="safe", pure=True).parse(text):
             depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-            if isinstance(event, AliasEvent) or depth > _DEEPEST:
-                fault = "refers to its own parts" if isinstance(event, AliasEvent) else f"is nested deeper than {_DEEPEST}"
+            if isinstance(event, AliasEvent) or depth > _MAX_DEPTH:
+                fault = "refers to its own parts" if isinstance(event, AliasEvent) else f"is nested deeper than {_MAX_DEPTH}"
                 raise InvalidInput(f"{name} {fault}", _HINT)
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, ValueError, RecursionError, TypeError) as error:
@@ -252,35 +253,35 @@ class ContextPackages:
 
     Args:
         source: the store itself.
-        seen: what the asker may see of its history; the same store for the operator.
+        visible: the part of its history that the asker may see; the same store for the operator.
         guard: who asks.
-        improver: writes better summaries, where one is configured.
+        improver: writes better summaries, if one is configured.
     """
 
-    def __init__(self, source: Store, seen: Store, guard: AccessGuard, improver: Improver | None = None) -> None:
+    def __init__(self, source: Store, visible: Store, guard: AccessGuard, improver: Improver | None = None) -> None:
         self._source = source
-        self._seen = seen
+        self._visible = visible
         self._guard = guard
         self._improver = improver
 
     def improved_by(self, improver: Improver) -> ContextPackages:
-        """Return the same, with better summaries where this one writes any."""
-        return ContextPackages(self._source, self._seen, self._guard, improver)
+        """Return the same service with an improver of summaries."""
+        return ContextPackages(self._source, self._visible, self._guard, improver)
 
     def assemble(self, request: AssembleRequest) -> AssembleResponse:
         """Return the package of an agent, and record it; see `ctxmgr.context.assembly.assemble_context`."""
         return assemble_context(self._package_service(), request)
 
     def request_items(self, request: RequestItemsRequest) -> RequestItemsResponse:
-        """Return what an agent asks for besides; see `request_items`."""
+        """Return further items that an agent asks for; see `request_items`."""
         return request_items(self._package_service(), request)
 
     def why(self, request: WhyRequest) -> Why:
-        """Say what became of an item in a package; see `ctxmgr.context.assembly.why`."""
-        return explain(self._source, self._seen, self._guard, request)
+        """Explain why an item is or is not in a package; see `ctxmgr.context.assembly.why`."""
+        return explain(self._source, self._visible, self._guard, request)
 
     def change_needs(self, request: ChangeNeedsRequest) -> NeedsChanged:
-        """Set needs and take others away; see `change_needs`."""
+        """Add and remove needs; see `change_needs`."""
         return change_needs(self._source, self._guard, request)
 
     def list_needs(self, request: ListNeedsRequest) -> ListNeedsResponse:
@@ -294,4 +295,4 @@ class ContextPackages:
             with open_content(self._source, row) as opened:
                 return opened.read()
 
-        return PackageService(self._source, self._guard, self._seen, content, self._improver)
+        return PackageService(self._source, self._guard, self._visible, content, self._improver)

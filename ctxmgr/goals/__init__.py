@@ -1,6 +1,7 @@
 """Goals that survive a crash: the tree of goal, tasks and subtasks, its brief, and the guard against loops.
 
-The names are resolved when first used. `ContextManager` is what the source document calls the `GoalTracker`.
+Names are resolved when first used, so that a command that reads a brief does not import the
+tracker. `ContextManager` is what the source document calls the `GoalTracker`.
 """
 
 from __future__ import annotations

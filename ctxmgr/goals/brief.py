@@ -1,7 +1,7 @@
-"""Write the brief: what an agent needs for its next step, within a number of characters.
+"""Write the brief: what an agent needs for its next step, within a limit of characters.
 
-Recorded text stands in it as plain text on one line. Tasks that are not active are only counted, but for the id of the step
-that a recent action was done for. The same state as plain facts serves recovery and context packages.
+Recorded text appears as plain text on one line. Tasks that are not active are only counted, except that a recent action
+names its step. `source_of` returns the same state as plain facts, for recovery and context packages.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from ctxmgr.types.finding import Observation
 from ctxmgr.types.goal import BlockedAction, BriefAnswer, GoalSource, Moment
 
 RECENT = 3
-"""Actions that are shown: the latest ones of the active leaf, and where it has fewer the latest done before for others."""
+"""Number of recent actions shown: those of the active leaf, filled up with earlier ones of other leaves."""
 
+# The last two forbid what agents tend to do after an interruption: greet, summarise, plan anew.
 _WORDS: dict[Moment, str] = {
     "start": "Begin with the step below.",
     "continue": "",
@@ -30,13 +31,13 @@ _WORDS: dict[Moment, str] = {
     ),
 }
 _MARKS = {True: "✓", False: "✗", None: "?"}
-_LONG, _SHORT = 400, 160
-_MIN_CHARS = 24  # characters below which a cut line tells nothing
-_SHOWN_BLOCKED, _SHOWN_FLIGHT, _SHOWN_PROBES = 5, 3, 20
+_LONG, _SHORT = 400, 160  # characters of a description, and of a reason or call
+_MIN_CHARS = 24  # a line cut to fewer characters says nothing
+_MAX_BLOCKED, _MAX_IN_FLIGHT, _MAX_PROBES = 5, 3, 20
 
 
 class _Part(NamedTuple):
-    """Lines that belong together; ``rank`` says which go first when there is little room, ``name`` what was left out."""
+    """Lines that belong together; the lowest ``rank`` is kept first, ``name`` is for the list of omissions."""
 
     rank: int
     name: str
@@ -44,25 +45,25 @@ class _Part(NamedTuple):
 
 
 def write_brief(state: State, max_chars: int, moment: Moment | None = None) -> BriefAnswer:
-    """Return the brief; it is never longer than ``max_chars`` characters, down to 0."""
+    """Return the brief: at most ``max_chars`` characters, even if that is 0, and the list of what was left out."""
     when = moment or state.moment
     parts = [part for part in _parts(state, when) if part.lines]
-    hidden = _hidden(state)
-    whole = "\n".join(line for part in parts for line in part.lines)
+    hidden = _left_out_counts(state)
+    full_text = "\n".join(line for part in parts for line in part.lines)
     tail = f"Not shown: {', '.join(hidden)} ('ctxmgr goal tree')" if hidden else ""
     left_out = [f"{what}: ctxmgr goal tree" for what in hidden]
-    if len(whole) + (len(tail) + 1 if tail else 0) <= max_chars:
-        text = f"{whole}\n{tail}" if tail else whole
-    elif len(whole) <= max_chars:
-        text = whole
+    if len(full_text) + (len(tail) + 1 if tail else 0) <= max_chars:
+        text = f"{full_text}\n{tail}" if tail else full_text
+    elif len(full_text) <= max_chars:
+        text = full_text
     else:
-        text, missing = _fitted(parts, max_chars, len(whole) + len(tail) + 1)
-        left_out += [f"{name}: ctxmgr goal brief --max-chars {len(whole) + len(tail) + 1}" for name in missing]
+        text, missing = _fit(parts, max_chars, len(full_text) + len(tail) + 1)
+        left_out += [f"{name}: ctxmgr goal brief --max-chars {len(full_text) + len(tail) + 1}" for name in missing]
     return BriefAnswer(text=text, chars=len(text), max_chars=max_chars, moment=when, left_out=left_out)
 
 
 def _parts(state: State, moment: Moment) -> list[_Part]:
-    """Return the parts in the order in which they are read."""
+    """Return the parts in reading order, which differs from the order of importance (``rank``)."""
     node = state.current()
     goal = state.goal
     parts = [
@@ -70,7 +71,11 @@ def _parts(state: State, moment: Moment) -> list[_Part]:
         _Part(0, "the goal", [f"GOAL: {plain_line(goal.text, _LONG)} [{goal.status}, {goal.percent()}%]"]),
     ]
     if node is None:
-        return [*parts, _Part(1, "the next step", [f"NEXT: {_after_all(state)}"]), _Part(8, "the probes", _probes(state))]
+        return [
+            *parts,
+            _Part(1, "the next step", [f"NEXT: {_next_without_step(state)}"]),
+            _Part(8, "the probes", _probes(state)),
+        ]
     if node is not goal:
         above = state.tree.parent(node)
         if above is not None and above is not goal:
@@ -84,10 +89,10 @@ def _parts(state: State, moment: Moment) -> list[_Part]:
         parts.append(_Part(5, "the attempt", [f"ATTEMPT:{_try(node).removeprefix(', attempt')}"]))
     return [
         *parts,
-        _Part(2, "why it is blocked", _stopped(state, node)),
-        _Part(5, "how the last attempt failed", _failed(node)),
+        _Part(2, "why it is blocked", _block_reason(state, node)),
+        _Part(5, "how the last attempt failed", _last_failure(node)),
         _Part(6, "the latest actions", _recent(state, node)),
-        _Part(3, "actions in flight", _flight(state)),
+        _Part(3, "actions in flight", _in_flight(state)),
         _Part(2, "blocked actions", _blocked(state, node)),
         _Part(4, "the next step", [f"NEXT: {_next(state, node)}"]),
         _Part(7, "the probes", _probes(state)),
@@ -98,16 +103,17 @@ def _try(node: Node) -> str:
     attempt = node.attempt
     if attempt is None:
         return ""
+    # A failed leaf is tried again: the brief speaks of the attempt that comes.
     number = attempt.number if attempt.status == "in_progress" or node.status != "failed" else attempt.number + 1
     return f", attempt {number}"
 
 
-def _stopped(state: State, node: Node) -> list[str]:
+def _block_reason(state: State, node: Node) -> list[str]:
     blocked = [each for each in state.tree.path(node) if each.status == "blocked" and each.block is not None]
     return [f"BLOCKED {each.id}: {plain_line(each.block.reason, _SHORT)}" for each in blocked if each.block][:1]
 
 
-def _failed(node: Node) -> list[str]:
+def _last_failure(node: Node) -> list[str]:
     ended = [each for each in node.attempts if each.status == "failed"]
     if not ended:
         return []
@@ -117,34 +123,34 @@ def _failed(node: Node) -> list[str]:
 
 def _recent(state: State, node: Node) -> list[str]:
     lines = [
-        f"  - {_whose(each, node)}{_what(each)} → {outcome_text(each.status, each.output, each.error)}"
+        f"  - {_other_step(each, node)}{_call(each)} → {outcome_text(each.status, each.output, each.error)}"
         for each in _recent_actions(state, node)
     ]
     return ["RECENT ACTIONS:", *lines] if lines else []
 
 
 def _recent_actions(state: State, node: Node) -> list[Action]:
-    """Return the recent actions, oldest first: what the step before found out is what this one starts from."""
+    """Return the recent actions, oldest first; the results of the step before are what this one starts from."""
     own = [each for each in state.actions if each.node == node.id][-RECENT:]
     others = [each for each in state.actions if each.node != node.id]
     return sorted([*others[max(0, len(others) - RECENT + len(own)) :], *own], key=lambda each: each.n)
 
 
-def _whose(item: Action, node: Node) -> str:
-    """Return the mark of an action of another step."""
+def _other_step(item: Action, node: Node) -> str:
+    """Return the step's id in brackets if an action belongs to another step, else nothing."""
     return "" if item.node == node.id else f"[{plain_line(item.node, 20)}] "
 
 
-def _flight(state: State) -> list[str]:
-    lines = [f"  - {_what(each)} → effect unknown, look before you repeat it" for each in state.in_flight[-_SHOWN_FLIGHT:]]
+def _in_flight(state: State) -> list[str]:
+    lines = [f"  - {_call(each)} → effect unknown, look before you repeat it" for each in state.in_flight[-_MAX_IN_FLIGHT:]]
     return ["IN FLIGHT:", *lines] if lines else []
 
 
 def _blocked(state: State, node: Node) -> list[str]:
     own = [each for each in state.blocked_actions if each.node == node.id]
-    lines = [f"  - {_what(each)}: {plain_line(each.reason, _SHORT)}" for each in own[-_SHOWN_BLOCKED:]]
-    if len(own) > _SHOWN_BLOCKED:
-        lines.append(f"  - and {len(own) - _SHOWN_BLOCKED} more")
+    lines = [f"  - {_call(each)}: {plain_line(each.reason, _SHORT)}" for each in own[-_MAX_BLOCKED:]]
+    if len(own) > _MAX_BLOCKED:
+        lines.append(f"  - and {len(own) - _MAX_BLOCKED} more")
     return ["BLOCKED ACTIONS (do not repeat):", *lines] if lines else []
 
 
@@ -163,7 +169,7 @@ def _next(state: State, node: Node) -> str:
 
 
 def following_in_task(state: State, node: Node) -> Node | None:
-    """Return the next open subtask of the same task; what lies in other tasks is not for this step."""
+    """Return the next open subtask of the same task, None when there is none; other tasks are not looked at."""
     task = state.tree.parent(node)
     if task is None or task is state.goal:
         return None
@@ -171,23 +177,23 @@ def following_in_task(state: State, node: Node) -> Node | None:
     return next((each for each in task.children[place + 1 :] if state.tree.can_work(each)), None)
 
 
-def _after_all(state: State) -> str:
+def _next_without_step(state: State) -> str:
     return plain_line(state.next_step, _LONG) if state.next_step else nothing_left(state)
 
 
 def _probes(state: State) -> list[str]:
-    seen = [f"{plain_line(each.name, 60)}:{_MARKS[each.ok]}" for each in state.probe_state[:_SHOWN_PROBES]]
+    seen = [f"{plain_line(each.name, 60)}:{_MARKS[each.ok]}" for each in state.probe_state[:_MAX_PROBES]]
     return [f"STATE: {' '.join(seen)}"] if seen else []
 
 
-def _what(item: OpenAction | BlockedAction) -> str:
+def _call(item: OpenAction | BlockedAction) -> str:
     from ctxmgr.detect.step import call_text
 
     return plain_line(call_text(Observation("start", 0, "", "", action=item.action, input=item.args)), _SHORT)
 
 
-def _hidden(state: State) -> list[str]:
-    """Return, in numbers, what the brief never shows."""
+def _left_out_counts(state: State) -> list[str]:
+    """Return the numbers of tasks and actions that the brief does not show, each as a phrase."""
     node = state.current()
     path = {each.id for each in state.tree.path(node)} if node else {state.goal.id}
     tasks = sum(each.id not in path for each in state.goal.children)
@@ -196,9 +202,10 @@ def _hidden(state: State) -> list[str]:
     return [*found, *([f"{earlier} earlier action{'s' * (earlier != 1)}"] if earlier else [])]
 
 
-def _fitted(parts: list[_Part], room: int, needed: int) -> tuple[str, list[str]]:
-    """Return as much of the parts as fits, the most needed first, and the names of those that are not whole."""
+def _fit(parts: list[_Part], room: int, needed: int) -> tuple[str, list[str]]:
+    """Return the text of the parts that fit, chosen by rank, and the names of those that are cut or left out."""
     full, short = f"(more: ctxmgr goal brief --max-chars {needed})", "(more)"
+    # The hint how to see more may take a third of the room; with less, the facts need it.
     mark = next((each for each in (full, short) if len(each) <= room // 3), "")
     left = room - (len(mark) + 1 if mark else 0)
     kept: dict[int, str] = {}
@@ -217,12 +224,13 @@ def _fitted(parts: list[_Part], room: int, needed: int) -> tuple[str, list[str]]
 
 
 def _cut(part: _Part, space: int) -> str:
-    """Return the lines of a part that fit, the first one shortened where not even that does."""
+    """Return the lines of a part that fit; a single line is shortened."""
     lines: list[str] = []
     for line in part.lines:
         if len("\n".join([*lines, line])) > space:
             break
         lines.append(line)
+    # Of several lines the first is a title: alone it says nothing.
     if len(lines) > 1 or (lines and len(part.lines) == 1):
         return "\n".join(lines)
     if space < _MIN_CHARS or len(part.lines) > 1:
@@ -234,7 +242,7 @@ _MAX_LISTED = 50
 
 
 def source_of(state: State) -> GoalSource:
-    """Return the present task and subtask, what is done, open and blocked, and the next step; texts as recorded."""
+    """Return the current task and subtask, done, open and blocked leaves, and the next step, with texts as recorded."""
     node, goal = state.current(), state.goal
     path = state.tree.path(node) if node is not None else [goal]
     task = next((each for each in path if each is not goal and "." not in each.id), None)

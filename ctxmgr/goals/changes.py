@@ -1,7 +1,7 @@
 """The changes of a goal tree: each is checked first and then applied.
 
-A change is the ``data`` of an event of the history. The same two functions serve a live change and its replay, so that
-the state is a fold of the history; one that is not legal raises and changes nothing.
+A change is the ``data`` of an event of the history. A live change and its replay use the same two functions, so the state
+is a function of the history; an illegal change raises and changes nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ctxmgr.goals.tree import Node, Tree, is_child_id
 from ctxmgr.types.goal import GOAL_ID, LEAF_TRANSITIONS, Block, LoopRecord, NodeStatus
 
 Data = dict[str, Any]
-_GONE = ("split", "dropped")
-_MAX_NODES = 5_000
+_REMOVED = ("split", "dropped")
+_MAX_NODES = 5_000  # the whole tree is in every state file
 _MAX_TEXT_CHARS = 4_000
 
 
@@ -38,15 +38,16 @@ def _check_create(state: State, data: Data) -> None:
 
 
 def _create(state: State, data: Data, ts: str | None) -> None:
-    kept = {"epoch": state.epoch, "owner": state.owner, "ignored": state.ignored, "last_ts": state.last_ts}
+    carried_over = {"epoch": state.epoch, "owner": state.owner, "ignored": state.ignored, "last_ts": state.last_ts}
     goal = Node(id=GOAL_ID, text=data["text"])
-    vars(state).update(vars(State(session=str(data.get("session") or "goal"), goal=goal, **kept)))
+    # In place, since others hold this state. Ownership and the count of ignored records outlive a goal that is replaced.
+    vars(state).update(vars(State(session=str(data.get("session") or "goal"), goal=goal, **carried_over)))
     _insert(state, goal, 0, data.get("nodes", []))
 
 
 def _check_add(state: State, data: Data) -> None:
     parent = find(state, data.get("parent") or GOAL_ID)
-    if parent.status in _GONE or "." in parent.id:
+    if parent.status in _REMOVED or "." in parent.id:
         raise InvalidInput(f"nothing can be added to {parent.id!r}", "subtasks go below a task that is still there")
     at = data.get("at")
     if at is not None and (not isinstance(at, int) or isinstance(at, bool) or at < 0):
@@ -57,7 +58,8 @@ def _check_add(state: State, data: Data) -> None:
 def _add(state: State, data: Data, ts: str | None) -> None:
     parent = find(state, data.get("parent") or GOAL_ID)
     if state.active == parent.id:
-        _leave(state)
+        _leave_active(state)
+    # A task that was blocked for its failed attempts is worked on through its new subtasks; a person's block stays.
     if parent.is_leaf and parent.block and parent.block.by != "user":
         parent.block = None
     at = data.get("at")
@@ -67,7 +69,7 @@ def _add(state: State, data: Data, ts: str | None) -> None:
 
 def _check_split(state: State, data: Data) -> None:
     node = find(state, data.get("id"))
-    if node is state.goal or node.status in ("done", *_GONE):
+    if node is state.goal or node.status in ("done", *_REMOVED):
         raise InvalidInput(f"{node.id!r} can't be split: it is {'the goal' if node is state.goal else node.status}")
     parent = state.tree.parent(node)
     _check_new(state.tree, parent.id if parent else GOAL_ID, data.get("nodes"))
@@ -75,7 +77,7 @@ def _check_split(state: State, data: Data) -> None:
 
 def _split(state: State, data: Data, ts: str | None) -> None:
     node = find(state, data["id"])
-    _close(state, node, "split", data.get("reason"))
+    _close_subtree(state, node, "split", data.get("reason"))
     parent = state.tree.parent(node) or state.goal
     _insert(state, parent, parent.children.index(node) + 1, data["nodes"])
     state.tree.climb(parent)
@@ -83,13 +85,13 @@ def _split(state: State, data: Data, ts: str | None) -> None:
 
 def _check_drop(state: State, data: Data) -> None:
     node = find(state, data.get("id"))
-    if node is state.goal or node.status in ("done", *_GONE):
+    if node is state.goal or node.status in ("done", *_REMOVED):
         raise InvalidInput(f"{node.id!r} can't be dropped: it is {'the goal' if node is state.goal else node.status}")
 
 
 def _drop(state: State, data: Data, ts: str | None) -> None:
     node = find(state, data["id"])
-    _close(state, node, "dropped", data.get("reason"))
+    _close_subtree(state, node, "dropped", data.get("reason"))
     state.tree.climb(node)
 
 
@@ -124,11 +126,11 @@ def _check_enter(state: State, data: Data) -> None:
 
 
 def enter(state: State, node: Node) -> None:
-    """Make a leaf the active one, and begin an attempt at it where none is under way."""
+    """Make a leaf the active one, and begin an attempt unless one is under way."""
     if state.current() is not node:
-        state.next_step = None  # what a continuation advised was for the step that is left
+        state.next_step = None  # the advice of a continuation was for the step that is left
     if state.active != node.id:
-        _leave(state)
+        _leave_active(state)
     state.active = node.id
     node.begin()
     if node.status != "in_progress":
@@ -159,7 +161,7 @@ def _end(state: State, data: Data, ts: str | None) -> None:
     state.outcomes = [*state.outcomes[1 - KEPT_OUTCOMES :], Outcome(node=node.id, success=success)]
     state.in_flight = [each for each in state.in_flight if each.node != node.id]
     if not success and not state.active:
-        state.active = node.id  # what failed is tried again, or stands in the way, before anything else
+        state.active = node.id  # a failed leaf is tried again, or unblocked, before anything else
     if success:
         state.blocked_actions = [each for each in state.blocked_actions if each.node != node.id]
         if state.active == node.id:
@@ -177,13 +179,13 @@ def _end(state: State, data: Data, ts: str | None) -> None:
 
 
 def note_loop(state: State, loop: LoopRecord) -> None:
-    """Add a loop to what ``loops.json`` lists."""
+    """Append a loop to the list for ``loops.json``, which keeps the latest."""
     state.loops = [*state.loops[1 - KEPT_LOOPS :], loop]
 
 
 def _check_block(state: State, data: Data) -> None:
     node = find(state, data.get("id"))
-    if node.status in ("done", *_GONE):
+    if node.status in ("done", *_REMOVED):
         raise InvalidInput(f"{node.id!r} can't be blocked: it is {node.status}")
     _check_text(data.get("reason"))
 
@@ -215,7 +217,7 @@ def _unblock(state: State, data: Data, ts: str | None) -> None:
 
 
 def lift_all(state: State, *, by_hand: bool = True, evidence: bool = True) -> None:
-    """Lift every block, with ``by_hand`` those of a person too; with ``evidence`` forget the failed attempts as well."""
+    """Lift every block, with ``by_hand`` also those of a person; with ``evidence`` forget the failed attempts too."""
     outcomes = state.outcomes
     _lift_nodes(state, [state.goal], by_hand=by_hand)
     state.blocked_actions = []
@@ -231,6 +233,7 @@ def _lift_nodes(state: State, tops: list[Node], *, by_hand: bool = True) -> None
                 node.block = None
                 if node.is_leaf and node.status == "blocked":
                     node.status = "pending"
+        # Children before parents, since a parent's status follows from theirs.
         for node in reversed(below):
             state.tree.settle(node)
         state.tree.climb(top)
@@ -250,16 +253,16 @@ CHANGES: dict[str, tuple[Callable[[State, Data], None], Callable[[State, Data, s
     "block": (_check_block, _block),
     "unblock": (_check_unblock, _unblock),
 }
-"""Of each change of the tree what it needs, and what it does."""
+"""Operation -> (check, which raises when the change is illegal; apply, which changes the state)."""
 
 
 def why_not(state: State, node: Node) -> str:
-    """Return why a node can't be worked on."""
+    """Return why a node can't be worked on, as the end of a sentence."""
     for each in state.tree.path(node):
         if each.status == "blocked":
             reason = each.block.reason if each.block else "blocked"
             return f"{'it' if each is node else each.id} is blocked: {reason}"
-        if each.status in _GONE:
+        if each.status in _REMOVED:
             return f"{'it' if each is node else each.id} was {each.status}"
     if not node.is_leaf:
         return "it has subtasks; name one of them"
@@ -271,20 +274,20 @@ def _hint(state: State, node: Node) -> str | None:
     return f"'ctxmgr goal unblock {node.id}' lifts the block" if blocked else None
 
 
-def _close(state: State, node: Node, status: NodeStatus, reason: object) -> None:
+def _close_subtree(state: State, node: Node, status: NodeStatus, reason: object) -> None:
     for each in node.walk():
-        if each.status in ("done", *_GONE):
+        if each.status in ("done", *_REMOVED):
             continue
         if each.is_leaf and status not in LEAF_TRANSITIONS[each.status]:
             continue
         if state.active == each.id:
-            _leave(state)
+            _leave_active(state)
         each.status, each.block = status, None
     node.reason = _text_or_none(reason)
 
 
-def _leave(state: State) -> None:
-    """Leave the active leaf, if there is one, without an outcome."""
+def _leave_active(state: State) -> None:
+    """End the work on the active leaf, if there is one, without an outcome."""
     node, state.active = state.tree.get(state.active), ""
     if node is None:
         return
@@ -304,35 +307,35 @@ def _check_text(value: object) -> None:
 
 
 def _check_new(tree: Tree, parent: str, nodes: object) -> None:
-    """Check the descriptions of nodes to be added below ``parent``."""
+    """Check the nodes to add below ``parent``: their ids, texts, depth and number."""
     if not isinstance(nodes, list):
         raise InvalidInput("what is to be added is a list")
-    seen: set[str] = set()
+    ids: set[str] = set()
     total = len(tree)
     for each in cast("list[object]", nodes):
-        total += _check_one(tree, parent, each, seen)
+        total += _check_one(tree, parent, each, ids)
     if total > _MAX_NODES:
         raise InvalidInput(f"a goal has at most {_MAX_NODES:,} tasks and subtasks", "make parts of it goals of their own")
 
 
-def _check_one(tree: Tree, parent: str, node: object, seen: set[str]) -> int:
+def _check_one(tree: Tree, parent: str, node: object, ids: set[str]) -> int:
     if not isinstance(node, dict):
         raise InvalidInput("a task is an object")
     fields = cast("dict[str, object]", node)
     name, below = fields.get("id"), fields.get("nodes", [])
-    if not isinstance(name, str) or not is_child_id(name, parent) or name in seen or tree.get(name) is not None:
+    if not isinstance(name, str) or not is_child_id(name, parent) or name in ids or tree.get(name) is not None:
         raise InvalidInput(f"{str(name)[:80]!r} is no new id below {parent!r}")
-    seen.add(name)
+    ids.add(name)
     _check_text(fields.get("text"))
     if not isinstance(below, list) or (below and parent != GOAL_ID):
         raise InvalidInput("a subtask has no subtasks of its own")
     if not isinstance(fields.get("done", False), bool):
         raise InvalidInput("a task is done, true or false")
-    return 1 + sum(_check_one(tree, name, each, seen) for each in cast("list[object]", below))
+    return 1 + sum(_check_one(tree, name, each, ids) for each in cast("list[object]", below))
 
 
 def _insert(state: State, parent: Node, at: int, nodes: list[Data]) -> None:
-    """Put new nodes below ``parent``; the statuses of those with children follow from these, some of which may be done."""
+    """Insert new nodes below ``parent``, and set the statuses of parents from their children, some of which may be done."""
     made = [_node(each) for each in nodes]
     state.tree.insert(parent, at, made)
     for node in (*made, parent):

@@ -12,7 +12,7 @@ from ctxmgr.log.json_value import plain
 from ctxmgr.types.goal import ActionView, Comparison, Fact, FactKind, GoalState, Size, SubtaskView
 
 LAST = 10
-"""Messages that a loop without a brief often keeps."""
+"""Number of latest messages that an agent's loop without a brief often keeps."""
 NEEDED_ACTIONS = 3
 
 _TEXT_TYPES = frozenset({
@@ -20,11 +20,11 @@ _TEXT_TYPES = frozenset({
     "interrupt", "error",
 })  # fmt: skip
 _COMPARED_CHARS = 40
-"""Characters by which a text is known again; a brief may shorten the rest."""
+"""Characters of a text that are compared; a brief may shorten the rest."""
 
 
 def messages(records: Iterable[Record]) -> Iterator[str]:
-    """Yield a history as the messages a loop would send: calls and results as JSON, what was said as text. Never raises."""
+    """Yield a history as the messages that a loop would send, each as a line of JSON. Never raises."""
     for record in records:
         kind = record.get("kind")
         if kind == "entry":
@@ -51,14 +51,14 @@ def _line(value: dict[str, Any]) -> str:
 def compare(
     records: Iterable[Record], state: GoalState, text: str, count: Callable[[str, str], int], counter: str
 ) -> Comparison:
-    """Return how much shorter the brief is, and which of the facts that the next step needs it holds.
+    """Return how much shorter the brief is (per cent of characters and tokens), and which needed facts it contains.
 
     Args:
         records: the goal's history, in order.
-        state: the goal now.
+        state: the present state of the goal.
         text: the brief.
-        count: returns the tokens of a text of a kind, ``text`` or ``json``; ``counter`` is what it is called.
-        counter: see ``count``.
+        count: (text, kind) -> tokens; the kind is ``text`` or ``json``.
+        counter: name of that token counter.
     """
     number = chars = tokens = 0
     last: deque[tuple[int, int]] = deque(maxlen=LAST)
@@ -81,10 +81,10 @@ def _saved(part: int, whole: int) -> float | None:
 
 
 def facts(state: GoalState, text: str) -> list[Fact]:
-    """Return what the next step needs, each with whether the text holds it."""
+    """Return the facts that the next step needs, and for each whether the text contains it."""
     found: list[Fact] = []
     lines = [_normalised(line) for line in text.splitlines()]
-    whole = _normalised(text)
+    brief = _normalised(text)
 
     def add(kind: FactKind, text: str, held: bool) -> None:
         found.append(Fact(kind=kind, text=text, held=held))
@@ -92,7 +92,7 @@ def facts(state: GoalState, text: str) -> list[Fact]:
     task, leaf = _current(state)
     for kind, node in (("task", task), ("subtask", leaf)):
         if node is not None:
-            add("task" if kind == "task" else "subtask", node.description, _beginning(node.description) in whole)
+            add("task" if kind == "task" else "subtask", node.description, _beginning(node.description) in brief)
     for action in state.actions[-NEEDED_ACTIONS:]:
         add("action", _action_text(action), any(_names(line, action) for line in lines))
     for blocked in state.blocked_actions:
@@ -122,11 +122,11 @@ _OUTCOMES = {
 
 
 def _names(line: str, action: ActionView) -> bool:
-    """Whether a line names an action and how it ended: by its result's beginning, or by the word for its status."""
+    """Whether a line names an action and its outcome, by the beginning of the result or by a word for the status."""
     if _beginning(action.action) not in line:
         return False
-    said = _beginning(action.result or "")
-    return bool(said and said in line) or any(word in line for word in _OUTCOMES[action.status])
+    result = _beginning(action.result or "")
+    return bool(result and result in line) or any(word in line for word in _OUTCOMES[action.status])
 
 
 def _normalised(text: str) -> str:

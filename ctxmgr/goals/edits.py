@@ -1,7 +1,7 @@
 """Edit a plan in progress: add, split, reorder, drop, block, unblock.
 
-`GoalBase` is what all requests about a goal share. None of the edits needs the goal to oneself: whoever holds it learns of
-the change before its next one.
+`GoalBase` is what all requests about a goal share. Edits work while another process holds the goal: that one reads the
+change before its own next one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 FOLDER = ".agent_context"
-"""Where a goal is kept, in the folder that is worked in."""
+"""Name of a goal's folder, inside the project's folder (spec 004)."""
 
 
 class GoalBase:
@@ -84,11 +84,11 @@ class GoalBase:
 
     @property
     def warnings(self) -> list[str]:
-        """What was found damaged, and what was done about it."""
+        """Damage that was found, and what was done about it."""
         return list(self._repository.warnings)
 
     def state(self) -> GoalState:
-        """Return everything that is known of the goal. Writes nothing."""
+        """Return the full state of the goal. Writes nothing."""
         return self._view(self._existing(self._repository.look()))
 
     def _look_at_files(self) -> list[ProbeResult]:
@@ -101,8 +101,8 @@ class GoalBase:
 
         return check_all(probes, Path(self.root), commands=self._commands)
 
-    def _checked(self, op: str, data: dict[str, Any]) -> dict[str, Any]:
-        """Return the data of a change that is legal now."""
+    def _legal_change(self, op: str, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the data of an event, after checking that the change is legal now."""
         CHANGES[op][0](self._repository.state, data)
         return {"op": op, **data}
 
@@ -122,7 +122,7 @@ class GoalBase:
 
 
 def tasks_data(drafts: Sequence[TaskDraft], minted: int) -> list[dict[str, Any]]:
-    """Return new tasks with their subtasks, numbered from after ``minted``."""
+    """Return new tasks with their subtasks, as event data; ids go on from ``minted``, so that none is ever used twice."""
     made: list[dict[str, Any]] = []
     for number, draft in enumerate(drafts, minted + 1):
         name = f"t{number}"
@@ -131,7 +131,7 @@ def tasks_data(drafts: Sequence[TaskDraft], minted: int) -> list[dict[str, Any]]
 
 
 def subtasks(parent: str, drafts: Sequence[SubtaskDraft], minted: int) -> list[dict[str, Any]]:
-    """Return new subtasks of a task, numbered from after ``minted``."""
+    """Return new subtasks of a task, as event data; ids go on from ``minted``."""
     return [_leaf(f"{parent}.{number}", draft) for number, draft in enumerate(drafts, minted + 1)]
 
 
@@ -149,17 +149,17 @@ def _below(parent: Node, drafts: Sequence[TaskDraft]) -> list[dict[str, Any]]:
 
 
 def add_data(parent: Node, request: AddRequest) -> dict[str, Any]:
-    """Return the data of an addition."""
+    """Return the event data of an addition."""
     return {"parent": parent.id, "at": request.at, "nodes": _below(parent, request.tasks)}
 
 
 def split_data(node: Node, parent: Node, request: SplitRequest) -> dict[str, Any]:
-    """Return the data of a split."""
+    """Return the event data of a split."""
     return {"id": node.id, "nodes": _below(parent, request.into), "reason": request.reason}
 
 
 def unblock_data(state: State, request: UnblockRequest) -> dict[str, Any] | None:
-    """Return the data of an unblocking, None when nothing is blocked.
+    """Return the event data of an unblocking, None when nothing is blocked.
 
     Raises:
         NotFound: what the request names is not blocked.
@@ -169,8 +169,8 @@ def unblock_data(state: State, request: UnblockRequest) -> dict[str, Any] | None
         return {"all": True, "reason": request.reason} if blocked or state.blocked_actions else None
     node = state.tree.get(request.target)
     if node is not None:
-        held = {each.node for each in state.blocked_actions}
-        if not any(each.block is not None or each.id in held for each in node.walk()):
+        with_blocked_actions = {each.node for each in state.blocked_actions}
+        if not any(each.block is not None or each.id in with_blocked_actions for each in node.walk()):
             raise NotFound(f"{node.id!r} is not blocked", "'ctxmgr goal tree' shows what is")
         return {"nodes": [node.id], "actions": [], "reason": request.reason}
     keys = [each.key for each in state.blocked_actions if request.target in (each.key, each.action)]
@@ -197,7 +197,7 @@ class PlanEdits(GoalBase):
         def decide(state: State) -> dict[str, Any]:
             return add_data(find(state, request.parent or "goal"), request)
 
-        return self._steer("add", decide)
+        return self._edit("add", decide)
 
     def split(self, request: SplitRequest) -> GoalAnswer:
         """Replace a task or subtask by several."""
@@ -206,53 +206,53 @@ class PlanEdits(GoalBase):
             node = find(state, request.id)
             return split_data(node, state.tree.parent(node) or state.goal, request)
 
-        return self._steer("split", decide)
+        return self._edit("split", decide)
 
     def reorder(self, request: ReorderRequest) -> GoalAnswer:
         """Put tasks, or the subtasks of one, into another order."""
-        return self._steer("order", lambda state: {"parent": request.parent or "goal", "order": list(request.order)})
+        return self._edit("order", lambda state: {"parent": request.parent or "goal", "order": list(request.order)})
 
     def drop(self, request: DropRequest) -> GoalAnswer:
-        """Give a task or subtask up."""
-        return self._steer("drop", lambda state: {"id": request.id, "reason": request.reason})
+        """Drop a task or subtask; it stays in the history and does not count for progress."""
+        return self._edit("drop", lambda state: {"id": request.id, "reason": request.reason})
 
     def block(self, request: BlockRequest) -> GoalAnswer:
         """Block a task or subtask by hand."""
-        return self._steer("block", lambda state: {"id": request.id, "reason": request.reason})
+        return self._edit("block", lambda state: {"id": request.id, "reason": request.reason})
 
     def unblock(self, request: UnblockRequest) -> GoalAnswer:
-        """Lift a block, or all; the detection of loops starts anew."""
+        """Lift a block, or all of them; loop detection starts anew, since a person has seen what was before."""
         with self._repository.change(work=False) as change:
             state = self._existing(change.state)
             data = unblock_data(state, request)
             if data is None:
                 return self._answer([], "nothing is blocked")
-            change.write([self._repository.event(self._checked("unblock", data))])
+            change.write([self._repository.event(self._legal_change("unblock", data))])
         return self._answer([*data.get("nodes", []), *data.get("actions", [])], "unblocked")
 
     def message(self, request: MessageRequest) -> GoalAnswer:
-        """Take a human message: it lifts what the guard blocked."""
-        return self._note({"text": request.text}, "user_message")
+        """Record a human message; it lifts what the guard blocked, but not what a person blocked."""
+        return self._append_event({"text": request.text}, "user_message")
 
     def compacted(self) -> GoalAnswer:
-        """Note that the agent's context was compacted: its next brief has other words."""
-        return self._note({}, "compaction")
+        """Record that the agent's context was compacted; its next brief begins with other words."""
+        return self._append_event({}, "compaction")
 
     def set_probes(self, probes: Sequence[Probe]) -> GoalAnswer:
-        """Set the checks of the files on disk."""
-        return self._note(probes_data(probes))
+        """Replace all probes, the checks of files on disk."""
+        return self._append_event(probes_data(probes))
 
     def add_probe(self, probe: Probe) -> GoalAnswer:
-        """Add a check of the files on disk, in the place of one with the same name."""
+        """Add a probe, or replace the one of the same name."""
         known = [each for each in self.state().probes if each.name != probe.name]
         return self.set_probes([*known, probe])
 
     def check_probes(self) -> GoalAnswer:
-        """Look at the files on disk now, and keep what was seen."""
+        """Run the probes now, and keep their results."""
         return self.keep_probe_results(self._look_at_files())
 
     def keep_probe_results(self, results: Sequence[ProbeResult]) -> GoalAnswer:
-        """Keep what the checks saw; nothing is written when it is what they saw before."""
+        """Record results of probes; nothing is written when they are unchanged."""
         with self._repository.change(work=False) as change:
             if records := self._probe_event(self._existing(change.state), results):
                 change.write(records)
@@ -261,31 +261,31 @@ class PlanEdits(GoalBase):
     probed = keep_probe_results  # its name until 0.2
 
     def _probe_event(self, state: State, results: Sequence[ProbeResult]) -> list[Record]:
-        """Return the event that keeps what the checks saw, none where it is what they saw before."""
+        """Return the event with the results, in a list; none when they are unchanged."""
         if list(results) == state.probe_state:
             return []
         return [self._repository.event({"op": "probed", "results": [plain(each.to_json()) for each in results]})]
 
     def apply(self, continuation: Mapping[str, Any]) -> GoalAnswer:
-        """Take a continuation that recovery gave (its wire form): what the guard blocked is lifted, the next step noted."""
+        """Record a continuation of a recovery (its JSON form): it lifts what the guard blocked, and sets the next step."""
         fields: dict[str, Any] = {
             key: value for key, value in plain(dict(continuation)).items() if key not in ("v", "kind", "ts")
         }
         fields["id"] = fields["id"] if isinstance(fields.get("id"), str) and fields["id"] else new_id()
-        fields["of"] = fields.pop("session", None)
+        fields["of"] = fields.pop("session", None)  # the record itself belongs to the goal's session
         with self._repository.change(work=False) as change:
             state = self._existing(change.state)
             change.write([build("continuation", state.session, self._repository.clock(), **fields)])
         return self._answer([], "the continuation was taken up")
 
-    def _steer(self, op: str, decide: Callable[[State], dict[str, Any]]) -> GoalAnswer:
+    def _edit(self, op: str, decide: Callable[[State], dict[str, Any]]) -> GoalAnswer:
         with self._repository.change(work=False) as change:
-            data = self._checked(op, decide(self._existing(change.state)))
+            data = self._legal_change(op, decide(self._existing(change.state)))
             change.write([self._repository.event({key: value for key, value in data.items() if value is not None})])
         named = [each["id"] for each in data.get("nodes", [])]
         return self._answer([*([data["id"]] if "id" in data else []), *named, *data.get("order", [])])
 
-    def _note(self, data: dict[str, Any], kind: str = EVENT) -> GoalAnswer:
+    def _append_event(self, data: dict[str, Any], kind: str = EVENT) -> GoalAnswer:
         with self._repository.change(work=False) as change:
             self._existing(change.state)
             change.write([self._repository.event(data, kind)])
@@ -293,5 +293,5 @@ class PlanEdits(GoalBase):
 
 
 def probes_data(probes: Sequence[Probe]) -> dict[str, Any]:
-    """Return the data of the event that sets the probes."""
+    """Return the event data that sets the probes."""
     return {"op": "probes", "probes": [plain(each.to_json()) for each in probes]}

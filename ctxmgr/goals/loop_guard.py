@@ -1,7 +1,7 @@
-"""Ask the detectors whether an action would close a loop or an attempt failed too often.
+"""Ask the detectors whether an action would close a loop, or an attempt has failed too often.
 
-The answer is a function of the bounded window in the state and of the candidate alone: it costs the same after ten
-actions and after a hundred thousand, and is the same before and after a crash.
+The answer depends on the bounded window in the state and on the candidate alone. So it costs the same after ten actions and
+after a hundred thousand, and is the same before and after a crash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ctxmgr.detect.interface import Detector
 
 _REPEATS_OF_A_POLL = 12
-"""Repeats by which even a poll or a key press counts as repeated."""
+"""Repeats after which even a poll or a key press counts as a repetition, for the detectors allow those more."""
 
 
 class Verdict(NamedTuple):
@@ -32,35 +32,36 @@ class Verdict(NamedTuple):
 
 
 class LoopGuard:
-    """Holds the thresholds of the three types of loops.
+    """Applies the thresholds of the three types of loops: A repetition, B alternation, C failed attempts (spec 004).
 
     Args:
-        settings: of detection. Where a repetition is found at its n-th round, the one after it is refused; of two actions in
-            turn the last of the round before the threshold is.
+        settings: those of detection. Ruling 6: a detector finds a repetition at its n-th round, the guard refuses the one
+            after it. Of two alternating actions it refuses the last one of the round before the threshold.
     """
 
     def __init__(self, settings: DetectSettings | None = None) -> None:
         common = settings or DetectSettings()
         self._settings = common
         own = {name: _one_more(each) for name, each in common.actions.items()}
-        self._longer = replace(_one_more(common), actions=own)
-        self._turns = replace(self._longer, cycle_rounds=max(2, common.cycle_rounds - 1), max_period=2)
+        self._guarded = replace(_one_more(common), actions=own)
+        self._alternation = replace(self._guarded, cycle_rounds=max(2, common.cycle_rounds - 1), max_period=2)
 
     def action(self, state: State, candidate: OpenAction) -> Verdict | None:
         """Return the loop that an action would close.
 
-        The result of a ``candidate`` that has none is taken to be that of the last time it was asked.
+        A ``candidate`` without a result is assumed to return what the same call returned last time.
         """
         window = [each for each in state.actions if each.n > state.fresh]
         periods = _periods([each for each in window if each.agent == candidate.agent], candidate)
         if not periods:
-            return None  # looking at what came back spares the engine what can be no loop
+            return None  # a cheap look at keys spares most actions the import of the engine
         if not isinstance(candidate, Action):
             last = next(each for each in reversed(window) if each.key == candidate.key)
             candidate = candidate.finished(last.n + 1, last.status, last.output, last.error, candidate.began)
         shown = list(_observations(state.session, [*window, candidate]))
-        for settings in (self._turns, self._longer):
-            if periods == {2} if settings is self._longer else 2 not in periods:
+        # Alternation has a lower threshold than the rest; each setting sees only the periods it is for.
+        for settings in (self._alternation, self._guarded):
+            if periods == {2} if settings is self._guarded else 2 not in periods:
                 continue
             finding = _raised_last(settings, shown)
             if finding is not None and finding.severity == "loop":
@@ -68,15 +69,17 @@ class LoopGuard:
         return None
 
     def is_old_news(self, state: State, item: Action) -> bool:
-        """Whether an action came back with the result it had the last time; true when there is nothing to compare."""
+        """Whether an action returned what it returned the last time; true when there is nothing to compare."""
         last = next((each for each in reversed(state.actions) if each.key == item.key), None)
         if last is None:
             return True
-        told = [last.replace(id=f"told-{number}", ts=item.ts, began=None) for number in range(_REPEATS_OF_A_POLL)]
-        return _raised_last(self._longer, list(_observations(state.session, [*told, item]))) is not None
+        # The engine itself compares: with enough repeats of the former result it finds a repetition only if the new one is
+        # equal.
+        repeats = [last.replace(id=f"told-{number}", ts=item.ts, began=None) for number in range(_REPEATS_OF_A_POLL)]
+        return _raised_last(self._guarded, list(_observations(state.session, [*repeats, item]))) is not None
 
     def failure(self, state: State, node: str) -> Finding | None:
-        """Return what the engine says when the attempt at ``node`` now fails: null while it may be tried again."""
+        """Return the engine's finding if the attempt at ``node`` fails now; None while it may be tried again."""
         from ctxmgr.detect.detectors.escalating_failure import EscalatingFailureDetector
 
         outcomes = [*state.outcomes, Outcome(node=node, success=False)]
@@ -87,23 +90,23 @@ class LoopGuard:
             )
             for number, each in enumerate(outcomes)
         ]  # fmt: skip
-        found = _lasting(self._settings, [EscalatingFailureDetector], shown)
+        found = _unresolved(self._settings, [EscalatingFailureDetector], shown)
         found = [each for each in found if each.severity == "loop"]
         return next((each for each in found if each.evidence.get("task") == node), None)
 
 
 def _periods(own: Sequence[Action], candidate: OpenAction) -> set[int]:
-    """Return the periods for which the last steps, the candidate's among them, were asked in the same order just before."""
+    """Return the periods p for which the last p calls, the candidate included, equal the p calls before them."""
     keys = [*(each.key for each in own), candidate.key]
     return {
         period
         for period in range(1, len(keys) // 2 + 1)
-        if keys[-period:] == keys[-2 * period : -period] and _may_be_alike(own[-period], candidate)
+        if keys[-period:] == keys[-2 * period : -period] and _may_be_equal(own[-period], candidate)
     }
 
 
-def _may_be_alike(earlier: Action, candidate: OpenAction) -> bool:
-    """Whether the engine might take two results for the same; one that is not known yet might be any."""
+def _may_be_equal(earlier: Action, candidate: OpenAction) -> bool:
+    """Whether the engine may take two results for equal; an unknown one may be anything."""
     if not isinstance(candidate, Action):
         return True
     if earlier.status != candidate.status:
@@ -128,16 +131,16 @@ def _observations(session: str, items: Sequence[Action]) -> Iterable[Observation
 
 
 def _raised_last(settings: DetectSettings, shown: Sequence[Observation]) -> Finding | None:
-    """Return the repetition that lasts when the last observation was taken, and to which that one belongs."""
+    """Return the unresolved repetition or cycle whose last member is the last observation."""
     from ctxmgr.detect.detectors.cycles import CycleDetector
     from ctxmgr.detect.detectors.repeated_calls import RepetitionDetector
 
-    found = _lasting(settings, [RepetitionDetector, CycleDetector], shown)
+    found = _unresolved(settings, [RepetitionDetector, CycleDetector], shown)
     return next((each for each in found if each.kind != "hung" and each.last == shown[-1].id), None)
 
 
-def _lasting(settings: DetectSettings, detectors: Sequence[type[Detector]], shown: Sequence[Observation]) -> list[Finding]:
-    """Return the findings that last at the end; the engine is loaded here, for most actions are no loop at a glance."""
+def _unresolved(settings: DetectSettings, detectors: Sequence[type[Detector]], shown: Sequence[Observation]) -> list[Finding]:
+    """Return the findings that are unresolved at the end; imports the engine, which most actions do not need."""
     from ctxmgr.detect.monitor import Monitor
 
     monitor = Monitor(settings, detectors)

@@ -1,4 +1,4 @@
-"""Read a plan in Markdown, YAML or JSON as tasks and subtasks; tags of YAML are never constructed."""
+"""Read a plan in Markdown, YAML or JSON as tasks and subtasks; YAML tags are never constructed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BYTES", "MAX_LINE", "MAX_LINES", "MAX_TITLE", "Plan", "parse_plan", "read_content", "read_plan"]
 
 MAX_DEPTH = 40
+# Field names that models and task tools use in such lists, in order of preference.
 _TITLES = ("title", "task", "name", "description", "summary", "subtask", "step", "goal")
-_PARTS = ("subtasks", "tasks", "steps", "children", "items", "todo", "todos", "plan", "checklist")
+_CHILD_FIELDS = ("subtasks", "tasks", "steps", "children", "items", "todo", "todos", "plan", "checklist")
 _DONE = frozenset({"done", "completed", "complete", "finished", "closed", "succeeded", "success"})
-_WAITING = frozenset(
+_NOT_DONE = frozenset(
     {"todo", "pending", "open", "in_progress", "in-progress", "in progress", "blocked", "failed", "not started"}
 )
 _TRUE, _FALSE = frozenset({"true", "yes", "on"}), frozenset({"false", "no", "off", "null", "~", ""})
-_STATES = ("done", "status", "completed", "state", "complete", "finished")
+_STATUS_FIELDS = ("done", "status", "completed", "state", "complete", "finished")
 
 _Pairs = list[tuple[str, Any]]
 
@@ -35,9 +36,9 @@ def from_yaml(text: str, name: str) -> Plan:
     """Return the plan.
 
     Raises:
-        InvalidInput: the YAML is broken, nested too deep, or expands to more than it is long.
+        InvalidInput: the YAML is broken, nested too deep, or has too many steps once its aliases are expanded.
     """
-    root = _composed(text, name)
+    root = _compose(text, name)
     reader = _Reader(name)
     goal: str | None = None
     if root is None:
@@ -47,11 +48,11 @@ def from_yaml(text: str, name: str) -> Plan:
     if _is_mapping(root):
         pairs = reader.pairs(root)
         fields = {key.lower(): value for key, value in pairs}
-        holder = next((fields[key] for key in _PARTS if key in fields and not isinstance(fields[key].value, str)), None)
+        holder = next((fields[key] for key in _CHILD_FIELDS if key in fields and not isinstance(fields[key].value, str)), None)
         if holder is not None:
             goal = next((titled(fields[key].value)[0] for key in ("goal", *_TITLES) if _is_text(fields.get(key))), None)
             items = reader.items(holder, 0)
-            reader.unused += [key for key, _ in pairs if key.lower() not in (*_TITLES, *_PARTS)]
+            reader.unused += [key for key, _ in pairs if key.lower() not in (*_TITLES, *_CHILD_FIELDS)]
         else:
             goal = next((titled(value.value)[0] for key, value in pairs if key.lower() == "goal" and _is_text(value)), None)
             items = [reader.named(key, value, 0) for key, value in pairs if key.lower() != "goal" or not _is_text(value)]
@@ -66,13 +67,14 @@ def from_yaml(text: str, name: str) -> Plan:
     return Plan(goal, tasks, tuple(notes))
 
 
-def _composed(text: str, name: str) -> Any:
+def _compose(text: str, name: str) -> Any:
     if _nesting(text) > MAX_DEPTH:
         raise InvalidInput(f"{name}: nested deeper than {MAX_DEPTH} levels", "a plan has tasks and subtasks")
     from ruamel.yaml import YAML  # 80 ms, and only where YAML is read
     from ruamel.yaml.error import YAMLError
 
     try:
+        # Composed, not loaded: nodes keep the spelling of values ("yes" stays a word), and no tag builds an object.
         documents = list(YAML(typ="safe", pure=True).compose_all(text))
     except RecursionError:
         raise InvalidInput(f"{name}: nested too deep", "a plan has tasks and subtasks") from None
@@ -91,7 +93,7 @@ def _composed(text: str, name: str) -> Any:
 
 
 def _nesting(text: str) -> int:
-    """Return how deep brackets or leading dashes nest, at the most: the parser's time grows with the square of that."""
+    """Return the deepest nesting of brackets or leading dashes; the parser's time grows with its square."""
     depth = deepest = 0
     for found in re.finditer(r"[\[\]{}]", text):
         depth = depth + 1 if found.group() in "[{" else max(depth - 1, 0)
@@ -102,14 +104,14 @@ def _nesting(text: str) -> int:
 
 @dataclass(slots=True)
 class _Reader:
-    """Turns the parser's nodes into items; what aliases repeat counts each time."""
+    """Turns the parser's nodes into items; aliased content counts each time, so that aliases can't multiply without limit."""
 
     name: str
     unused: list[str] = field(default_factory=list[str])
     read: int = 0
 
     def items(self, node: Any, depth: int) -> list[Item]:
-        """Return the steps in a list, a mapping or a text."""
+        """Return the steps of a list, a mapping or a text."""
         self._count(depth)
         if isinstance(node.value, str):
             return [] if node.value.lower() in _FALSE else [_item(node.value)]
@@ -133,35 +135,35 @@ class _Reader:
                 return Item("")
             first = self.named(*pairs[0], depth + 1)
             for key, value in pairs[1:]:
-                first = self._more(first, key, value, depth)
+                first = self._add_field(first, key, value, depth)
             return first
         found = _item(fields[title].value)
         for key, value in pairs:
             if key.lower() != title:
-                found = self._more(found, key, value, depth)
+                found = self._add_field(found, key, value, depth)
         return found
 
     def named(self, key: str, value: Any, depth: int) -> Item:
-        """Return the step ``key: value``: the value is its state, its parts, or the rest of a sentence with a colon."""
+        """Return the step ``key: value``, where the value is its status, its parts, or the rest of a sentence with a colon."""
         self._count(depth)
         found = _item(key)
         if not isinstance(value.value, str):
             if _is_mapping(value):
                 fields = {name.lower(): inner for name, inner in self.pairs(value)}
-                if any(name in (*_PARTS, *_STATES) for name in fields):
+                if any(name in (*_CHILD_FIELDS, *_STATUS_FIELDS) for name in fields):
                     for name, inner in self.pairs(value):
-                        found = self._more(found, name, inner, depth)
+                        found = self._add_field(found, name, inner, depth)
                     return found
             return Item(found.text, found.done, self.items(value, depth + 1))
         word = value.value.strip().lower()
         if word in _DONE | _TRUE:
             return Item(found.text, True)
-        if word in _WAITING | _FALSE:
+        if word in _NOT_DONE | _FALSE:
             return found
         return _item(f"{key}: {value.value}")
 
     def pairs(self, node: Any) -> _Pairs:
-        """Return the names and values of a mapping; names that are no text count as unused."""
+        """Return the (key, value) pairs of a mapping; keys that are not text are noted as unused."""
         found: _Pairs = []
         for key, value in cast("list[tuple[Any, Any]]", node.value):
             if isinstance(key.value, str):
@@ -170,11 +172,11 @@ class _Reader:
                 self.unused.append("a name that is no text")
         return found
 
-    def _more(self, item: Item, key: str, value: Any, depth: int) -> Item:
+    def _add_field(self, item: Item, key: str, value: Any, depth: int) -> Item:
         name = key.lower()
-        if name in _STATES and isinstance(value.value, str):
+        if name in _STATUS_FIELDS and isinstance(value.value, str):
             return Item(item.text, item.done or value.value.strip().lower() in _DONE | _TRUE, item.items)
-        if name in _PARTS:
+        if name in _CHILD_FIELDS:
             return Item(item.text, item.done, [*item.items, *self.items(value, depth + 1)])
         self.unused.append(key)
         return item
@@ -203,7 +205,7 @@ def _is_text(node: Any) -> bool:
 MAX_BYTES = 256 * 1024
 MAX_LINES = 10_000
 MAX_LINE = 10_000
-"""Characters of one line; a longer one is no step of a plan."""
+"""Longest line, in characters; a longer one is no step of a plan."""
 
 _YAML, _MARKDOWN = frozenset({".yaml", ".yml", ".json"}), frozenset({".md", ".markdown", ".mdown", ".txt", ".rst"})
 _YAML_START = lazy_pattern(r"(?:---\s|%YAML|[{\[]|(?!https?:)[\w\"'][^#\n]*:(?:\s|$))")
@@ -220,12 +222,12 @@ def read_plan(path: Path) -> Plan:
 
 
 def parse_plan(data: bytes, name: str) -> Plan:
-    """Return the plan in a text; ``name`` says by its ending whether it is YAML or Markdown, else its beginning does.
+    """Return the plan in a text. The suffix of ``name`` decides between YAML and Markdown, else the text's beginning.
 
     Raises:
         InvalidInput: it is too big, no UTF-8, broken, or holds no step.
     """
-    text = _decoded(data, name)
+    text = _decode(data, name)
     ending = Path(name).suffix.lower()
     if ending in _YAML or (ending not in _MARKDOWN and _YAML_START.match(text.lstrip())):
         plan = from_yaml(text, name)
@@ -241,7 +243,7 @@ def parse_plan(data: bytes, name: str) -> Plan:
 
 
 def read_content(path: Path) -> bytes:
-    """Return the beginning of a plain file, one byte more than a plan may have; pipes and devices are never waited for.
+    """Return up to one byte more than a plan may have from a regular file; never waits for pipes or devices.
 
     Raises:
         NotFound: there is no such file.
@@ -261,7 +263,7 @@ def read_content(path: Path) -> bytes:
         raise InvalidInput(f"{path}: {error.strerror}", "check the file") from None
 
 
-def _decoded(data: bytes, name: str) -> str:
+def _decode(data: bytes, name: str) -> str:
     if len(data) > MAX_BYTES:
         raise InvalidInput(f"{name}: a plan is at most {MAX_BYTES // 1024} KiB", "split it, or keep the steps only")
     try:
@@ -284,7 +286,7 @@ def _decoded(data: bytes, name: str) -> str:
 
 MAX_TITLE = 300
 MAX_STEPS = 2_000
-"""Tasks and subtasks of one plan together."""
+"""Most tasks and subtasks of one plan together."""
 
 _CONTROL = lazy_pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f]")
 _BOX = lazy_pattern(r"\[([ xX])\]\s+")
@@ -292,12 +294,12 @@ _BOX = lazy_pattern(r"\[([ xX])\]\s+")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a plan holds; with a goal it is a `GoalPlan`.
+    """A parsed plan; with a goal it becomes a `GoalPlan`.
 
     Attributes:
-        goal: what the plan calls itself, None when it does not.
-        tasks: in the order of the plan.
-        notes: what a person should know before accepting it: what was left out or folded together.
+        goal: the plan's own title, None when it has none.
+        tasks: the tasks in the order of the plan.
+        notes: what a person should know before accepting it, such as sections left out.
     """
 
     goal: str | None
@@ -306,13 +308,13 @@ class Plan:
 
     @property
     def size(self) -> int:
-        """Tasks and subtasks together."""
+        """Number of tasks and subtasks together."""
         return len(self.tasks) + sum(len(task.subtasks) for task in self.tasks)
 
 
 @dataclass(slots=True)
 class Item:
-    """A line of a plan with what is nested below it, as deep as the author went."""
+    """A line of a plan with the items nested below it, at any depth."""
 
     text: str
     done: bool = False
@@ -320,7 +322,7 @@ class Item:
 
 
 def titled(text: str) -> tuple[str, bool]:
-    """Return a step's title in one line without its checkbox, and whether the box is ticked."""
+    """Return a step's title as one line without its checkbox, and whether the box is ticked."""
     line = " ".join(_CONTROL.sub("", text).split())
     box = _BOX.match(f"{line} ")
     title = line[box.end() :] if box else line
@@ -330,7 +332,7 @@ def titled(text: str) -> tuple[str, bool]:
 def folded(items: Sequence[Item]) -> tuple[tuple[PlannedTask, ...], list[str]]:
     """Return nested items as tasks with subtasks, and notes on what that changed.
 
-    What lies deeper than a subtask becomes a subtask of its own under both titles, so that no step is lost.
+    A deeper item becomes a subtask whose title joins those above it, so that no step is lost.
     """
     deep = 0
     tasks: list[PlannedTask] = []
@@ -358,20 +360,21 @@ def _short(title: str) -> str:
     return title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1].rstrip()}…"
 
 
-# Headings of what stands around the steps of a plan. Their lists say what is so, not what is to be done.
+# Headings of the parts around the steps of a plan: their lists state facts, not work to do.
 _BACKGROUND_HEADINGS = frozenset({
     "background", "overview", "context", "introduction", "summary", "motivation", "notes", "note", "references", "links",
     "non-goals", "nongoals", "out of scope", "assumptions", "glossary", "risks", "open questions", "license", "why",
 })  # fmt: skip
-# Headings that only say "here they come".
-_HERE = frozenset({
+# Headings that only announce the steps, and are no task themselves.
+_TASK_HEADINGS = frozenset({
     "task", "tasks", "plan", "steps", "todo", "to do", "to-do", "todos", "checklist", "work", "work items", "action items",
     "implementation plan", "next steps", "task list",
 })  # fmt: skip
+# Models write check marks and box characters in the place of "- [x]".
 _SIGNED_BOX = lazy_pattern(r"^([ \t]*)(?:[-*+][ \t]+)?([☐☑☒✅✔✓])️?[ \t]+", re.MULTILINE)
 _LINK = lazy_pattern(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 _MARKS = lazy_pattern(r"(`+)([^`]+)\1(?!`)|\*\*(?=\S)([^*]+)\*\*")
-_GOAL_LINE = lazy_pattern(r"goal\s*:\s*(.+)", re.IGNORECASE)
+_GOAL_LINE = lazy_pattern(r"goal\s*:\s*(.+)", re.IGNORECASE)  # "Goal: ..."
 
 
 @dataclass(slots=True)
@@ -388,12 +391,12 @@ class _Section:
 
 
 def from_markdown(text: str) -> Plan:
-    """Return the plan; one without a step has no task."""
+    """Return the plan in a Markdown text; ``tasks`` is empty when it has no step."""
     from markdown_it import MarkdownIt
 
     source = _SIGNED_BOX.sub(lambda found: f"{found[1]}- [{' ' if found[2] == '☐' else 'x'}] ", text)
     # Inline markup is stripped by linear rules instead, since hostile nesting of it takes a parser quadratic time.
-    tokens = MarkdownIt("commonmark").disable(["inline", "text_join"]).parse(_without_matter(source))
+    tokens = MarkdownIt("commonmark").disable(["inline", "text_join"]).parse(_without_front_matter(source))
     top, first = _sections(tokens)
     notes: list[str] = []
     goal = _goal(top, first)
@@ -404,7 +407,7 @@ def from_markdown(text: str) -> Plan:
     return Plan(goal, tasks, (*notes, *deeper))
 
 
-def _without_matter(text: str) -> str:
+def _without_front_matter(text: str) -> str:
     if text.startswith(("---\n", "---\r\n")):
         end = re.search(r"^---[ \t]*\r?$", text[4:], re.MULTILINE)
         if end is not None:
@@ -413,11 +416,11 @@ def _without_matter(text: str) -> str:
 
 
 def _sections(tokens: Sequence[Token]) -> tuple[_Section, str]:
-    """Return the document as nested sections with their lists, and the first paragraph before any list."""
+    """Return the document as nested sections with their lists, and its first paragraph if that precedes them."""
     top = _Section(0, "")
     open_sections, open_items, first = [top], list[Item](), ""
     quoted = 0
-    heading = fresh = False
+    heading = item_has_no_text = False
     for token in tokens:
         if token.type in ("blockquote_open", "blockquote_close"):
             quoted += 1 if token.nesting > 0 else -1
@@ -434,47 +437,47 @@ def _sections(tokens: Sequence[Token]) -> tuple[_Section, str]:
             item = Item("")
             (open_items[-1].items if open_items else open_sections[-1].items).append(item)
             open_items.append(item)
-            fresh = True
+            item_has_no_text = True
         elif token.type == "list_item_close":
             open_items.pop()
         elif token.type == "inline" and heading:
             open_sections[-1].title, open_sections[-1].done = _plain(token.content)
             heading = False
-        elif token.type == "inline" and open_items and (fresh or not open_items[-1].text):
+        elif token.type == "inline" and open_items and (item_has_no_text or not open_items[-1].text):
             open_items[-1].text, open_items[-1].done = _plain(token.content)
-            fresh = False
+            item_has_no_text = False
         elif token.type == "inline" and not first and not top.parts and not top.items:
             first = _plain(token.content)[0]
     return top, first
 
 
 def _plain(content: str) -> tuple[str, bool]:
-    """Return a line's title without markup, and whether its box is ticked."""
+    """Return a line's title without inline markup, and whether its box is ticked."""
     title, done = titled(content)
     return _MARKS.sub(lambda mark: (mark[2] or mark[3]).strip(), _LINK.sub(r"\1", title)).strip(), done
 
 
 def _goal(top: _Section, first: str) -> str | None:
-    """Return what the plan is for, and take its heading out of the way: the one title, or a line "Goal: ..."."""
+    """Return the goal, from the only title or a line "Goal: ..."; a title is removed from the sections."""
     if len(top.parts) == 1 and (top.parts[0].parts or top.parts[0].items) and not top.items:
         title = top.parts[0]
         top.items, top.parts = title.items, title.parts
         found = _GOAL_LINE.fullmatch(title.title)
-        if title.name not in _HERE:
+        if title.name not in _TASK_HEADINGS:
             return (found[1] if found else title.title) or None
     found = _GOAL_LINE.fullmatch(first)
     return found[1] if found else None
 
 
 def _steps(section: _Section, notes: list[str]) -> list[Item]:
-    """Return a section's steps: its list, then what its own sections hold."""
+    """Return a section's steps: its own list, then those of its subsections."""
     items = [item for item in section.items if item.text]
     for part in section.parts:
         if part.name in _BACKGROUND_HEADINGS:
             notes.append(f"left out: the section {part.title!r}, which reads like background")
             continue
         inner = _steps(part, notes)
-        if part.name in _HERE:
+        if part.name in _TASK_HEADINGS:
             items += inner
         elif part.title:
             items.append(Item(part.title, part.done, inner))

@@ -19,12 +19,12 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.goal import Probe, ProbeResult
 
 MAX_SEARCHED_BYTES = 64 * 1024 * 1024
-"""Bytes of a file that are searched for a text; beyond them the answer is unknown."""
+"""Bytes of a file that are searched for a text; beyond them the result is unknown."""
 SECONDS = 10.0
-"""What a command, or the search of a file, may take unless the probe says otherwise."""
+"""Default time limit of a command, or of searching a file, in seconds."""
 
 NOT_TRUSTED = "not covered by the trust in this project: read it, then run 'ctxmgr trust'"
-"""What is said of a command that came, or whose script was changed, after the project was trusted."""
+"""Detail of a command that was added, or whose script was changed, after the project was trusted."""
 
 _CHUNK = 1024 * 1024
 _PARTS = lazy_pattern(r"[\s;|&<>()'\"=]+")
@@ -34,17 +34,17 @@ _MARKS: Mapping[bool | None, str] = {True: "✓", False: "✗", None: "?"}
 
 @dataclass(frozen=True, slots=True)
 class ProbeOutcome:
-    """What a probe saw: whether it holds, None where that could not be seen, and in a few words why."""
+    """Result of a probe: whether it holds, None if that could not be determined, and a short reason."""
 
     holds: bool | None
     why: str = ""
 
 
 def require_sound(probe: Probe) -> None:
-    """Return when the probe can be asked.
+    """Check that the probe can be run.
 
     Raises:
-        InvalidInput: its name would not stand as one word in a brief, or it lacks what its kind needs.
+        InvalidInput: its name is not one word, as a brief needs it, or it lacks what its kind requires.
     """
     if not _NAME.fullmatch(probe.name):
         raise InvalidInput(f"{probe.name[:80]!r} is no name of a probe", "letters, digits, '_', '-' and '.', e.g. pkg_exists")
@@ -58,10 +58,10 @@ def require_sound(probe: Probe) -> None:
 
 
 def fingerprint(probe: Probe, folder: Path) -> str:
-    """Return what a trusted command is known by: where it runs, its words, and the content of files that they name.
+    """Return the identity of a trusted command: its folder, its words, and the content of files that they name.
 
-    A script is covered so, e.g. ``sh check.sh``; what a program loads by itself is not, e.g. the tests of ``pytest``. A file
-    that comes to be is a change too, so that a command that names its own output is covered until it has written it.
+    So a script is covered, e.g. ``sh check.sh``, but not what a program loads by itself, e.g. the tests of ``pytest``. A new
+    file is a change too: a command that names its own output is trusted until it has written it.
     """
     root = os.path.realpath(folder)
     contents = [list(_contents(root, word)) for word in probe.argv]
@@ -69,7 +69,7 @@ def fingerprint(probe: Probe, folder: Path) -> str:
 
 
 def _contents(root: str, word: str) -> Iterator[tuple[str, str]]:
-    """Return the digests of the files that a word of a command names; a line for a shell names several."""
+    """Yield (name, digest) of the files that a word of a command names; a shell line in one word names several."""
     for name in dict.fromkeys((word, *_PARTS.split(word))):
         try:
             with open(open_regular(os.path.join(root, name)), "rb") as stream:
@@ -79,39 +79,39 @@ def _contents(root: str, word: str) -> Iterator[tuple[str, str]]:
 
 
 def check(probe: Probe, folder: Path, *, commands: bool | Collection[str] = False, seconds: float = SECONDS) -> ProbeResult:
-    """Ask a probe; never raises.
+    """Run a probe; never raises.
 
     Args:
-        probe: what to look for.
-        folder: of the project; relative paths start there, and commands run there.
+        probe: the probe.
+        folder: the project's folder; relative paths start there, and commands run there.
         commands: whether commands may be run, or the fingerprints of those that may.
-        seconds: what a command may take.
+        seconds: time limit of a command.
     """
     if probe.kind == "fileExists":
-        seen = exists(folder, probe.path or "")
+        found = exists(folder, probe.path or "")
     elif probe.kind == "fileContains":
-        seen = contains(folder, probe.path or "", probe.text or "")
+        found = contains(folder, probe.path or "", probe.text or "")
     elif not isinstance(commands, bool) and fingerprint(probe, folder) not in commands:
-        seen = ProbeOutcome(None, NOT_TRUSTED)
+        found = ProbeOutcome(None, NOT_TRUSTED)
     elif commands:
-        seen = ends_well(folder, probe.argv, probe.code, seconds)
+        found = ends_well(folder, probe.argv, probe.code, seconds)
     else:
-        seen = ProbeOutcome(None, "commands are not allowed")
-    return ProbeResult(name=probe.name, kind=probe.kind, ok=seen.holds, detail=seen.why or None)
+        found = ProbeOutcome(None, "commands are not allowed")
+    return ProbeResult(name=probe.name, kind=probe.kind, ok=found.holds, detail=found.why or None)
 
 
 def check_all(probes: Iterable[Probe], folder: Path, *, commands: bool | Collection[str] = False) -> list[ProbeResult]:
-    """Ask every probe, in their order."""
+    """Run every probe; results in the same order."""
     return [check(probe, folder, commands=commands) for probe in probes]
 
 
 def render(results: Iterable[ProbeResult]) -> str:
-    """Return the states as one line: ``pkg_exists:✓ tests_exist:✗ lint:?``."""
+    """Return the results as one line: ``pkg_exists:✓ tests_exist:✗ lint:?``."""
     return " ".join(f"{result.name}:{_MARKS[result.ok]}" for result in results)
 
 
 def exists(folder: Path, path: str) -> ProbeOutcome:
-    """Look whether a path is there, whatever it is; a link that leads nowhere is not."""
+    """Check that a path exists, whatever it is; a broken link does not."""
     try:
         os.stat(folder / path)
     except (FileNotFoundError, NotADirectoryError):
@@ -122,7 +122,7 @@ def exists(folder: Path, path: str) -> ProbeOutcome:
 
 
 def contains(folder: Path, path: str, text: str, seconds: float = SECONDS) -> ProbeOutcome:
-    """Look for a text in a plain file, byte by byte as UTF-8; never reads pipes, devices or endless files."""
+    """Search a regular file for a text, as UTF-8 bytes; never reads pipes, devices or endless files."""
     try:
         descriptor = open_regular(folder / path)
     except (FileNotFoundError, NotADirectoryError):
@@ -146,19 +146,20 @@ def _search(descriptor: int, path: str, wanted: bytes, seconds: float) -> ProbeO
             return ProbeOutcome(True, f"{path} contains it")
         if read >= MAX_SEARCHED_BYTES or time.monotonic() > end:
             return ProbeOutcome(None, f"{path}: not in its first {read // _CHUNK:,} MiB, and no more is read")
+        # The text may begin in one chunk and end in the next.
         tail = window[max(0, len(window) - len(wanted) + 1) :] if len(wanted) > 1 else b""
     return ProbeOutcome(False, f"{path} does not contain it")
 
 
 def ends_well(folder: Path, argv: Sequence[str], code: int = 0, seconds: float = SECONDS) -> ProbeOutcome:
-    """Run a command, without a shell and with nothing to read; its output is thrown away. It holds when it exits with ``code``.
+    """Run a command without a shell, without stdin, and without its output; the probe holds if it exits with ``code``.
 
-    After ``seconds`` it is ended with everything that it started in its own process group.
+    After ``seconds`` it is killed together with everything in its process group.
     """
     try:
         running = subprocess.Popen(
             list(argv), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            start_new_session=True,  # a process group of its own, to kill as a whole
         )  # fmt: skip
     except (OSError, ValueError, IndexError) as error:
         return ProbeOutcome(None, f"it can't be run: {_reason(error)}")

@@ -1,7 +1,6 @@
 """Fold the history of a goal into its state, one record at a time. Pure; never raises.
 
-A record that is not legal where it stands (a hand wrote it, or an owner that was already superseded) changes nothing and
-is counted.
+A record that is illegal at its place (written by hand, or by an owner that was superseded) changes nothing and is counted.
 """
 
 from __future__ import annotations
@@ -19,40 +18,40 @@ from ctxmgr.types.base import Shape
 from ctxmgr.types.goal import BlockedAction, LoopRecord, Probe, ProbeResult
 
 EVENT, ENDED = "goal", "subtask_result"
-"""Types of the events that change a goal: the second is what the detection engine knows a failed attempt by."""
+"""Types of the events that change a goal; the second one is the type by which the detectors know a failed attempt."""
 
 _Shape = TypeVar("_Shape", bound=Shape)
-_RESULTS = ("ok", "error", "denied", "interrupted")  # no sets: what is looked for may be anything
+_RESULTS = ("ok", "error", "denied", "interrupted")  # a tuple: a hostile record may hold an unhashable value
 _PERSON = ("user_message", "interrupt")
 
 
 def task_of(node: str, attempt: int) -> str:
-    """Return what an entry names as its ``task``: the attempt at a leaf."""
+    """Return the ``task`` of an entry, ``leaf/attempt``, e.g. ``t1.2/1``."""
     return f"{node}/{attempt}"
 
 
 def fold(state: State, record: Record) -> None:
-    """Take one more record of the history."""
+    """Apply one more record of the history to the state."""
     try:
         kind, ts = record.get("kind"), record.get("ts")
         op = _data(record).get("op") if kind == "event" and record.get("type") == EVENT else None
         if op in ("create", "own", "release"):
             _change(state, {**_data(record), "session": record.get("session")}, ts)
         elif state.exists and record.get("session") == state.session:
-            _take(state, record, kind, ts if isinstance(ts, str) else None)
+            _apply(state, record, kind, ts if isinstance(ts, str) else None)
         if isinstance(ts, str):
             state.last_ts = ts[:64]
     except (CtxmgrError, TypeError, ValueError, KeyError, AttributeError, RecursionError):
         state.ignored += 1
 
 
-def _take(state: State, record: Record, kind: object, ts: str | None) -> None:
+def _apply(state: State, record: Record, kind: object, ts: str | None) -> None:
     if kind == "entry":
         _entry(state, record, ts)
     elif kind == "result":
         _result(state, record, ts)
     elif kind == "continuation":
-        _continued(state, record)
+        _apply_continuation(state, record)
     elif kind == "event":
         _event(state, record, ts)
 
@@ -73,6 +72,7 @@ def _event(state: State, record: Record, ts: str | None) -> None:
 def _change(state: State, data: Data, ts: object) -> None:
     op = data.get("op")
     when = ts if isinstance(ts, str) else None
+    # Checked on replay too, so that a live change and its replay give the same state.
     if isinstance(op, str) and op in CHANGES:
         check, change = CHANGES[op]
         check(state, data)
@@ -83,7 +83,7 @@ def _change(state: State, data: Data, ts: object) -> None:
         if data.get("epoch") == state.epoch:
             state.owner = None
     elif op == "refused":
-        _refused(state, data, when)
+        _apply_refusal(state, data, when)
     elif op == "step":
         state.next_step = plain_line(data.get("text"), 500) or None
     elif op == "probes":
@@ -95,6 +95,7 @@ def _change(state: State, data: Data, ts: object) -> None:
 def _own(state: State, data: Data, ts: str | None) -> None:
     epoch = data.get("epoch")
     if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch <= state.epoch:
+        # So the record of an owner that was superseded, appended late, takes nothing back.
         raise ValueError("an epoch only grows")
     state.epoch = epoch
     own = {name: data.get(name) for name in Owner.model_fields if name != "ts"}
@@ -107,11 +108,12 @@ def _entry(state: State, record: Record, ts: str | None) -> None:
     name, action = record.get("id"), record.get("action")
     if not isinstance(name, str) or not isinstance(action, str):
         raise ValueError("an entry has an id and an action")
-    node, number = _place(state, record)
+    node, number = _locate_attempt(state, record)
     item = OpenAction(
         id=name, agent=record.get("agent"), action=action[:1000], key=key_of(action, record.get("input")),
         args=reduced(record.get("input")), began=ts, node=node.id, attempt=number,
     )  # fmt: skip
+    # The same call begun again replaces the one without a result: its process was killed in between.
     state.in_flight = [each for each in state.in_flight if each.key != item.key or each.node != node.id]
     attempt = node.attempt
     if attempt is not None and attempt.number == number:
@@ -124,8 +126,8 @@ def _entry(state: State, record: Record, ts: str | None) -> None:
         state.in_flight = [*state.in_flight[1 - KEPT_OPEN :], item]
 
 
-def _place(state: State, record: Record) -> tuple[Node, int]:
-    """Return the leaf and the number of the attempt that an entry belongs to, the leaf made active where it can be."""
+def _locate_attempt(state: State, record: Record) -> tuple[Node, int]:
+    """Return the leaf and the attempt's number of an entry; the leaf becomes active if it can be worked on."""
     named, _, _ = str(record.get("task") or "").rpartition("/")
     node = state.tree.get(named) or state.current() or state.goal
     if state.tree.can_work(node):
@@ -147,15 +149,15 @@ def _finish(state: State, item: OpenAction, record: Record, ts: str | None) -> N
     output, error = reduced(record.get("output")), reduced(record.get("error"))
     done = item.finished(state.add("actions"), record["status"], output, error, ts)
     state.actions = [*state.actions[1 - WINDOW :], done]
-    # Where it was blocked it was let through because its result is a new one: what it was blocked for is over.
+    # A blocked action that was allowed has a new result, so the reason of its block is over.
     state.blocked_actions = [each for each in state.blocked_actions if each.key != item.key or each.node != item.node]
     state.next_step = None
 
 
-def _continued(state: State, record: Record) -> None:
-    """Lift what the guard blocked; the evidence stays, or a loop would reset it against itself (ruling 8).
+def _apply_continuation(state: State, record: Record) -> None:
+    """Lift what the guard blocked, but keep the evidence: else a loop would reset it by asking for help (ruling 8).
 
-    The next step is the diagnosis's, where there is one, else the first alternative.
+    The next step is that of the diagnosis, else the first alternative.
     """
     lift_all(state, by_hand=False, evidence=False)
     cause, options = record.get("diagnosis"), record.get("alternatives")
@@ -165,7 +167,7 @@ def _continued(state: State, record: Record) -> None:
     state.next_step = plain_line(text or record.get("goal") or record.get("reason") or "", 500) or state.next_step
 
 
-def _refused(state: State, data: Data, ts: str | None) -> None:
+def _apply_refusal(state: State, data: Data, ts: str | None) -> None:
     action, loop, node = data.get("action"), data.get("type"), data.get("node")
     if not isinstance(action, str) or loop not in ("A", "B", "C", None) or not isinstance(node, str):
         raise ValueError("a refusal names the action, the node and the type of loop")
@@ -192,7 +194,7 @@ def _refused(state: State, data: Data, ts: str | None) -> None:
 
 
 def _shapes(shape: type[_Shape], value: object) -> list[_Shape]:
-    """Return what of a list is of a shape; a history written by hand may hold anything."""
+    """Return the valid items of a list; a history written by hand may hold anything."""
     found: list[_Shape] = []
     for each in cast("list[object]", value) if isinstance(value, list) else []:
         with suppress(ValueError):

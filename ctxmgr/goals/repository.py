@@ -1,8 +1,7 @@
 """Load, catch up, append and save the history and state of a goal.
 
-The order of writing is history, then state: the history is synced before the state names it, and whatever the state does
-not include yet is folded in again. A state file is therefore allowed to lag; how far is bounded, so that the next process
-has little to fold.
+The history is written and synced before the state that names it (ruling 19); on load, whatever the state does not include
+is folded in again. So a state file may lag; the lag is bounded, so that the next process has little to fold.
 """
 
 from __future__ import annotations
@@ -25,7 +24,9 @@ from ctxmgr.paths import require_no_link
 from ctxmgr.types.plain_records import build
 
 LAG = 128
-"""Records that a process which holds a goal may write before it saves the state again."""
+"""Most records that a process which holds a goal writes before it saves the state again.
+
+Saving costs more than appending, for the state is written whole."""
 
 
 class GoalRepository:
@@ -34,8 +35,8 @@ class GoalRepository:
     Attributes:
         folder, path: absolute, of the folder and of the history in it.
         damaged: names of files that were set aside and made anew.
-        state: what the history folds into, as of the last look.
-        warnings: what was found damaged, and what was done about it.
+        state: the state as of the last look.
+        warnings: damage that was found, and what was done about it.
         replayed: records that the state file did not include when it was loaded.
         generation: of the state file.
     """
@@ -58,7 +59,7 @@ class GoalRepository:
         self._journal: Journal | None = None
         self._inode = -1
         self._lag: int = 0
-        self._aside: list[str] = []
+        self._damaged_files: list[str] = []
         self._loops_saved: int = -1
         self._me: dict[str, Any] | None = None
         self._epoch: int | None = None
@@ -70,12 +71,12 @@ class GoalRepository:
 
     @contextlib.contextmanager
     def change(self, *, work: bool, anew: bool = False, take_over: bool = False, create: bool = False) -> Generator[Change]:
-        """Hold the lock, caught up and entitled to write.
+        """Hold the lock; the state is up to date, and the process may write.
 
         Args:
-            work: whether this is for the owner alone; what only steers (a block, a further task, a message) is not.
-            anew: whether one that was superseded may take the goal up again.
-            take_over: also from an owner that is alive.
+            work: whether only the owner may do this; edits (a block, a further task, a message) are open to others.
+            anew: whether a superseded process may take the goal up again.
+            take_over: take the goal even from an owner that is alive.
             create: whether the folder is made where it is missing.
 
         Raises:
@@ -94,13 +95,13 @@ class GoalRepository:
             yield Change(self, lock, claim, previous)
 
     def release(self) -> None:
-        """Let go of the goal, and save what the state file lacks."""
+        """Release the goal, and save the state if the file lags."""
         if self._epoch is not None and self._me is not None and self._me["pid"] == os.getpid():
             try:
                 with self.change(work=True) as change:
                     change.write([self.event({"op": "release", "epoch": self._epoch})], save=True)
             except (Superseded, Busy, StorageFailed):
-                pass  # whoever has it now needs nothing from us
+                pass  # the new owner does not need our release; on a full disk the next process sees that ours has ended
         self._epoch = None
         if self._journal is not None:
             journal, self._journal = self._journal, None
@@ -115,7 +116,7 @@ class GoalRepository:
 
     def _claim(self, work: bool, take_over: bool) -> list[Record]:
         if self._me is not None and self._me["pid"] != os.getpid():
-            self._me = self._epoch = None  # a forked child is somebody else
+            self._me = self._epoch = None  # a forked child does not own what its parent owns
         if self._epoch is not None:
             if self._epoch != self.state.epoch:
                 raise Superseded(
@@ -138,7 +139,7 @@ class GoalRepository:
         return [self.event({"op": "own", "epoch": self.state.epoch + 1, "held": self._hold, **self._me})]
 
     def append(self, lock: owner.Lock, records: Sequence[Record], *, save: bool) -> None:
-        """Write, sync, fold; and save the state where it must not lag."""
+        """Append and sync the records, fold them in, and save the state if it must not lag."""
         stored = [self._as_stored(record) for record in records]
         if self._journal is None:
             self._journal = Journal(self.path, durability=self._durability, mask=False, timeout=self._timeout)
@@ -149,6 +150,7 @@ class GoalRepository:
                 raise
             self._superseded()
         if not lock.is_held():
+            # Checked after the write: while frozen we may have been replaced, and then it went into a file that nobody reads.
             self._superseded()
         self._inode = owner.inode(self.path)
         for record in stored:
@@ -163,13 +165,15 @@ class GoalRepository:
             self.save()
 
     def save(self) -> None:
-        """Write the state file, if it lacks anything; a failure is a warning, since the history holds it all."""
+        """Write the state file if it lags; a failure is a warning only, since the history has everything."""
         if not self.needs_save:
             return
-        if self._aside:
-            for name, given in zip(self._aside, state_files.set_aside(self.folder, self._aside), strict=False):
-                self._warn(f"{name} was set aside as {given} and made anew from the history")
-            self._aside = []
+        if self._damaged_files:
+            for name, new_name in zip(
+                self._damaged_files, state_files.set_aside(self.folder, self._damaged_files), strict=False
+            ):
+                self._warn(f"{name} was set aside as {new_name} and made anew from the history")
+            self._damaged_files = []
         refused: int = len(self.state.loops) + self.state.count("refused")
         try:
             loops: bool = refused != self._loops_saved and not state_files.loops_fit(self.folder, self.state)
@@ -182,8 +186,8 @@ class GoalRepository:
 
     @property
     def needs_save(self) -> bool:
-        """Whether the state file lacks something or is damaged."""
-        return self._lag > 0 or bool(self._aside)
+        """Whether the state file lags or is damaged."""
+        return self._lag > 0 or bool(self._damaged_files)
 
     def _superseded(self) -> NoReturn:
         self._drop()
@@ -192,7 +196,7 @@ class GoalRepository:
         )
 
     def _as_stored(self, record: Record) -> Record:
-        """Return the record as a reader will find it: what is masked in the file is masked in the state too."""
+        """Return the record as a reader will find it, so that the state is masked like the file."""
         line = encode(record)
         if not self._masked:
             return decode(line)
@@ -217,6 +221,7 @@ class GoalRepository:
             return
         except OSError as error:
             raise StorageFailed(f"{self.path!r} can't be read: {error.strerror}", "fix the permissions") from error
+        # Another file (a take-over copies the history) or a shorter one: what we folded may not be in it.
         if found.st_ino != self._inode or found.st_size < self.included.bytes:
             self._load(found.st_ino)
         elif found.st_size > self.included.bytes:
@@ -226,8 +231,8 @@ class GoalRepository:
         self._drop()
         loaded = state_files.load(self.folder)
         self.state, self.included, self.generation = loaded.state, loaded.included, loaded.generation
-        self._aside = [name for name, _ in loaded.damaged]
-        self.damaged += [name for name in self._aside if name not in self.damaged]
+        self._damaged_files = [name for name, _ in loaded.damaged]
+        self.damaged += [name for name in self._damaged_files if name not in self.damaged]
         for name, why in loaded.damaged:
             self._warn(f"{name} can't be used ({why}); the state is read from the history")
         self._lag = 0
@@ -235,7 +240,7 @@ class GoalRepository:
         self._inode = inode
 
     def _replay(self) -> int:
-        """Fold in what the history holds beyond what is included; return how many records that were."""
+        """Fold in the records of the history that the state does not include; return their number."""
         included, count = self.included, 0
 
         def damage(offset: int, length: int, reason: str) -> None:
@@ -251,7 +256,7 @@ class GoalRepository:
         return count
 
     def _warn(self, text: str) -> None:
-        if text not in self.warnings and len(self.warnings) < 100:
+        if text not in self.warnings and len(self.warnings) < 100:  # a hostile history could produce any number
             self.warnings.append(text)
 
 
@@ -259,9 +264,9 @@ class Change:
     """The right to write one change.
 
     Attributes:
-        state: what the change is decided on.
-        previous: who held the goal before.
-        takes: whether writing takes the goal over from somebody, or into possession.
+        state: the state on which the change is decided.
+        previous: the owner until now, None when there was none.
+        takes: whether this write makes the process the owner.
     """
 
     def __init__(self, repository: GoalRepository, lock: owner.Lock, claim: list[Record], previous: Owner | None) -> None:
@@ -271,9 +276,10 @@ class Change:
         self.takes = bool(claim)
 
     def write(self, records: Sequence[Record], *, save: bool = True) -> None:
-        """Append the records, after the claim to the goal where there is one; nothing at all when there is neither."""
+        """Append the records, after the claim of ownership if there is one; without either, nothing is written."""
         claim, self._claim = self._claim, []
         together = [*claim, *records]
+        # A claim belongs to the goal's session, which the first records only create.
         if not self.state.exists and records:
             session = records[0]["session"]
             together = [*records, *({**each, "session": session} for each in claim)]

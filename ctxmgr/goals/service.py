@@ -1,7 +1,7 @@
 """Answer every request about a goal, for the library, the command line and tools; start reading here.
 
-Each change is decided on the state, written to the history, synced, and only then folded in. A refused or illegal change
-writes nothing but, where an action was refused, that it was.
+Each change is decided on the state, written to the history, synced, and only then folded in. An illegal change writes
+nothing; a refused action writes only the refusal.
 """
 
 from __future__ import annotations
@@ -49,22 +49,24 @@ if TYPE_CHECKING:
     from ctxmgr.goals.loop_guard import LoopGuard
 
 
-_KEYS = ("path", "file_path", "filePath", "file", "filename", "notebook_path")
-_TAKES_AWAY = lazy_pattern(r"(?i)delete|remove|unlink|\brm\b|move|rename|trash|clean")
-_MOST_PATHS, _MOST_DONE = 20, 20
+# Argument names of a path in the file tools of clients, e.g. file_path of Claude Code, filePath of opencode.
+_PATH_ARGUMENTS = ("path", "file_path", "filePath", "file", "filename", "notebook_path")
+_REMOVES_FILES = lazy_pattern(r"(?i)delete|remove|unlink|\brm\b|move|rename|trash|clean")
+_MAX_PATHS, _MAX_DONE = 20, 20
 
 
 def claims_of(state: State, root: str, probed: Sequence[ProbeResult]) -> list[Claim]:
-    """Return what is verified, what is refuted, and what is only assumed, in this order of worth.
+    """Return claims about the state of the work, each verified, refuted or only assumed.
 
-    Files that recent actions name are looked for below ``root``, and nothing else of them is touched.
+    Probes come first, then files that recent actions name (only their existence below ``root`` is checked), then what is
+    recorded as done.
     """
-    claims = [_of_probe(each) for each in probed]
-    claims += [_of_path(root, path, action) for path, action in _paths(state).items()]
+    claims = [_probe_claim(each) for each in probed]
+    claims += [_path_claim(root, path, action) for path, action in _paths(state).items()]
     node = state.current()
     task = state.tree.parent(node) if node is not None else None
     if task is not None:
-        done = [each for each in task.children if each.status == "done"][-_MOST_DONE:]
+        done = [each for each in task.children if each.status == "done"][-_MAX_DONE:]
         claims += [
             Claim(text=f"{each.id} is done: {plain_line(each.text)}", basis="assumed") for each in done
         ]  # fmt: skip
@@ -74,7 +76,7 @@ def claims_of(state: State, root: str, probed: Sequence[ProbeResult]) -> list[Cl
     return claims
 
 
-def _of_probe(seen: ProbeResult) -> Claim:
+def _probe_claim(seen: ProbeResult) -> Claim:
     detail = f": {plain_line(seen.detail)}" if seen.detail else ""
     basis = "assumed" if seen.ok is None else "verified" if seen.ok else "refuted"
     return Claim(text=f"{plain_line(seen.name, 60)}{detail}", basis=basis, probe=seen.name)
@@ -87,20 +89,20 @@ def _paths(state: State) -> dict[str, str]:
         if item.status == "ok" and (path := _path(item)):
             found.pop(path, None)
             found[path] = item.action
-    return dict(list(found.items())[-_MOST_PATHS:])
+    return dict(list(found.items())[-_MAX_PATHS:])
 
 
 def _path(item: Action) -> str | None:
-    if not isinstance(item.args, dict) or _TAKES_AWAY.search(item.action):
+    if not isinstance(item.args, dict) or _REMOVES_FILES.search(item.action):
         return None
     fields = cast("dict[str, Any]", item.args)
-    path = next((fields[key] for key in _KEYS if isinstance(fields.get(key), str)), None)
+    path = next((fields[key] for key in _PATH_ARGUMENTS if isinstance(fields.get(key), str)), None)
     if not path or "\0" in path or "://" in path or is_shortened(path):
         return None
     return path
 
 
-def _of_path(root: str, path: str, action: str) -> Claim:
+def _path_claim(root: str, path: str, action: str) -> Claim:
     shown, by = plain_line(path, 200), plain_line(action, 60)
     try:
         os.stat(os.path.join(root, path))
@@ -117,10 +119,10 @@ class Goals(PlanEdits):
     Args:
         folder: where its files are; made by `start`, with mode 0700.
         agent: whose actions they are, where a request does not say.
-        hold: whether this process keeps the goal from its first change on, until `close`; without it every call stands for
-            itself, as commands do.
-        settings: thresholds of the detection of loops.
-        durability: what a change waits for; by default that it is on the disk.
+        hold: whether this process owns the goal from its first change until `close`; without it every call is on its own,
+            as with commands.
+        settings: thresholds of loop detection.
+        durability: what a change waits for, by default for the disk (level ``os``).
         mask: whether secrets of known shapes are masked.
         timeout: seconds to wait for another process's change.
         root: the folder that recorded paths and probes are relative to; by default the one the folder is in.
@@ -156,11 +158,11 @@ class Goals(PlanEdits):
         self.close()
 
     def close(self) -> None:
-        """Let go of the goal, so that another process may hold it at once."""
+        """Release the goal, so that another process may hold it at once."""
         self._repository.release()
 
     def start(self, request: StartRequest) -> GoalAnswer:
-        """Begin a goal, or take up the one that is there.
+        """Begin a goal, or continue the one that is there.
 
         Raises:
             Conflict: another, unfinished goal is there. NotFound: the request names none, and there is none.
@@ -169,12 +171,12 @@ class Goals(PlanEdits):
             self._existing(self._repository.look())
         with self._repository.change(work=True, anew=True, create=True) as change:
             state = change.state
-            if state.exists and not request.replace and self._goes_on(state, request):
+            if state.exists and not request.replace and self._continues(state, request):
                 change.write([])
                 return self._answer([], "the goal goes on")
             text = request.goal or ""
             session = new_id()
-            data = self._checked("create", {"text": text, "nodes": tasks_data(request.tasks, 0)})
+            data = self._legal_change("create", {"text": text, "nodes": tasks_data(request.tasks, 0)})
             records = [
                 build("session", session, self._repository.clock(), process=new_id(), workflow="goal", meta={"goal": text}),
                 self._repository.event(data, session=session),
@@ -185,18 +187,18 @@ class Goals(PlanEdits):
         return self._answer(["goal"])
 
     def check(self, request: ActionRequest) -> RecordAnswer:
-        """Say whether an action would be allowed; nothing is written."""
+        """Return whether an action would be allowed; nothing is written."""
         check_action(request)
         state = self._existing(self._repository.look())
         item, node = candidate(state, request, self.agent, self._repository.clock())
         return answer(item, node, refusal(state, item, node, self._guard), recorded=False)
 
     def begin(self, request: ActionRequest) -> RecordAnswer:
-        """Begin an action, unless it is refused: until its result is recorded its effect is unknown."""
+        """Record the begin of an action, unless it is refused; until its result is recorded its effect is unknown."""
         return self._act(ActionRequest(action=request.action, args=request.args, agent=request.agent))
 
     def record(self, request: RecordRequest) -> RecordAnswer:
-        """Record an action with its result (of an action begun before: its result), unless it is refused.
+        """Record an action with its result, or the result of an action begun before, unless it is refused.
 
         A request without any result begins the action, as `begin` does.
         """
@@ -222,7 +224,7 @@ class Goals(PlanEdits):
         return answer(item, node, no, recorded=True)
 
     def next(self, request: NextRequest) -> GoalAnswer:
-        """Go to the next leaf that can be worked on, or to the one named."""
+        """Make the next leaf that can be worked on the active one, or the named leaf."""
         with self._repository.change(work=True) as change:
             state = self._existing(change.state)
             active = state.tree.get(state.active)
@@ -239,7 +241,7 @@ class Goals(PlanEdits):
             data = {"op": "enter", "id": node.id, "leave": request.to is not None}
             if node is active and node.status == "in_progress":
                 raise InvalidInput(f"{node.id!r} is still in progress", "say 'goal done' or 'goal fail' first")
-            change.write([self._repository.event(self._checked("enter", data))])
+            change.write([self._repository.event(self._legal_change("enter", data))])
         return self._answer([node.id])
 
     def done(self, request: EndRequest) -> GoalAnswer:
@@ -247,7 +249,7 @@ class Goals(PlanEdits):
         return self._end(request, success=True)
 
     def fail(self, request: EndRequest) -> GoalAnswer:
-        """End the attempt at the current leaf as failed; where that is one too many, the leaf is blocked."""
+        """End the attempt at the current leaf as failed; after too many failures the leaf is blocked."""
         return self._end(request, success=False)
 
     def _end(self, request: EndRequest, *, success: bool) -> GoalAnswer:
@@ -261,7 +263,7 @@ class Goals(PlanEdits):
             number = attempt.number + (not open_) if attempt else 1
             data: dict[str, Any] = {"subtask": node.id, "success": success, "attempt": number, "reason": request.reason}
             message = None
-            self._checked("end", data)
+            self._legal_change("end", data)
             if not success and (finding := self._guard.failure(state, node.id)) is not None:
                 message = data["blocked"] = f"{finding.count} failed attempts; try a different approach"
                 data["finding"] = finding.id
@@ -275,11 +277,12 @@ class Goals(PlanEdits):
         return write_brief(self._existing(self._repository.look()), asked.max_chars, asked.moment)
 
     def resume(self, request: ResumeRequest | None = None) -> ResumeAnswer:
-        """Take the goal up where it was left, and say where that is; a second time nothing is written.
+        """Continue the goal where it was left, and return where that is; a second call writes nothing.
 
-        What the probes see on the disk now is kept.
+        The probes are run, and their results kept.
         """
         asked = request or ResumeRequest()
+        # Before the lock: a command of a probe may take seconds, and other processes shall not wait for it.
         probed = self._look_at_files()
         with self._repository.change(work=True, anew=True, take_over=asked.take_over) as change:
             state = self._existing(change.state)
@@ -296,7 +299,7 @@ class Goals(PlanEdits):
         )  # fmt: skip
 
     def source(self) -> GoalSource:
-        """Return where the goal stands, for recovery and context packages. Writes nothing."""
+        """Return the facts about the goal for recovery and context packages. Writes nothing."""
         return source_of(self._existing(self._repository.look()))
 
     def records(self) -> Iterator[Record]:
@@ -306,7 +309,7 @@ class Goals(PlanEdits):
             if line.record.get("session") == session:
                 yield line.record
 
-    def _goes_on(self, state: State, request: StartRequest) -> bool:
+    def _continues(self, state: State, request: StartRequest) -> bool:
         same = request.goal is None or request.goal.strip() == state.goal.text.strip()
         if same or state.goal.status == "done":
             return same
@@ -329,7 +332,7 @@ class Refusal(NamedTuple):
 
 
 def candidate(state: State, request: ActionRequest, agent: str, ts: str) -> tuple[OpenAction, Node]:
-    """Return an action as the state would keep it, with the result that the request has, and the leaf it would belong to."""
+    """Return an action as the state would store it, with the request's result if any, and the leaf it would belong to."""
     node = state.current() or state.goal
     attempt = node.attempt
     number = (attempt.number if attempt.status == "in_progress" else attempt.number + 1) if attempt else 1
@@ -347,16 +350,17 @@ def candidate(state: State, request: ActionRequest, agent: str, ts: str) -> tupl
 
 
 def has_result(request: RecordRequest) -> bool:
-    """Whether a request says how its action ended."""
+    """Whether a request has a result; an explicit ``result: null`` is one."""
     return request.status is not None or request.result is not None or "result" in request.model_fields_set
 
 
 def refusal(state: State, item: OpenAction, node: Node, guard: LoopGuard) -> Refusal | None:
-    """Return why the action is not allowed, None when it is."""
-    stopped = _stopped(state, node)
+    """Return the refusal of an action, None when it is allowed."""
+    stopped = _blocked_node(state, node)
     if stopped is not None:
         return stopped
     block = next((each for each in state.blocked_actions if each.key == item.key and each.node == node.id), None)
+    # A blocked action with a new result is no loop any more: the world has changed.
     if block is not None and (not isinstance(item, Action) or guard.is_old_news(state, item)):
         hint = f"try something else; a person lifts it with 'ctxmgr goal unblock {block.key}'"
         return Refusal(block.type, f"blocked since: {block.reason}", None, hint)
@@ -364,18 +368,18 @@ def refusal(state: State, item: OpenAction, node: Node, guard: LoopGuard) -> Ref
     if verdict is None:
         return None
     found = verdict.finding
-    said = plain_line(item.action, 60)
+    name = plain_line(item.action, 60)
     if verdict.type == "A":
-        reason = f"{said} was done {found.count - 1} times with the same result; once more is a loop"
+        reason = f"{name} was done {found.count - 1} times with the same result; once more is a loop"
     else:
         reason = (
-            f"the same {found.period} actions came round {found.count} times with the same results; {said} would close the loop"
+            f"the same {found.period} actions came round {found.count} times with the same results; {name} would close the loop"
         )
     return Refusal(verdict.type, reason, found, "try a different approach, or ask with 'ctxmgr goal recover'")
 
 
-def _stopped(state: State, node: Node) -> Refusal | None:
-    """Return why nothing may be done at the node now."""
+def _blocked_node(state: State, node: Node) -> Refusal | None:
+    """Return the refusal of every action at a blocked node, None when it is not blocked."""
     blocked = next((each for each in state.tree.path(node) if each.status == "blocked"), None)
     if blocked is None:
         return None
@@ -387,7 +391,7 @@ def _stopped(state: State, node: Node) -> Refusal | None:
 
 
 def refused_event(item: OpenAction, node: Node, no: Refusal) -> dict[str, Any]:
-    """Return the data of the event that records a refusal."""
+    """Return the event data of a refusal."""
     data: dict[str, Any] = {
         "op": "refused", "node": node.id, "type": no.type, "action": item.action, "args": item.args, "key": item.key,
         "signature": plain_line(f"{item.action}::{canonical(item.args) or ''}", 300), "reason": no.reason,
@@ -401,7 +405,7 @@ def refused_event(item: OpenAction, node: Node, no: Refusal) -> dict[str, Any]:
 
 
 def entry(item: OpenAction, request: ActionRequest, session: str) -> Record:
-    """Return the entry of an action, with its result where the request has one."""
+    """Return the entry record of an action, with its result if the request has one."""
     args: Any = plain(request.args)
     fields: dict[str, Any] = {}
     if isinstance(item, Action) and isinstance(request, RecordRequest):
@@ -414,7 +418,7 @@ def entry(item: OpenAction, request: ActionRequest, session: str) -> Record:
 
 
 def result(state: State, request: RecordRequest, session: str, ts: str) -> Record:
-    """Return the result of an action that was begun.
+    """Return the result record of an action that was begun.
 
     Raises:
         InvalidInput: no such action is under way, or the request names no result.
@@ -430,7 +434,7 @@ def result(state: State, request: RecordRequest, session: str, ts: str) -> Recor
 
 
 def answer(item: OpenAction, node: Node, no: Refusal | None, *, recorded: bool) -> RecordAnswer:
-    """Return what the caller is told."""
+    """Return the answer to the caller."""
     attempt = node.attempt.number if node.attempt else None
     if no is None:
         return RecordAnswer(allowed=True, entry=item.id if recorded else None, node=node.id, attempt=attempt)
@@ -440,10 +444,10 @@ def answer(item: OpenAction, node: Node, no: Refusal | None, *, recorded: bool) 
 
 
 def check_action(request: ActionRequest) -> None:
-    """Refuse an action without a name.
+    """Check that an action has a name of at most 1,000 characters.
 
     Raises:
-        InvalidInput: its name is blank.
+        InvalidInput: its name is blank or too long.
     """
     if not request.action.strip() or len(request.action) > _MAX_ACTION_CHARS:
         raise InvalidInput("an action has a name", "e.g. write_file")

@@ -1,4 +1,4 @@
-"""The state of a goal, as the state file holds it: its members are the fields here, in their order."""
+"""The state of a goal; the fields, in this order, are the members of the state file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from ctxmgr.types.base import Json, Stored, Text
 from ctxmgr.types.goal import GOAL_ID, BlockedAction, LoopRecord, Moment, Probe, ProbeResult, ResultStatus
 
 WINDOW = 36
-"""Latest actions that are kept: enough for three rounds of the longest cycle that is sought."""
+"""Number of latest actions kept: three rounds of the longest cycle that the guard looks for."""
+# Bounds of the lists below: the state file, and the time to write it, must not grow with the length of a run.
 KEPT_OPEN, KEPT_BLOCKED, KEPT_LOOPS, KEPT_OUTCOMES, KEPT_PROBES = 32, 200, 100, 64, 100
 
 
 class OpenAction(Stored):
-    """An action without a result; ``args`` may be shortened, ``key`` is equal for the same action with the same arguments."""
+    """An action without a result; ``args`` may be shortened, but ``key`` identifies action and full arguments."""
 
     id: Text
     agent: Json
@@ -26,7 +27,7 @@ class OpenAction(Stored):
     attempt: int
 
     def finished(self, n: int, status: ResultStatus, output: Json, error: Json, ts: str | None) -> Action:
-        """Return it with its result."""
+        """Return the action with its result."""
         return Action(**self.__dict__, n=n, status=status, output=output, error=error, ts=ts)
 
 
@@ -48,7 +49,7 @@ class Outcome(Stored):
 
 
 class Owner(Stored):
-    """Who may work on the goal, as the history says it, which anybody may have written; ``ts`` is since when."""
+    """The owner of the goal since ``ts``; untyped fields, because anybody may have written the history."""
 
     owner: Json = None
     pid: Json = None
@@ -59,14 +60,14 @@ class Owner(Stored):
 
 
 class State(Stored):
-    """What the history folds into.
+    """The result of folding the history.
 
     Attributes:
         session: id of the goal's session in the log, "" before there is a goal.
         goal: the root of the tree; ``tree`` finds every node of it by its id.
         active: id of the leaf that is worked on, "" for none.
         actions: the latest finished actions, oldest first.
-        fresh: number of the first action that counts in the detection of loops (what was before, a person has seen).
+        fresh: number of the last action that loop detection ignores, since a person has seen what was before.
         in_flight: actions without a result.
         blocked_actions: refused actions.
         outcomes: how attempts ended, since a person last stepped in.
@@ -101,7 +102,7 @@ class State(Stored):
         super().__init__(**{"goal": Node(id=GOAL_ID, text=""), **values})
 
     def model_checked(self) -> None:
-        """Refuse a tree of more than two levels below the goal, and index the others."""
+        """Refuse a tree of more than two levels below the goal; index any other."""
         if any(part.children for task in self.goal.children for part in task.children):
             raise ValueError("no node")
         self.tree = Tree(self.goal)

@@ -1,13 +1,13 @@
 """Read and write ``state.json`` with its previous generation, and ``loops.json``; both can be rebuilt.
 
 ``state.json`` is written to a temporary file, synced, renamed, and the folder synced; it names the part of the history
-that it includes and carries a fingerprint of itself. What is damaged, edited by hand, or not about this history is set
+that it includes and carries a fingerprint of itself. A file that is damaged, edited by hand, or of another history is set
 aside under another name, never deleted.
 
-One owner holds the lock of a goal. Ownership is an epoch in the history: who takes a goal over appends a higher one, and its
-former owner finds that out before the next write. The lock only orders the writes. A process that was stopped inside its
-write can't be asked to let go; its successor goes on with a copy of the history under the same name, so that what the
-stopped one still writes lands in a file that nobody reads.
+Ownership of a goal is an epoch in the history: a process that takes the goal over appends a higher epoch, and the former
+owner sees it before its next write. The lock only orders the writes. A process that was stopped (SIGSTOP) inside its write
+can't release the lock; its successor continues with a copy of the history under the same name, so that whatever the stopped
+one still writes goes to a file that nobody reads.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Included(Stored):
 
 
 class Header(Stored):
-    """What a state file holds before the state."""
+    """The members of a state file before those of the state."""
 
     v: int
     generation: int
@@ -56,7 +56,7 @@ class Header(Stored):
 
 @dataclass(slots=True)
 class Loaded:
-    """A state with what it includes; ``damaged`` names files that could not be used, and why."""
+    """A loaded state and the part of the history that it includes; ``damaged`` is (file, reason) of unusable files."""
 
     state: State
     included: Included
@@ -65,9 +65,9 @@ class Loaded:
 
 
 def load(folder: str) -> Loaded:
-    """Return the newest state that is whole and about this history, else an empty one to replay the history into."""
+    """Return the newest intact state of this history, else an empty one into which to replay the history."""
     damaged: list[tuple[str, str]] = []
-    newest = 0
+    newest_generation = 0
     for name in (STATE, PREVIOUS):
         path = os.path.join(folder, name)
         try:
@@ -84,11 +84,11 @@ def load(folder: str) -> Loaded:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             damaged.append((name, str(error) or "unreadable"))
             continue
-        newest = max(newest, generation)
+        newest_generation = max(newest_generation, generation)
         if _is_prefix(os.path.join(folder, HISTORY), included):
-            return Loaded(state, included, newest, damaged)
+            return Loaded(state, included, newest_generation, damaged)
         damaged.append((name, "it includes what the history does not hold"))
-    return Loaded(State(), Included(), newest, damaged)
+    return Loaded(State(), Included(), newest_generation, damaged)
 
 
 def save(folder: str, state: State, included: Included, generation: int, *, loops: bool) -> None:
@@ -99,13 +99,14 @@ def save(folder: str, state: State, included: Included, generation: int, *, loop
     """
     header = Header(v=_VERSION, generation=generation, history=included)
     text = json.dumps({**header.to_json(), **state.to_json()}, separators=(",", ":"))
-    whole = f'{text[:-1]},"check":"{_check(text)}"}}\n'
+    checked = f'{text[:-1]},"check":"{_check(text)}"}}\n'
     path = os.path.join(folder, STATE)
     try:
         if loops:
             _write(os.path.join(folder, LOOPS), json.dumps([each.to_json() for each in state.loops], indent=1) + "\n")
-        _keep(path, os.path.join(folder, PREVIOUS))
-        _write(path, whole)
+        # The previous generation stays until the new one is complete: it covers damage that the fingerprint finds later.
+        _keep_previous(path, os.path.join(folder, PREVIOUS))
+        _write(path, checked)
         sync_folder(folder)
     except OSError as error:
         raise StorageFailed(
@@ -114,22 +115,22 @@ def save(folder: str, state: State, included: Included, generation: int, *, loop
 
 
 def set_aside(folder: str, names: list[str]) -> list[str]:
-    """Give files names under which nobody looks for them, and return these."""
-    given: list[str] = []
+    """Rename unusable files to ``NAME.damaged-N``, and return the new names."""
+    new_names: list[str] = []
     for name in names:
         for number in range(1, _MAX_SET_ASIDE):
-            other = f"{name}.damaged-{number}"
-            if os.path.lexists(os.path.join(folder, other)):
+            new_name = f"{name}.damaged-{number}"
+            if os.path.lexists(os.path.join(folder, new_name)):
                 continue
             with contextlib.suppress(FileNotFoundError):
-                os.rename(os.path.join(folder, name), os.path.join(folder, other))
-                given.append(other)
+                os.rename(os.path.join(folder, name), os.path.join(folder, new_name))
+                new_names.append(new_name)
             break
-    return given
+    return new_names
 
 
 def loops_fit(folder: str, state: State) -> bool:
-    """Whether ``loops.json`` says what the state says."""
+    """Whether ``loops.json`` has the loops of the state."""
     try:
         found: object = json.loads(_read(os.path.join(folder, LOOPS)))
     except (OSError, ValueError, RecursionError):
@@ -167,13 +168,14 @@ def _check(text: str) -> str:
 
 
 def _is_prefix(history: str, included: Included) -> bool:
-    """Whether the history, at the place a state names, holds the record whose sum it names."""
+    """Whether the history has, where the included part ends, the record with the sum that the state names."""
     if included.bytes == 0:
         return included.records == 0
     try:
         with open(open_regular(history), "rb") as stream:
             if os.fstat(stream.fileno()).st_size < included.bytes:
                 return False
+            # 40 bytes are enough: the sums are a chain, so an equal last sum means an equal history before it.
             stream.seek(max(0, included.bytes - 40))
             end = stream.read(min(40, included.bytes))
     except OSError:
@@ -186,10 +188,10 @@ def _read(path: str) -> bytes:
 
 
 def _write(path: str, text: str) -> None:
-    """Replace a file whole: a reader finds the old one or the new one, after a power loss too."""
+    """Replace a file atomically: a reader finds the old one or the new one, also after a power loss."""
     temporary = path + _SUFFIX
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(temporary)  # a crash left it; it may be a link to somewhere else by now
+        os.unlink(temporary)  # left by a crash; removed, not truncated, since it may be a link by now
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(descriptor, 0o600)
@@ -202,8 +204,8 @@ def _write(path: str, text: str) -> None:
     os.replace(temporary, path)
 
 
-def _keep(path: str, previous: str) -> None:
-    """Give the present generation its second name; at no moment are both names gone."""
+def _keep_previous(path: str, previous: str) -> None:
+    """Keep the present generation under a second name; at no moment are both names missing."""
     temporary = previous + _SUFFIX
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
@@ -211,7 +213,7 @@ def _keep(path: str, previous: str) -> None:
         os.link(path, temporary)
     except FileNotFoundError:
         return
-    except OSError:  # no hard links here
+    except OSError:  # a file system without hard links
         os.replace(path, previous)
         return
     os.replace(temporary, previous)
@@ -219,42 +221,45 @@ def _keep(path: str, previous: str) -> None:
 
 LOCK, GATE = "lock", "gate"
 LEASE = 30.0
-"""Seconds after its last record in which an owner counts as alive that this machine can't look at."""
+"""Seconds after the last record for which an owner on another machine counts as alive."""
 
 GRACE = 0.3
-"""Seconds for which the holder of the lock must be seen stopped before the lock is taken from it."""
+"""Seconds for which the holder of the lock must be stopped before the lock is taken from it.
+
+A debugger or a job control signal stops a process for a moment without any need to break in."""
+# States in /proc/PID/stat: stopped, traced, zombie, dead (proc(5)).
 _STOPPED = frozenset("TtZXx")
 _HOLDER_BYTES = 64
 
 
 def identity() -> dict[str, Any]:
-    """Return who this process is, so that another can see whether it still runs."""
+    """Return the identity of this process, by which another one sees whether it still runs."""
     pid = os.getpid()
     return {"owner": new_id(), "pid": pid, "host": _host(), "boot": _boot(), "start": started(pid)}
 
 
 def is_alive(owner: Owner, last_ts: str | None, now: float) -> bool:
-    """Whether an owner may still be at work: its process runs, or nothing is known but that it wrote a moment ago.
+    """Whether an owner may still be at work: its process runs, or, if it is on another machine, it wrote a moment ago.
 
-    A stopped process is not at work: it can be taken over from, and is refused when it goes on. Neither is this process
-    itself: what it held before, it has let go of.
+    A stopped process is not at work: its goal can be taken over, and it is refused when it goes on. Neither is this process
+    itself, for it has released what it held before.
     """
     pid = owner.pid
     if owner.host != _host() or not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 1 << 31:
         written = parse_time(last_ts)
         return written is not None and 0 <= now - written < LEASE
-    return owner.boot == _boot() and pid != os.getpid() and _runs(pid, owner.start)
+    return owner.boot == _boot() and pid != os.getpid() and _is_running(pid, owner.start)
 
 
 class Lock:
-    """The folder's lock, held."""
+    """The lock of a goal's folder, held by this process."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
 
     def is_held(self) -> bool:
-        """Whether nobody took it from this process while it was frozen."""
+        """Whether the lock is still ours: false if another process broke it while this one was stopped."""
         return os.fstat(self._descriptor).st_ino == inode(self._path)
 
 
@@ -288,7 +293,7 @@ def inode(path: str) -> int:
 
 def _lock(folder: str, timeout: float) -> int:
     deadline = time.monotonic() + timeout
-    frozen_since: float | None = None
+    stopped_since: float | None = None
     path = os.path.join(folder, LOCK)
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -301,35 +306,36 @@ def _lock(folder: str, timeout: float) -> int:
                     raise
                 os.pwrite(descriptor, _signature(), 0)
                 return descriptor
-            os.close(descriptor)  # somebody else's by now
+            os.close(descriptor)  # we locked a file that was replaced meanwhile: open the new one
             continue
         holder = os.pread(descriptor, _HOLDER_BYTES, 0).split()
         os.close(descriptor)
         now = time.monotonic()
-        frozen_since = (frozen_since or now) if _is_frozen(holder) else None
-        if frozen_since is not None and now - frozen_since >= GRACE:
-            return _break(folder, path, max(0.0, deadline - now))
+        stopped_since = (stopped_since or now) if _is_stopped(holder) else None
+        if stopped_since is not None and now - stopped_since >= GRACE:
+            return _break_lock(folder, path, max(0.0, deadline - now))
         if now >= deadline:
             pid = holder[0].decode("ascii", "replace") if holder else "unknown"
             raise Busy(f"{folder!r} stayed locked for {timeout:g} s", f"process {pid} holds the lock; look whether it hangs")
 
 
-def _is_frozen(holder: list[bytes]) -> bool:
+def _is_stopped(holder: list[bytes]) -> bool:
     if len(holder) != 2 or not holder[0].isdigit() or len(holder[0]) > 9:
         return False
     pid = int(holder[0])
-    return pid != os.getpid() and not _runs(pid, holder[1].decode("ascii", "replace"))
+    return pid != os.getpid() and not _is_running(pid, holder[1].decode("ascii", "replace"))
 
 
-def _break(folder: str, path: str, timeout: float) -> int:
-    """Take the lock from a frozen process: a lock file of our own, and a history that it has not open."""
+def _break_lock(folder: str, path: str, timeout: float) -> int:
+    """Take the lock from a stopped process, with a new lock file and a copy of the history that it has not opened."""
+    # The gate lets one process break in at a time; the lock itself can't, being held by the stopped one.
     gate = os.open(os.path.join(folder, GATE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         if not lock_within(gate, timeout):
             raise Busy(f"{folder!r} is being taken over by another process", "try again")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        if lock_within(descriptor, 0.0) or not _is_frozen(os.pread(descriptor, _HOLDER_BYTES, 0).split()):
-            os.close(descriptor)  # it went on, or another one broke in first
+        if lock_within(descriptor, 0.0) or not _is_stopped(os.pread(descriptor, _HOLDER_BYTES, 0).split()):
+            os.close(descriptor)  # the holder went on, or another process broke in first
             return _lock(folder, timeout)
         os.close(descriptor)
         own = f"{path}.{os.getpid()}"
@@ -338,15 +344,15 @@ def _break(folder: str, path: str, timeout: float) -> int:
         descriptor = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.pwrite(descriptor, _signature(), 0)
-        os.replace(own, path)  # before the copy: what is written after it was begun is known to be too late
-        _copy(os.path.join(folder, HISTORY))
+        os.replace(own, path)  # before the copy, so that a holder that goes on during it sees that it lost the lock
+        _copy_history(os.path.join(folder, HISTORY))
         sync_folder(folder)
         return descriptor
     finally:
         os.close(gate)
 
 
-def _copy(history: str) -> None:
+def _copy_history(history: str) -> None:
     if not os.path.exists(history):
         return
     import shutil  # which loads what packs files
@@ -364,11 +370,13 @@ def _copy(history: str) -> None:
     os.replace(copy, history)
 
 
-def _runs(pid: int, start: object) -> bool:
-    """Whether the process that began at ``start`` exists and is not stopped."""
+def _is_running(pid: int, start: object) -> bool:
+    """Whether the process with this id and start time exists and is not stopped."""
     fields = _stat(pid)
     if fields is not None:
+        # The start time tells a process from a later one that was given the same id.
         return fields[0] not in _STOPPED and (not start or start == fields[1])
+    # /proc is there, but the process is not in it. Elsewhere (macOS) a signal of 0 asks, without the start time.
     if os.path.isdir("/proc/self"):
         return False
     try:
@@ -384,24 +392,25 @@ _own: dict[int, bytes] = {}
 
 
 def _signature() -> bytes:
-    """Return what is written into the lock: whose it is."""
+    """Return the content of the lock file: the holder's process id and start time."""
     pid = os.getpid()
     if pid not in _own:
-        _own.clear()  # of the parent
+        _own.clear()  # after a fork it holds that of the parent
         _own[pid] = f"{pid:<10} {started(pid):<20}\n".encode("ascii")
     return _own[pid]
 
 
 def started(pid: int) -> str:
-    """Return when a process began, in ticks since boot; "0" where that is not known."""
+    """Return the start time of a process in ticks since boot; "0" if unknown."""
     fields = _stat(pid)
     return fields[1] if fields else "0"
 
 
 def _stat(pid: int) -> tuple[str, str] | None:
-    """Return the state letter of a process and when it began, in ticks since boot; None where that is not known."""
+    """Return the state letter and the start time (ticks since boot) of a process; None if unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
+            # After the last ")": the command's name comes before it and may hold blanks and brackets itself.
             fields = stream.read(4096).rpartition(b")")[2].split()
         return fields[0].decode("ascii"), fields[19].decode("ascii")
     except (OSError, IndexError, UnicodeDecodeError):

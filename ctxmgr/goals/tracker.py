@@ -46,7 +46,7 @@ from ctxmgr.types.goal import (
 
 
 class Subtask:
-    """A subtask: ``id`` is None until it is part of a goal; from then on the status and per cent are the goal's."""
+    """A subtask: ``id`` is None until it is part of a goal; from then on status and percent are read from the goal."""
 
     def __init__(self, description: str) -> None:
         self.description = description
@@ -55,7 +55,7 @@ class Subtask:
 
     @property
     def view(self) -> SubtaskView | None:
-        """What the goal knows of it, None while it is part of none."""
+        """The subtask as the goal has it, None while it is part of no goal."""
         return self._look(self.id) if self._look is not None and self.id is not None else None
 
     @property
@@ -66,12 +66,12 @@ class Subtask:
 
     @property
     def percent(self) -> int:
-        """The share of it that is done."""
+        """Progress in per cent, 0 to 100."""
         view = self.view
         return view.percent if view is not None else 0
 
     def attach(self, name: str, look: Callable[[str], SubtaskView | None]) -> None:
-        """Make it the node of this id."""
+        """Bind this object to the node with this id; ``look`` returns its present view."""
         self.id, self._look = name, look
 
     def __repr__(self) -> str:
@@ -79,7 +79,7 @@ class Subtask:
 
 
 class Task(Subtask):
-    """A task; what is put into ``subtasks`` after it was added to a goal is added to the goal at once."""
+    """A task; once it is part of a goal, a subtask added to ``subtasks`` is added to the goal at once."""
 
     def __init__(self, description: str, subtasks: Iterable[Subtask] = ()) -> None:
         super().__init__(description)
@@ -101,19 +101,19 @@ class Task(Subtask):
                 self._subtasks.append(each)
 
     def bind(self, children: MutableSequence[Subtask]) -> None:
-        """Have further subtasks added through ``children``."""
+        """Use ``children`` as the list of subtasks from now on."""
         self._subtasks = children
 
     def draft(self) -> TaskDraft:
-        """Return it as what a request adds."""
+        """Return the task with its subtasks as a draft for a request."""
         parts = [SubtaskDraft(description=each.description) for each in self._subtasks]
         return TaskDraft(description=self.description, subtasks=parts)
 
 
 class Children(MutableSequence[Subtask]):
-    """The children of a goal or a task: reads what is there, and adds to the history what is inserted.
+    """The children of a goal or a task, as a list: reads the goal, and records what is inserted.
 
-    Children can't be taken out or replaced: what was planned stays in the history (`GoalTracker.goals` drops and splits).
+    Children can't be removed or replaced, since what was planned stays in the history; `GoalTracker.goals` drops and splits.
     """
 
     def __init__(self, tracker: GoalTracker, parent: str) -> None:
@@ -169,12 +169,12 @@ class GoalHandle:
 
     @property
     def percent(self) -> int:
-        """The share of its leaves that is done."""
+        """The share of its leaves that is done, in per cent."""
         return self.view.percent
 
 
 class StateHandle:
-    """The state of a tracker: ``goal`` can be added to, ``view`` is everything that is known."""
+    """The state of a tracker: ``goal`` accepts new tasks, ``view`` is the full state."""
 
     def __init__(self, tracker: GoalTracker) -> None:
         self._tracker = tracker
@@ -182,7 +182,7 @@ class StateHandle:
 
     @property
     def view(self) -> GoalState:
-        """Everything that is known of the goal now."""
+        """The full present state of the goal."""
         return self._tracker.goals.state()
 
 
@@ -215,11 +215,11 @@ class GoalTracker:
         self.close()
 
     def close(self) -> None:
-        """Let go of the goal; it goes on with the next `load_or_init`."""
+        """Release the goal; the next `load_or_init` continues it."""
         self.goals.close()
 
     def load_or_init(self, goal: str | None = None, *, replace: bool = False) -> GoalState:
-        """Go on with the goal that is there, or begin this one.
+        """Continue the goal that is there, or begin this one.
 
         Raises:
             Conflict: another goal is there, unfinished, and ``replace`` is false.
@@ -229,11 +229,11 @@ class GoalTracker:
         return self.goals.start(StartRequest(goal=goal, replace=replace)).state
 
     def resume(self, *, take_over: bool = False) -> ResumeAnswer:
-        """Go on after a crash or a hand-over, and say what was verified and what is only assumed."""
+        """Continue after a crash or a hand-over; the answer tells what was verified and what is only assumed."""
         return self.goals.resume(ResumeRequest(take_over=take_over))
 
     def check_action(self, name: str, args: Any = None) -> RecordAnswer:
-        """Say whether an action would be allowed; nothing is recorded. True in a condition when it is."""
+        """Return whether an action would be allowed, as an answer that is true if so; nothing is recorded."""
         return self.goals.check(ActionRequest(action=name, args=args))
 
     def begin_action(self, name: str, args: Any = None) -> RecordAnswer:
@@ -252,18 +252,18 @@ class GoalTracker:
         return self.goals.record(RecordRequest(action=name, args=args, result=result))
 
     def get_compact_context(self, max_chars: int = DEFAULT_CHARS) -> str:
-        """Return what an agent needs to know now, in at most so many characters."""
+        """Return the brief: what an agent needs to know now, in at most ``max_chars`` characters."""
         return self.goals.brief(BriefRequest(max_chars=max_chars)).text
 
     def mark_subtask_complete(self, success: bool = True, reason: str | None = None) -> GoalState:
-        """End the attempt at the active subtask; two failed ones block it."""
+        """End the attempt at the active subtask; the second failed attempt blocks it (ruling 6)."""
         request = EndRequest(reason=reason)
         return (self.goals.done(request) if success else self.goals.fail(request)).state
 
     def advance_to_next_subtask(self) -> SubtaskView | None:
         """Make the next open subtask the active one and return it; None when nothing is left to work on.
 
-        One that is in progress is returned as it is: a loop that goes on after a crash asks before it ended any.
+        One in progress is returned as it is: an agent that continues after a crash calls this before it ends any.
         """
         try:
             answer = self.goals.next(NextRequest())
@@ -276,15 +276,15 @@ class GoalTracker:
         return self.find(answer.changed[0]) if answer.changed else None
 
     def unblock(self, target: str | None = None, reason: str | None = None) -> GoalState:
-        """Lift a block, or all."""
+        """Lift one block (by task id, action key or action name), or all."""
         return self.goals.unblock(UnblockRequest(target=target, reason=reason)).state
 
     def human_message(self, text: str) -> GoalState:
-        """Take a message from a person: what the guard blocked is lifted."""
+        """Record a person's message; it lifts what the guard blocked."""
         return self.goals.message(MessageRequest(text=text)).state
 
     def find(self, name: str) -> SubtaskView | None:
-        """Return a task or subtask by its id."""
+        """Return the goal, a task or a subtask by its id; None when there is none."""
         for task in (goal := self.goals.state().goal).tasks:
             for each in (task, *task.subtasks):
                 if each.id == name:
@@ -292,14 +292,14 @@ class GoalTracker:
         return goal if name == goal.id else None
 
     def children(self, parent: str) -> list[Subtask]:
-        """Return the tasks (of ``goal``) or subtasks (of a task) that are there."""
+        """Return the tasks (of ``goal``) or the subtasks (of a task)."""
         goal = self.goals.state().goal
         if parent == goal.id:
             return [self._handle(each, Task) for each in goal.tasks]
         return [self._handle(each, Subtask) for task in goal.tasks if task.id == parent for each in task.subtasks]
 
     def insert(self, parent: str, at: int, what: Subtask) -> None:
-        """Add a task or subtask, with what it holds, and make it one with its node."""
+        """Add a task or subtask with its children at index ``at``, and bind the objects to their nodes."""
         draft = what.draft() if isinstance(what, Task) else TaskDraft(description=what.description)
         answer = self.goals.add(AddRequest(tasks=[draft], parent=parent, at=at))
         name = answer.changed[0]

@@ -9,15 +9,15 @@ from ctxmgr.types.base import Stored, Text
 from ctxmgr.types.goal import GOAL_ID, TRANSITIONS, AttemptView, Block, NodeStatus
 
 KEPT_ATTEMPTS = 10
-"""Attempts of a leaf that are kept, the latest ones; their numbers go on counting."""
+"""Number of latest attempts kept for each leaf; their numbers go on counting."""
 
-_GONE = frozenset({"split", "dropped"})
+_REMOVED = frozenset({"split", "dropped"})
 _OPEN = frozenset({"pending", "in_progress", "failed"})
-_TASKS_THAT_STOP_A_GOAL = 2
+_FAILED_TASKS_THAT_BLOCK_GOAL = 2  # one failed task leaves the others to work on (spec 004)
 
 
 class Node(Stored):
-    """The goal, a task or a subtask; ``minted`` counts the children it ever had."""
+    """The goal, a task or a subtask; ``minted`` counts all children it ever had, for new ids."""
 
     id: Text
     text: Text
@@ -39,7 +39,7 @@ class Node(Stored):
         return self.attempts[-1] if self.attempts else None
 
     def begin(self) -> AttemptView:
-        """Return the attempt under way, a new one when the last has ended."""
+        """Return the attempt under way; begin a new one if the last has ended."""
         last = self.attempt
         if last is None or last.status != "in_progress":
             last = AttemptView(number=last.number + 1 if last else 1, status="in_progress", actions=0)
@@ -57,22 +57,22 @@ class Node(Stored):
             yield from child.walk()
 
     def leaves(self) -> Iterator[Node]:
-        """Yield the leaves that count for progress: not what was split or dropped, but what was done below it."""
+        """Yield the leaves that count for progress, without split and dropped ones; finished ones below these count."""
         if self.is_leaf:
-            if self.status not in _GONE:
+            if self.status not in _REMOVED:
                 yield self
             return
         for child in self.children:
             yield from child.leaves()
 
     def percent(self) -> int:
-        """Return the share of the counting leaves that are done, rounded down: 100 means all."""
+        """Return the per cent of leaves that are done, rounded down, so that 100 means all of them."""
         leaves = list(self.leaves())
         return 100 * sum(leaf.status == "done" for leaf in leaves) // len(leaves) if leaves else 0
 
 
 class Tree:
-    """A goal with everything below it, found by id."""
+    """A goal with its tasks and subtasks, indexed by id."""
 
     def __init__(self, root: Node) -> None:
         self.root = root
@@ -99,20 +99,20 @@ class Tree:
         return found
 
     def insert(self, parent: Node, at: int, nodes: list[Node]) -> None:
-        """Put new nodes, and what is below them, at a place among a node's children."""
+        """Insert nodes, with their own children, at index ``at`` of a node's children."""
         parent.children[at:at] = nodes
         for node in nodes:
             self._nodes.update((each.id, each) for each in node.walk())
             parent.minted = max(parent.minted, number_of(node.id))
 
     def can_work(self, node: Node) -> bool:
-        """Whether a leaf is open and nothing above it is blocked or gone."""
+        """Whether a node is an open leaf and nothing above it is blocked, split or dropped."""
         if not node.is_leaf or node.status not in _OPEN:
             return False
-        return not any(above.status == "blocked" or above.status in _GONE for above in self.path(node)[1:])
+        return not any(above.status == "blocked" or above.status in _REMOVED for above in self.path(node)[1:])
 
     def first_open(self, after: Node | None = None) -> Node | None:
-        """Return the first leaf that can be worked on; with ``after``, the first behind that leaf, else the first of all."""
+        """Return the first leaf that can be worked on; with ``after`` the first one behind that leaf, or else before it."""
         leaves = [node for node in self.root.walk() if self.can_work(node)]
         if after is None:
             return leaves[0] if leaves else None
@@ -126,21 +126,22 @@ class Tree:
             self.settle(above)
 
     def settle(self, node: Node) -> None:
-        """Set the status of a node with children from theirs."""
-        if node.status in _GONE or node.is_leaf:
+        """Set the status of a node from those of its children, if it has any."""
+        if node.status in _REMOVED or node.is_leaf:
             return
         own = node.block if node.block and node.block.by != "escalation" else None
-        climbed = None if own else self._climbed(node)
+        climbed = None if own else self._block_from_children(node)
         node.block = own or climbed
-        node.status = "blocked" if node.block else _of_children(node, is_root=node is self.root)
+        node.status = "blocked" if node.block else _status_from_children(node, is_root=node is self.root)
 
-    def _climbed(self, node: Node) -> Block | None:
+    def _block_from_children(self, node: Node) -> Block | None:
         blocked = [child for child in node.children if child.status == "blocked"]
         if not blocked:
             return None
-        # What failed climbs at once, to the goal when a second task failed; what a person put off only when it is all there is.
+        # A failed child blocks its task at once; the second failed task blocks the goal. A person's block climbs only when no
+        # other child is open.
         failed = [child for child in blocked if child.block is not None and child.block.by != "user"]
-        enough = _TASKS_THAT_STOP_A_GOAL if node is self.root else 1
+        enough = _FAILED_TASKS_THAT_BLOCK_GOAL if node is self.root else 1
         if len(failed) < enough and any(child.status in _OPEN for child in node.children):
             return None
         first = (failed or blocked)[-1]
@@ -149,14 +150,16 @@ class Tree:
         return Block(by="escalation", reason=f"{first.id} is blocked: {why}", since=since)
 
 
-def _of_children(node: Node, *, is_root: bool) -> NodeStatus:
-    counted = [child.status for child in node.children if child.status not in _GONE]
+def _status_from_children(node: Node, *, is_root: bool) -> NodeStatus:
+    counted = [child.status for child in node.children if child.status not in _REMOVED]
     if not counted:
         return "pending" if is_root else "dropped"
     if all(status == "done" for status in counted):
         return "done"
-    begun = any(status in ("in_progress", "failed", "done") for status in counted) or any(each.attempts for each in node.walk())
-    return "in_progress" if begun else "pending"
+    started = any(status in ("in_progress", "failed", "done") for status in counted) or any(
+        each.attempts for each in node.walk()
+    )
+    return "in_progress" if started else "pending"
 
 
 def may_follow(before: NodeStatus, after: NodeStatus) -> bool:

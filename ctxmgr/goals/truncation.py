@@ -13,33 +13,33 @@ from ctxmgr.log.json_value import describe, plain
 from ctxmgr.types.goal import ActionView, GoalState, GoalView, LoopType, OwnerView, ResultStatus, SubtaskView, TaskView
 
 MAX_WHOLE_CHARS = 1_200
-"""Characters of canonical JSON up to which arguments or a result are kept as they are."""
+"""Longest canonical JSON, in characters, of arguments or a result that are kept unchanged."""
 
-_TEXT, _HEAD = 500, 320
-_OK = frozenset({"success", "ok", "succeeded", "done", "passed", "pass"})
-_BAD = frozenset({"error", "failure", "failed", "fail"})
-_OTHERS: dict[str, ResultStatus] = {"denied": "denied", "interrupted": "interrupted"}
+_MAX_TEXT_CHARS, _HEAD = 500, 320  # of a text, and of the beginning that is kept of a longer one
+_SUCCESS_WORDS = frozenset({"success", "ok", "succeeded", "done", "passed", "pass"})
+_ERROR_WORDS = frozenset({"error", "failure", "failed", "fail"})
+_OTHER_WORDS: dict[str, ResultStatus] = {"denied": "denied", "interrupted": "interrupted"}
 
 
 def key_of(action: str, args: object) -> str:
-    """Return what is equal for the same action with the same arguments, whatever the order of their keys."""
+    """Return the key of a call: equal for the same action and arguments, whatever the order of their keys."""
     return fingerprint([action, canonical(args)])
 
 
 def reduced(value: object) -> Any:
-    """Return the value, or where it is long its beginning with a fingerprint of the whole: equal values stay equal."""
+    """Return the value; a long one as its beginning and a fingerprint of all of it, so that equal values stay equal."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
         return _text(value)
-    whole = canonical(value)
-    if whole is not None and len(whole) <= MAX_WHOLE_CHARS:
+    full = canonical(value)
+    if full is not None and len(full) <= MAX_WHOLE_CHARS:
         return value
     if isinstance(value, dict) and len(cast("dict[Any, Any]", value)) <= 16:
         fields = {str(name)[:100]: _member(item) for name, item in cast("dict[Any, object]", value).items()}
         if len(canonical(fields) or "") <= 2 * MAX_WHOLE_CHARS:
             return fields
-    return {"tooLarge": len(whole or ""), "fingerprint": fingerprint(cast("object", value)), "head": (whole or "")[:_HEAD]}
+    return {"tooLarge": len(full or ""), "fingerprint": fingerprint(cast("object", value)), "head": (full or "")[:_HEAD]}
 
 
 def _member(item: object) -> Any:
@@ -47,35 +47,35 @@ def _member(item: object) -> Any:
 
 
 def _text(text: str) -> str:
-    if len(text) <= _TEXT:
+    if len(text) <= _MAX_TEXT_CHARS:
         return text
-    whole = blur(text) if len(text) <= MAX_TEXT else text  # beyond that a blurred text is told apart in one process only
-    return f"{text[:_HEAD]}… [{len(text)} characters, {fingerprint(whole)}]"
+    full = blur(text) if len(text) <= MAX_TEXT else text  # longer blurred texts can't be compared across processes
+    return f"{text[:_HEAD]}… [{len(text)} characters, {fingerprint(full)}]"
 
 
 def is_shortened(text: str) -> bool:
-    """Whether a text is one that `reduced` cut."""
+    """Whether a text was cut by `reduced`."""
     return len(text) > _HEAD and text[_HEAD : _HEAD + 3] == "… ["
 
 
 def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultStatus, Any, dict[str, Any] | None]:
-    """Return what a caller gave as the result of an action as status, output and error of a record.
+    """Return the result that a caller gave as (status, output, error) of a record.
 
-    ``success``, ``error`` and ``error: what it said`` name the status; exceptions and objects with an ``error`` are
-    errors; anything else is an output. An explicit ``status`` comes first.
+    ``success``, ``error`` and ``error: MESSAGE`` name the status; exceptions and objects with an ``error`` are errors;
+    anything else is an output. An explicit ``status`` takes precedence.
     """
     if isinstance(result, BaseException):
         return status or "error", None, {"type": type(result).__name__, "message": describe(result)}
     value: Any = plain(result)
     if isinstance(value, str):
         word, colon, rest = value.partition(":")
-        said = word.strip().lower() if len(word) < 20 else ""
-        if said in _BAD and (colon or not rest):
+        keyword = word.strip().lower() if len(word) < 20 else ""
+        if keyword in _ERROR_WORDS and (colon or not rest):
             message = rest.strip()
             return status or "error", None, {"message": message} if message else None
-        if not colon and said in _OTHERS:
-            return status or _OTHERS[said], None, None
-        if not colon and said in _OK:
+        if not colon and keyword in _OTHER_WORDS:
+            return status or _OTHER_WORDS[keyword], None, None
+        if not colon and keyword in _SUCCESS_WORDS:
             return status or "ok", None, None
         return status or "ok", value, None
     given = cast("object", value)
@@ -92,12 +92,12 @@ def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultS
 
 
 def outcome_text(status: str, output: object, error: object, width: int = 120) -> str:
-    """Return an outcome in a few words: ``success``, or ``error: what it said``, or what came back, on one line."""
+    """Return an outcome as one line: ``success``, ``error: MESSAGE``, or the output."""
     message = cast("dict[str, object]", error).get("message") if isinstance(error, dict) else None
     if status == "ok":
         return plain_line(output, width) if output not in (None, "", {}, []) else "success"
-    said = plain_line(message if message is not None else output, width) if (message or output) else ""
-    return f"{status}: {said}" if said else status
+    detail = plain_line(message if message is not None else output, width) if (message or output) else ""
+    return f"{status}: {detail}" if detail else status
 
 
 def plain_line(value: object, width: int = 200) -> str:
@@ -109,11 +109,11 @@ def plain_line(value: object, width: int = 200) -> str:
 
 
 SHOWN_ACTIONS = 10
-"""Latest actions of the current leaf that a state shows."""
+"""Number of latest actions of the current leaf that a state shows."""
 
 
 def state_view(state: State, generation: int, records: int, total: str, warnings: Sequence[str]) -> GoalState:
-    """Return all that is known of a goal."""
+    """Return the public view of a goal's state."""
     node = state.current()
     after = state.tree.first_open(node) if node is not None else None
     own = [each for each in state.actions if node is not None and each.node == node.id][-SHOWN_ACTIONS:]
@@ -129,7 +129,7 @@ def state_view(state: State, generation: int, records: int, total: str, warnings
 
 
 def goal_view(state: State) -> GoalView:
-    """Return the whole tree."""
+    """Return the public view of the whole tree."""
     goal = state.goal
     tasks = [
         TaskView(**_common(task), subtasks=[SubtaskView(**_common(each)) for each in task.children]) for task in goal.children
@@ -138,7 +138,7 @@ def goal_view(state: State) -> GoalView:
 
 
 def action_view(item: OpenAction) -> ActionView:
-    """Return an action; one without a result is open."""
+    """Return the public view of an action; one without a result has status ``open``."""
     done = item if isinstance(item, Action) else None
     return ActionView(
         id=item.id, action=item.action, args=item.args, status=done.status if done else "open",
@@ -148,7 +148,7 @@ def action_view(item: OpenAction) -> ActionView:
 
 
 def owner_view(epoch: int, owner: Owner | None) -> OwnerView:
-    """Return who may work on the goal; what of it is no text or number is null."""
+    """Return the public view of an owner; fields of a wrong type become null."""
     if owner is None:
         return OwnerView(epoch=epoch)
 

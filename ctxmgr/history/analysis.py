@@ -1,4 +1,4 @@
-"""Answer ``sql`` and ``stats``: a person's own query over the views, and what calls came to."""
+"""Answer ``sql`` and ``stats``: a person's own query over the views, and sums of calls, tokens and time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ctxmgr.types.analysis import SqlRequest, SqlResponse, SqlView, StatsKey, St
 from ctxmgr.types.finding import SessionVerdict
 from ctxmgr.types.operations import DetectRequest
 
-_ALL = 1 << 53
-_LONG = 3_600.0
+_NO_LIMIT = 1 << 53
+_MAX_SECONDS = 3_600.0
 _FAILED = ("error", "denied", "interrupted")
 
 
@@ -31,10 +31,10 @@ def _reader(store: Store) -> ReadQuery:
 
 
 def sql(store: Store, request: SqlRequest, settings: Mapping[str, Any]) -> SqlResponse:
-    """Return what a query over the views finds; ``findings`` are judged by these settings when it names them.
+    """Return the rows of a query over the views; if it names ``findings``, all sessions are judged by these settings first.
 
     Raises:
-        InvalidInput: it is no single reading statement, names what it may not, or has a fault.
+        InvalidInput: it is not a single SELECT, names a table that is no view, or is invalid.
     """
     reader = _reader(store)
     if FINDINGS in reader.named(request.query, request.values):
@@ -51,7 +51,7 @@ def views(store: Store) -> list[SqlView]:
 
 
 def _findings(verdicts: Iterable[SessionVerdict]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of `ctxmgr.store.sql_views.FINDING_COLUMNS`; places in a session are indexes, as in ``entries.idx``."""
+    """Yield rows of `ctxmgr.store.sql_views.FINDING_COLUMNS`; places in a session are indexes, as in ``entries.idx``."""
     for verdict in verdicts:
         for finding in verdict.findings:
             places: dict[str, Any] = finding.evidence.get("indexes") or {}
@@ -109,12 +109,14 @@ _TOKENS = "SELECT session, ts, day, agent, model, step, entry, input_tokens, out
 
 
 def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResponse:
-    """Return what the calls came to that pass the filters; ``session`` is the whole id of the one meant, if any."""
+    """Return sums over the calls that pass the filters; ``session`` is the full id of one session, or None for all."""
     reader = _reader(store)
     where, values = ("", ()) if session is None else (" WHERE session = ?", (session,))
     chosen = _filter(request)
     sums: dict[str | None, _Sum] = defaultdict(_Sum)
     total = _Sum()
+    # Model responses report tokens, not calls. Those of a response are shared evenly by the calls that it made (same step);
+    # calls that the filter leaves out take their share with them.
     answers: dict[tuple[str, str], list[str | _Left | None]] = defaultdict(list)
     for each in _Call.all(_all(reader, _CALLS + where, values)):
         counted = chosen(each)
@@ -124,9 +126,10 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
         if counted:
             for one in (sums[cast("str | None", key)], total):
                 one.call(each.status, each.milliseconds)
+    # A response without a call has no action and no status, so such a filter leaves it out.
     narrowed = bool(request.action or request.status)
-    for told in _all(reader, _TOKENS + where, values):
-        name, ts, day, agent, model, step, entry, given, made = told
+    for usage in _all(reader, _TOKENS + where, values):
+        name, ts, day, agent, model, step, entry, given, made = usage
         shared = answers.get((name, entry or step), [])
         if not shared and not narrowed:
             each = _Call(name, None, ts, day, agent, None, "", model, None, None)
@@ -141,14 +144,14 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
 
 
 def _all(reader: ReadQuery, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
-    found = reader.run(query, values, most=_ALL, seconds=_LONG)
+    found = reader.run(query, values, most=_NO_LIMIT, seconds=_MAX_SECONDS)
     if found.stopped:
         raise InvalidInput(f"the calls can't be added up: {found.stopped}", "name a session, or ask with 'ctxmgr sql'")
     return found.rows
 
 
 class _Left:
-    """Stands for the key of a call that is left out, and takes its share of an answer's tokens with it."""
+    """Key of the calls that are left out; it takes their share of a response's tokens."""
 
 
 _LEFT = _Left()
@@ -156,7 +159,7 @@ _LEFT = _Left()
 
 @dataclass(slots=True)
 class _Call:
-    """What counts of one call; of an answer that no call belongs to, what is known."""
+    """The fields of one call that are counted, or of a response without a call."""
 
     session: str
     id: str | None
@@ -186,7 +189,7 @@ def _order(by: StatsKey) -> Callable[[tuple[str | None, _Sum]], Any]:
 
 
 def _filter(request: StatsRequest) -> Callable[[_Call], bool]:
-    """Return whether a call passes; names count regardless of case, and what has no time passes no limit of time."""
+    """Return the filter; names are compared regardless of case, and a call without a time passes no time limit."""
     sets = {name: {each.casefold() for each in getattr(request, name)} for name in ("action", "agent", "model")}
     sets = {name: wanted for name, wanted in sets.items() if wanted}
     since, until, status = _instant(request.since), _instant(request.until), set(request.status)

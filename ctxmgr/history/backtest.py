@@ -1,4 +1,4 @@
-"""Run the detectors, and simple rules to compare them with, over labelled sessions; count right and wrong answers."""
+"""Run the detectors, and simple baselines, over labelled sessions; count right and wrong answers."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from ctxmgr.types.finding import Finding, Observation
 
 @dataclass(slots=True)
 class Trial:
-    """What came of one session.
+    """The result of running the detectors over one session.
 
     Attributes:
         moves: its calls and messages.
-        alarms: findings of severity loop or hung that were ever raised, first raised first, as they are at the end.
-        standing: those of them that are unresolved at the end.
+        alarms: all findings of severity loop or hung, in the order in which they were raised, in their final state.
+        standing: those alarms that are unresolved at the end.
         warnings: warnings that are unresolved at the end.
-        warned: whether anything at all was ever found, warnings included.
-        raised: id of the record at which each alarm was raised, by the finding's id.
+        warned: whether anything was ever found, warnings included.
+        raised: finding id -> id of the record at which the alarm was raised.
         places: record id -> place among the observations.
         indexes: record id -> index of the entry; of an event, the index that the next entry will have.
     """
@@ -51,7 +51,7 @@ class Trial:
 
 
 def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, now: float | None = None) -> Trial:
-    """Show a session's records to a fresh monitor, one by one.
+    """Show a session's records to a new monitor, one by one.
 
     Args:
         records: in the order of the log.
@@ -97,12 +97,12 @@ def _first_time(observations: Iterable[Observation]) -> float | None:
 
 
 LABELS = "labels.json"
-_MOST = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 _EXAMPLE = 'e.g. [{"session": "run-1", "loop": true}, {"session": "run-2", "loop": false}]'
 
 
 def read_labels(folder: Path) -> list[Label]:
-    """Return the labels of a folder, one a session, in the file's order.
+    """Return the labels of a folder, one per session, in the file's order.
 
     Raises:
         NotFound: the folder or its ``labels.json`` is not there.
@@ -113,7 +113,7 @@ def read_labels(folder: Path) -> list[Label]:
     if not folder.is_dir():
         raise NotFound(f"no folder at {folder}", f"a folder with logs and a {LABELS}")
     try:
-        value: object = json.loads(read_regular(path, _MOST))
+        value: object = json.loads(read_regular(path, _MAX_BYTES))
     except FileNotFoundError:
         raise NotFound(f"no {LABELS} in {folder}", _EXAMPLE) from None
     except OSError as error:
@@ -145,7 +145,7 @@ def _label(path: Path, place: int, item: object) -> Label:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A labelled session and what came of it."""
+    """A labelled session and its result."""
 
     label: Label
     trial: Trial
@@ -157,15 +157,15 @@ class Judged:
 
     @property
     def counted(self) -> list[Finding]:
-        """The alarms that count: all; of a healthy session that is judged at its end, those that stand there."""
+        """The alarms that count: all of them, or, for a healthy session judged at its end, those that stand there."""
         return self.trial.standing if not self.loop and self.label.eval == "final" else self.trial.alarms
 
 
 def backtest_folder(folder: Path, settings: Mapping[str, Any]) -> tuple[Backtest, list[str]]:
-    """Return how well the detectors tell the sessions of a folder apart, and what a person should hear about its logs.
+    """Return how well the detectors classify the sessions of a folder, and notes on its logs for a person.
 
-    The logs, of any format that can be imported, go into a store in a temporary folder, so that what is judged is what
-    ``ctxmgr detect`` would see. Nothing in the folder is changed.
+    The logs, of any format that can be imported, are imported into a temporary store, so that the detectors see what
+    ``ctxmgr detect`` would show them. Nothing in the folder is changed.
 
     Args:
         folder: logs and a ``labels.json``.
@@ -191,7 +191,7 @@ def backtest_folder(folder: Path, settings: Mapping[str, Any]) -> tuple[Backtest
 def backtest(
     labels: Sequence[Label], sessions: Mapping[str, Iterable[Record]], settings: DetectSettings | None = None
 ) -> Backtest:
-    """Return how well the detectors tell labelled sessions apart.
+    """Return how well the detectors classify labelled sessions.
 
     Args:
         labels: one a session.
@@ -230,7 +230,7 @@ def backtest(
 
 
 class _Sessions(Mapping[str, Iterable[Record]]):
-    """The sessions of a store, read when asked for."""
+    """The sessions of a store, each read on access: all at once would not fit into memory."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -282,7 +282,7 @@ def _patterns(loops: Sequence[Judged]) -> list[Found]:
 
 
 def _onsets(loops: Sequence[Judged]) -> Distances:
-    """Compare where the first alarm says that the loop began with where it did."""
+    """Compare the start of the loop by the first alarm with the labelled start."""
     found: list[Distance] = []
     for each in loops:
         onset, trial = each.label.onset, each.trial
@@ -300,7 +300,7 @@ def _onsets(loops: Sequence[Judged]) -> Distances:
 
 
 def _delays(loops: Sequence[Judged]) -> Distances:
-    """Compare when the first alarm was raised with when the third iteration was complete."""
+    """Compare the record at which the first alarm was raised with the end of the third iteration."""
     found: list[Distance] = []
     off: list[Distance] = []
     for each in loops:
@@ -323,14 +323,14 @@ def _distances(found: Sequence[Distance], off: list[Distance], entries: Sequence
 
 
 ROW = 3
-"""Times that one step must come for a rule of thumb to speak; what FR-001 and most frameworks use."""
+"""Repeats at which a rule of thumb raises an alarm; the figure of FR-001 and of most frameworks."""
 
-_SAID = frozenset({"message", "agent_message_chunk"})
+_MESSAGE_TYPES = frozenset({"message", "agent_message_chunk"})
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A call or a message as a rule of thumb sees it: who did what with what; never what came of it.
+    """A call or a message as a rule of thumb sees it: agent, action and input, but not the result.
 
     Attributes:
         place: its place among the moves of its session.
@@ -350,7 +350,7 @@ def moves_of(observations: Iterable[Observation]) -> list[Move]:
     for each in observations:
         if each.kind == "start":
             what = [each.agent, each.action, each.input]
-        elif each.kind == "event" and each.type in _SAID and _says_something(each.data):
+        elif each.kind == "event" and each.type in _MESSAGE_TYPES and _says_something(each.data):
             what = [each.agent, None, each.data]
         else:
             continue
@@ -359,17 +359,17 @@ def moves_of(observations: Iterable[Observation]) -> list[Move]:
 
 
 def same_in_a_row(moves: Sequence[Move], times: int = ROW) -> Move | None:
-    """Return the move at which one call or message has come ``times`` times in a row, in all or of one agent."""
+    """Return the move that repeats a call or message for the ``times``-th time in a row, of all agents together or of one."""
     return _first(_row(stream, times) for stream in _streams(moves))
 
 
 def alternation(moves: Sequence[Move]) -> Move | None:
-    """Return the move that completes A-B-A-B, in all or of one agent."""
+    """Return the move that completes A-B-A-B, of all agents together or of one."""
     return _first(_abab(stream) for stream in _streams(moves))
 
 
 def any_repeat(moves: Sequence[Move], times: int = ROW) -> Move | None:
-    """Return the move at which one call or message has come ``times`` times, wherever."""
+    """Return the move that repeats a call or message for the ``times``-th time, anywhere in the session."""
     seen: Counter[str] = Counter()
     for move in moves:
         seen[move.key] += 1
@@ -379,7 +379,7 @@ def any_repeat(moves: Sequence[Move], times: int = ROW) -> Move | None:
 
 
 RULES_OF_THUMB = {"sameInARow": same_in_a_row, "abab": alternation, "anyRepeat": any_repeat}
-"""Name -> rule; each returns the move at which it speaks, or None."""
+"""Name -> rule; each returns the move at which it raises an alarm, or None."""
 
 
 def _streams(moves: Sequence[Move]) -> list[Sequence[Move]]:
@@ -424,7 +424,7 @@ def _canonical(value: Any) -> str:
 
 
 def _shallow(value: Any) -> str:
-    """Return a text for what is no JSON: its outermost parts, as far as they can be written."""
+    """Return a text for a value that is not JSON, made of its outermost parts."""
     try:
         return repr([str(part)[:200] for part in cast("list[object]", value)])
     except (TypeError, ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Find out what is wrong with sessions by replaying them through the detectors, or by what was found before.
+"""Judge sessions by replaying them through the detectors, or from cached verdicts.
 
-The detectors are loaded where a session has to be judged: see `ctxmgr.history.verdict_cache`. A second process reads ahead in a
-long session.
+The detectors are imported only when a session has to be judged (see `ctxmgr.history.verdict_cache`). A second process reads
+ahead in a long session.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ if TYPE_CHECKING:
 __all__ = ["FIRST_LOOK", "GONE_AFTER", "STUCK", "detect_", "explain", "judge", "judge_now", "judged_end", "sessions"]
 
 FIRST_LOOK = 4_000
-"""Entries that are replayed at first. A shorter session is replayed whole, so that nothing is approximate for it."""
+"""Entries at the end of a session that are replayed first; a shorter session is replayed completely."""
 
 NOTHING_KNOWN = "no record of a known kind"
-"""The note of a session that a later program wrote, or a wrong one: it was not judged."""
+"""Note of a session that was not judged, since a later version, or another program, wrote it."""
 
-_TELLING = tuple(kind for kind in RECORDS if kind != "session")
-"""Kinds of records that tell of what was done in a session."""
+_ACTIVITY_KINDS = tuple(kind for kind in RECORDS if kind != "session")
+"""Kinds of records that show activity in a session."""
 
 UNSEEN = "the detectors were not shown this entry: it has no result, or its action is exempt"
-"""The note of an entry that no detector has an opinion of."""
+"""Note of an entry on which no detector has an opinion."""
 
-_DEEPER = 4
-_MARGIN = 4
+_GROWTH = 4  # each look that was cut goes so many times further back
+_MARGIN = 4  # a finding in the first 1/4 of a look may have begun before it
 
 
 def judged_end(
     store: Store, key: int, settings: DetectSettings, kinds: tuple[str, ...], moment: float | None, *, live: bool
 ) -> tuple[list[Finding], Progress | None]:
-    """Return the findings at the end of a session, and its last progress.
+    """Return the findings at the end of a session, and its last progress, replaying no more of it than necessary.
 
-    What lasts is the same as in a replay of the whole session: a finding that begins in the first quarter of what was
-    replayed may have begun earlier, so it makes the look go further back; so does one before which nothing succeeded.
-    Findings that were over before are not among them.
+    Unresolved findings are the same as in a replay of the whole session: the look is extended if a finding begins in its
+    first quarter, since it may have begun earlier, or if nothing succeeded before the finding. Findings that were resolved
+    earlier are missing.
     """
     from ctxmgr.detect.monitor import Monitor
     from ctxmgr.detect.replay import observations_of
@@ -76,20 +76,20 @@ def judged_end(
         monitor = Monitor(settings)
         opened = store.sessions.open_before(key, start)
         early: set[str] = set()
-        seen = observations_of(store.sessions.records_from(key, start, kinds), start, opened, distinct=True)
-        monitor.observe_all(_noted(seen, start, border, early))
+        observations = observations_of(store.sessions.records_from(key, start, kinds), start, opened, distinct=True)
+        monitor.observe_all(_collect_early_ids(observations, start, border, early))
         findings = monitor.findings(moment, live)
         progress = monitor.last_progress
-        lasting = [each for each in findings if each.resolved is None]
-        # A finding may begin with an entry or with a message: which of the two, its id does not say.
-        is_cut = progress is None or any(each.first in early or each.last_progress is None for each in lasting)
+        unresolved = [each for each in findings if each.resolved is None]
+        # `first` is the id of an entry or of a message, so indexes can't be compared; the early ids can.
+        is_cut = progress is None or any(each.first in early or each.last_progress is None for each in unresolved)
         if start == 0 or not is_cut:
             return findings, progress
-        size *= _DEEPER
+        size *= _GROWTH
 
 
-def _noted(observations: Iterable[Observation], place: int, border: int, early: set[str]) -> Iterator[Observation]:
-    """Pass on what happened; ids of what lies before the border are put into ``early``."""
+def _collect_early_ids(observations: Iterable[Observation], place: int, border: int, early: set[str]) -> Iterator[Observation]:
+    """Yield the observations unchanged; collect the ids of those before the border in ``early``."""
     rest = iter(observations)
     for observation in rest:
         if observation.kind == "start" and observation.index is not None:
@@ -103,21 +103,21 @@ def _noted(observations: Iterable[Observation], place: int, border: int, early: 
 
 
 FAILURES_IN_ROW = 3
-"""Latest actions of a session that all failed, from which on it is not called healthy."""
+"""Failures in a row at the end of a session from which on it is not called healthy (ruling 28)."""
 
-_SHOWN = 24
+_SHOWN = 24  # members at each end of a finding whose entries are part of the answer
 
 
 def judge_now(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> SessionVerdict:
-    """Return what is wrong with a session at its end; of a long one no more is replayed than that takes.
+    """Return the verdict on a session at its end; of a long session only the necessary part is replayed.
 
     Raises:
         InvalidInput: as `judge`.
     """
-    return _judged_end(store, key, settings, now)[0]
+    return _judge_end(store, key, settings, now)[0]
 
 
-def _judged_end(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> tuple[SessionVerdict, Progress | None]:
+def _judge_end(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> tuple[SessionVerdict, Progress | None]:
     from ctxmgr.detect.settings import DetectSettings
 
     session = store.sessions.name(key)
@@ -155,17 +155,17 @@ def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> S
 
 
 def _is_unknown(store: Store, key: int) -> bool:
-    """Whether a session that tells of nothing was written in words that are not known, and not just begun."""
+    """Whether a session without activity was written in an unknown form, rather than just begun."""
     known = store.sessions.holds(key, tuple(RECORDS))
     return not known or store.imported.not_understood(store.sessions.name(key)) > 0
 
 
 def _notes(store: Store, key: int) -> list[str]:
-    """Return what keeps a session from being called healthy though it is no finding (design ruling 28)."""
+    """Return the reasons, besides findings, not to call a session healthy (ruling 28)."""
     notes: list[str] = []
     if store.sessions.entry_count(key) == 0:
         notes.append("no action recorded")
-        if not store.sessions.holds(key, _TELLING) and _is_unknown(store, key):
+        if not store.sessions.holds(key, _ACTIVITY_KINDS) and _is_unknown(store, key):
             notes.append(NOTHING_KNOWN)
     failures = store.sessions.failures_in_row(key)
     if failures >= FAILURES_IN_ROW:
@@ -179,7 +179,7 @@ def _notes(store: Store, key: int) -> list[str]:
 
 
 def _moment(store: Store, key: int, session: str, now: str | None) -> tuple[float | None, bool]:
-    """Return what stalls are judged against (None: the end of the log) and whether the session is running."""
+    """Return the moment for judging stalls (None: the end of the log), and whether the session is running."""
     if now is not None:
         moment = store.clock() if now == "now" else parse_time(now)
         if moment is None:
@@ -196,7 +196,7 @@ def detect_(
     settings: Mapping[str, Any],
     progress: Callable[[int, int], None] | None = None,
 ) -> DetectResponse:
-    """Return the verdict on one session, or on all of them; ``progress`` hears of sessions judged and in all."""
+    """Return the verdict on one session, or on all; ``progress`` is called with (sessions done, sessions in all)."""
     from ctxmgr.types.operations import DetectResponse
 
     if request.all_sessions:
@@ -207,38 +207,38 @@ def detect_(
     verdicts: list[SessionVerdict] = []
     entries: dict[str, EntryView] = {}
     notes: list[str] = []
-    kept = VerdictCache(store, settings) if request.now is None else None
+    cache = VerdictCache(store, settings) if request.now is None else None
     try:
         for done, key in enumerate(keys, 1):
-            verdict, said = _judged(store, key, settings, request.now, kept)
+            verdict, judge_notes = _cached_or_judged(store, key, settings, request.now, cache)
             verdicts.append(verdict)
-            notes += [f"{verdict.session}: {note}" for note in said]
+            notes += [f"{verdict.session}: {note}" for note in judge_notes]
             named_entries(store, key, verdict, entries)
             if progress is not None:
                 progress(done, len(keys))
     finally:
-        if kept is not None:
-            kept.close()
+        if cache is not None:
+            cache.close()
     return DetectResponse(status="ok" if verdicts else "empty", verdicts=verdicts, entries=entries, notes=notes)
 
 
-def _judged(
-    store: Store, key: int, settings: Mapping[str, Any], now: str | None, kept: VerdictCache | None
+def _cached_or_judged(
+    store: Store, key: int, settings: Mapping[str, Any], now: str | None, cache: VerdictCache | None
 ) -> tuple[SessionVerdict, list[str]]:
-    """Return the verdict on one session with the causes of what lasts, and notes: as they were kept, else anew."""
+    """Return the verdict on one session with the causes of unresolved findings, and notes; from the cache if it is there."""
     session = store.sessions.name(key)
-    cached = None if kept is None else kept.verdict(key, session)
+    cached = None if cache is None else cache.verdict(key, session)
     if cached is not None:
         return SessionVerdict.model_validate(cached["verdict"]), cached["notes"]
-    verdict, said = judge(store, key, settings, now)
-    verdict = _diagnosed(store, verdict)
-    if kept is not None:
-        kept.keep_verdict(key, session, {"verdict": verdict.to_json(), "notes": said})
-    return verdict, said
+    verdict, judge_notes = judge(store, key, settings, now)
+    verdict = _with_causes(store, verdict)
+    if cache is not None:
+        cache.keep_verdict(key, session, {"verdict": verdict.to_json(), "notes": judge_notes})
+    return verdict, judge_notes
 
 
-def _diagnosed(store: Store, verdict: SessionVerdict) -> SessionVerdict:
-    """Return the verdict with the causes of what lasts; where nothing does, nothing is loaded for that."""
+def _with_causes(store: Store, verdict: SessionVerdict) -> SessionVerdict:
+    """Return the verdict with the causes of unresolved findings; without any, the diagnosis is not imported."""
     if all(finding.resolved is not None for finding in verdict.findings):
         return verdict
     from ctxmgr.history.evidence import diagnosed
@@ -247,7 +247,7 @@ def _diagnosed(store: Store, verdict: SessionVerdict) -> SessionVerdict:
 
 
 def named_entries(store: Store, key: int, verdict: SessionVerdict, entries: dict[str, EntryView]) -> None:
-    """Add the entries that the findings on a session name, for showing them; those at both ends of a long loop."""
+    """Add the entries that a session's findings name, to show them; of a long loop those at both ends."""
     for finding in verdict.findings:
         for name in (*finding.members[:_SHOWN], *finding.members[-_SHOWN:], finding.last_progress or ""):
             if name and name not in entries and (entry := _entry(store, key, name)) is not None:
@@ -259,7 +259,7 @@ def _entry(store: Store, key: int, entry_id: str) -> EntryView | None:
     try:
         found = store.queries.entry_by_id(key, entry_id)
     except InvalidInput:
-        return None  # no entry has the id, and several have ids that start so
+        return None  # no entry has this id, but it is a prefix of several
     return found if found is not None and found.id == entry_id else None
 
 
@@ -269,33 +269,33 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
     from ctxmgr.types.query import Page
 
     chosen = (request.agent, request.project, parse_time(request.since))
-    kept = VerdictCache(store, settings)
+    cache = VerdictCache(store, settings)
     try:
-        if request.stuck:  # nobody knows how many there are before all were judged
-            every = [_seen(store, key, name, settings, kept) for key, name in store.sessions.keys(0, None, *chosen)]
+        if request.stuck:  # the total is only known once all are judged
+            every = [_judged_view(store, key, name, settings, cache) for key, name in store.sessions.keys(0, None, *chosen)]
             stuck = [view for view in every if view.verdict in STUCK]
             views, total = stuck[request.offset : request.offset + request.limit], len(stuck)
         elif request.judge:
             page = store.sessions.keys(request.offset, request.limit, *chosen)
-            views = [_seen(store, key, name, settings, kept) for key, name in page]
+            views = [_judged_view(store, key, name, settings, cache) for key, name in page]
             total = store.sessions.count(*chosen)
         else:
             shown = store.sessions.page(request.offset, request.limit, *chosen)
             views = [view.model_copy(update={"live": store.is_live(view.session)}) for _, view in shown]
             total = store.sessions.count(*chosen)
     finally:
-        kept.close()
+        cache.close()
     return SessionsResponse(
         status="ok" if views else "empty", sessions=views, page=Page.of(request.offset, request.limit, len(views), total)
     )
 
 
-def _seen(store: Store, key: int, name: str, settings: Mapping[str, Any], kept: VerdictCache) -> SessionView:
-    """Return a session with what is to be said of it now, and its verdict: as it was kept, else judged anew."""
-    cached = kept.row(key, name)
+def _judged_view(store: Store, key: int, name: str, settings: Mapping[str, Any], cache: VerdictCache) -> SessionView:
+    """Return the row of a session with its verdict, from the cache if it is there."""
+    cached = cache.row(key, name)
     if cached is not None:
         return SessionView.model_validate(cached)
-    verdict, progress = _judged_end(store, key, settings, None)
+    verdict, progress = _judge_end(store, key, settings, None)
     view = store.sessions.view(key).model_copy(
         update={
             "live": store.is_live(name),
@@ -305,7 +305,7 @@ def _seen(store: Store, key: int, name: str, settings: Mapping[str, Any], kept: 
             "last_progress": _time_of(progress),
         }
     )
-    kept.keep_row(key, name, view.to_json())
+    cache.keep_row(key, name, view.to_json())
     return view
 
 
@@ -319,16 +319,16 @@ def _time_of(progress: Progress | None) -> str | None:
 
 
 def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) -> Explanation:
-    """Return what each detector thought of an entry when it came, and the findings that it belongs to.
+    """Return the opinion of each detector on an entry at the time it was recorded, and the findings that it belongs to.
 
     Args:
         store: the history.
-        request: which entry.
+        request: the entry.
         settings: the ``detect`` table of the configuration.
 
     Raises:
         NoHistory, OutOfBounds, NotFound: there is no such entry.
-        InvalidInput: an ambiguous name, or a setting that can't be used.
+        InvalidInput: an ambiguous name, or an invalid setting.
     """
     from ctxmgr.detect.monitor import Monitor
     from ctxmgr.detect.replay import observations_of
@@ -355,50 +355,54 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
 
 KINDS = ("session", "entry", "result", "event", "continuation", "sessionEnd")
 
-_LONG = 20_000
-"""Entries from which on a second process saves more time than it takes to start."""
+_MIN_FOR_SECOND_PROCESS = 20_000
+"""Entries of a session for which a second process saves more time than it takes to start."""
 
 
 def replay(store: Store, key: int) -> Iterator[Observation]:
-    """Yield what happened in a session, in the order of the log.
+    """Yield the observations of a session, in the order of the log.
 
     Raises:
         CtxmgrError: it can't be read.
     """
-    place = place_of(store.engine, store.location) if is_of_use() and store.sessions.entry_count(key) >= _LONG else None
-    happenings = _here(store, key, 0) if place is None else _beside(store, key, place)
+    place = (
+        place_of(store.engine, store.location)
+        if is_of_use() and store.sessions.entry_count(key) >= _MIN_FOR_SECOND_PROCESS
+        else None
+    )
+    happenings = _read_here(store, key, 0) if place is None else _read_in_second_process(store, key, place)
     return observations_from(happenings, distinct=True)
 
 
-def _here(store: Store, key: int, after: int) -> Iterator[RecordFields | None]:
+def _read_here(store: Store, key: int, after: int) -> Iterator[RecordFields | None]:
     for _, bodies in stretches(store.engine, key, KINDS, after):
         yield from map(record_fields, map(load, bodies))
 
 
-def _beside(store: Store, key: int, place: Place) -> Iterator[RecordFields | None]:
+def _read_in_second_process(store: Store, key: int, place: Place) -> Iterator[RecordFields | None]:
     last = 0
-    with run_in_second_process("ctxmgr.history.detection:ahead", tuple(place), key) as there:
+    with run_in_second_process("ctxmgr.history.detection:ahead", tuple(place), key) as stream:
         while True:
             try:
-                stretch = next(there, None)
+                stretch = next(stream, None)
             except ProcessLost:
                 break
             if stretch is None:
                 return
             last, happenings = stretch
             yield from happenings
-    # It is not told why: what is wrong with the store shows when it is read here.
+    # The process does not report why it failed; if the store is at fault, reading it here shows that.
     if last and born_of(store.engine) != place.born:
         raise StorageFailed(f"{store.location} was replaced", "run the command again")
-    yield from _here(store, key, last)
+    yield from _read_here(store, key, last)
 
 
 def ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[RecordFields | None]]]:
-    """Yield what happened in stretches, each with the place of its last record: in a second process.
+    """Yield (place of the last record, fields of the records) in portions; runs in the second process.
 
     Raises:
         CtxmgrError: it can't be read.
-        ValueError: what is stored is no record.
+        ValueError: a stored body is not a record.
     """
     for last, bodies in stretches_there(Place(*place), key, KINDS):
         yield last, [record_fields(loads(body)) for body in bodies]

@@ -1,4 +1,4 @@
-"""Read what ``ctxmgr.diagnose`` judges: a session's newest entries, what was said, the finding, and related sessions."""
+"""Collect the evidence for ``ctxmgr.diagnose``: a session's newest entries, messages, finding, and related sessions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ctxmgr.types.query import ListRequest
 from ctxmgr.types.view import EntryView, EventView
 
 ENTRIES = 400
-"""The newest entries that are read. What a file held, or what a person named, is mostly found among them."""
+"""Newest entries that are read; earlier ones hardly ever bear on the present failure."""
 
 RELATED, RELATED_ENTRIES = 8, 60
-"""Related sessions that are read, the latest ones, and the newest entries of each."""
+"""Most related sessions that are read, latest first, and the newest entries of each."""
 
-_LOOKED_AT, _COMPARED = 1_000, 40
-_LEAST_WORDS = 4
-_SAID, _FIRST = 200, 20
-_SPOKEN = (
+_MAX_SESSIONS, _MAX_COMPARED = 1_000, 40  # sessions looked at, and those whose first message is read to compare it
+_MIN_TASK_WORDS = 4  # "go on", "continue" begin many sessions that have nothing in common
+_MAX_MESSAGES, _MAX_FIRST = 200, 20  # newest messages, and those at the beginning
+_MESSAGE_TYPES = (
     "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk", "compaction",
     "waiting", "interrupt", "nudge", "error",
 )  # fmt: skip
@@ -36,10 +36,11 @@ class RelatedSession:
     """A session that belongs to the same work as another one.
 
     Attributes:
-        key: of the session; session: its id.
-        bond: what both have in common, as a reader is told: "project", "workflow" or "task".
+        key: row key of the session.
+        session: its id.
+        bond: what both have in common: "project", "workflow" or "task".
         earlier: whether it began before the other one.
-        entries: their number.
+        entries: number of its entries.
     """
 
     key: int
@@ -49,24 +50,24 @@ class RelatedSession:
     entries: int
 
 
-def related_sessions(store: Store, session: str, most: int = RELATED) -> list[RelatedSession]:
-    """Return up to ``most`` sessions of the same work, latest activity first (ruling 25).
+def related_sessions(store: Store, session: str, limit: int = RELATED) -> list[RelatedSession]:
+    """Return up to ``limit`` sessions of the same work, latest activity first (ruling 25).
 
-    Where both tell the folder of their project they belong together when it is the same one, and in no other case. Else
-    they do when both are runs of one workflow with a name of its own, or when a person began both with the same words.
+    If both name the folder of their project, they are related only if it is the same. Else they are related if both are
+    runs of the same named workflow, or if a person began both with the same words.
     """
     key = store.sessions.key(session)
     if key is None:
         return []
-    own, others = store.sessions.others(key, _LOOKED_AT)
+    own, others = store.sessions.others(key, _MAX_SESSIONS)
     task = _task(store, key)
     found: list[RelatedSession] = []
     compared = 0
     for other in others:
-        if len(found) >= most:
+        if len(found) >= limit:
             break
         bond = _bond(own, other)
-        if bond is None and task and None in (own.folder, other.folder) and compared < _COMPARED:
+        if bond is None and task and None in (own.folder, other.folder) and compared < _MAX_COMPARED:
             compared += 1
             bond = "task" if _task(store, other.key) == task else None
         if bond is not None and other.entries:
@@ -83,22 +84,22 @@ def _bond(own: Origin, other: Origin) -> str | None:
 
 
 def _task(store: Store, key: int) -> str:
-    """Return a person's first words in a session, to be compared; "" where they are too few to say which task it is."""
+    """Return a person's first message in a session, normalised for comparison; "" if it is too short to name a task."""
     record = store.sessions.first_said(key)
     data: Any = None if record is None else record.get("data")
     text: Any = cast("dict[str, Any]", data).get("text") if isinstance(data, dict) else data
     words = text.casefold().split() if isinstance(text, str) else []
-    return " ".join(words) if len(words) >= _LEAST_WORDS else ""
+    return " ".join(words) if len(words) >= _MIN_TASK_WORDS else ""
 
 
-def newest_entries(store: Store, session: str, most: int = RELATED_ENTRIES) -> list[EntryView]:
+def newest_entries(store: Store, session: str, limit: int = RELATED_ENTRIES) -> list[EntryView]:
     """Return the newest entries of a session, oldest first."""
-    rows = requests.list_(store, ListRequest(session=session, limit=most, newest_first=True)).rows
+    rows = requests.list_(store, ListRequest(session=session, limit=limit, newest_first=True)).rows
     return [row for row in reversed(rows) if isinstance(row, EntryView)]
 
 
 class RelatedEntries(Sequence[EntryView]):
-    """The newest entries of related sessions, oldest session first; they are read when they are first asked for."""
+    """The newest entries of related sessions, oldest session first; read on first access, for most diagnoses need none."""
 
     def __init__(self, read: Callable[[], Sequence[EntryView]]) -> None:
         self._read = read
@@ -126,15 +127,15 @@ def related_entries(store: Store, session: str) -> RelatedEntries:
 
 
 def evidence_of(store: Store, session: str, finding: Finding | None) -> Evidence:
-    """Return what bears on a finding, or with None on the end of the session; of a long session the newest part.
+    """Return the evidence for a finding, or with None for the end of the session; of a long session the newest part.
 
     Raises:
         CtxmgrError: the session can't be read.
     """
     entries = newest_entries(store, session, ENTRIES)
-    first = ListRequest(session=session, kind="event", event_type=list(_SPOKEN[:2]), limit=_FIRST)
-    last = ListRequest(session=session, kind="event", event_type=list(_SPOKEN), limit=_SAID, newest_first=True)
-    shown = ListRequest(session=session, kind="event", event_type=["tool_call_update"], limit=_FIRST, newest_first=True)
+    first = ListRequest(session=session, kind="event", event_type=list(_MESSAGE_TYPES[:2]), limit=_MAX_FIRST)
+    last = ListRequest(session=session, kind="event", event_type=list(_MESSAGE_TYPES), limit=_MAX_MESSAGES, newest_first=True)
+    shown = ListRequest(session=session, kind="event", event_type=["tool_call_update"], limit=_MAX_FIRST, newest_first=True)
     said = _merged(_events(store, last)[::-1], _events(store, shown)[::-1])
     known = {event.id for event in said}
     opening = [event for event in _events(store, first) if event.id not in known]
@@ -149,7 +150,7 @@ def folder_of(store: Store, session: str) -> str:
 
 
 def diagnosed(store: Store, session: str, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, those that last with their cause, or where none is known with the look that tells most.
+    """Return the findings; unresolved ones with their cause, or, if none is known, with the most useful thing to look at.
 
     The session is read once for all of them.
 
@@ -166,7 +167,7 @@ def _with_cause(known: Evidence, finding: Finding) -> Finding:
 
 
 def _merged(said: Sequence[EventView], shown: Sequence[EventView]) -> list[EventView]:
-    """Return what was said with what the newest calls have shown so far, in the order of the record."""
+    """Merge messages and the output of calls in progress, in the order of the log."""
     return sorted([*said, *shown], key=lambda event: -1 if event.after is None else event.after)
 
 

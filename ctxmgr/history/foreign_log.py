@@ -1,7 +1,7 @@
 """Read another agent's log in place: into a disposable index in the cache folder, without an import.
 
-Nothing is written beside the log, nor into the project. The same log again is answered from its index; one that has changed is
-read anew.
+Nothing is written beside the log or into the project. An unchanged log is answered from its index; a changed one is read
+anew.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ctxmgr.store.repositories.imported_files import FileState
 from ctxmgr.types.importing import FileCount
 
 _STEM = "foreign"
-_INDEXED = 32_768
-"""Records up to which a search index is made at once; of a longer log a search reads the records themselves."""
+_MAX_INDEXED = 32_768
+"""Longest log, in records, for which a search index is built at once; in a longer one a search reads the records."""
 
 
 class ForeignStore(Store):
-    """What another agent's log says, as a store of its own.
+    """Another agent's log as a store of its own.
 
     Attributes:
-        importer: of its format.
-        files: of the session: the log and those of its sub-agents.
+        importer: the importer of its format.
+        files: the files of the session: the log and those of its sub-agents.
     """
 
     def __init__(self, engine: SqliteEngine, path: str, importer: Importer, files: list[Path]) -> None:
@@ -43,7 +43,7 @@ class ForeignStore(Store):
         self.files = files
 
     def fill(self, progress: Callable[[int, int], None] | None) -> None:
-        """Read the log, unless it is all here already.
+        """Import the log into the index, unless its files are unchanged.
 
         Raises:
             OSError: it can't be read.
@@ -53,7 +53,7 @@ class ForeignStore(Store):
             return
         with self.engine.transaction():
             import_session(self, self.importer, self.files, progress)
-        if self.unindexed() <= _INDEXED:
+        if self.unindexed() <= _MAX_INDEXED:
             self.index()
 
     def damage(self) -> list[DamagedRange]:
@@ -65,12 +65,12 @@ class ForeignStore(Store):
         ]
 
     def unread(self) -> int:
-        """Return the bytes of the log in which nobody can read what stood there; a line still being written is none."""
+        """Return the number of unreadable bytes of the log; an incomplete last line, still being written, does not count."""
         ends = {path.stat().st_size for path in self.files}
         return sum(item.length for item in self.damage() if item.offset + item.length not in ends)
 
     def examine(self) -> Examined:
-        """Read the log again and report what can't be read; another agent's log carries no sums to check.
+        """Read the log again and report unreadable ranges; other agents' logs have no sums to check.
 
         Raises:
             OSError: it can't be read.
@@ -83,7 +83,7 @@ class ForeignStore(Store):
         return Examined(sum(count.records for count in counts), damaged, unchecked=unchecked)
 
     def seal(self) -> None:
-        """Let nothing be written any more."""
+        """Make the store read-only."""
         self.readonly = True
 
 
@@ -111,31 +111,31 @@ def open_foreign(
     """Open another agent's log as a store that can only be read.
 
     Args:
-        path: of the log.
-        importer: of its format.
-        scratch: what is written is taken, and gone when the store is closed.
-        progress: hears of bytes read and in all.
+        path: the log.
+        importer: the importer of its format.
+        scratch: accept writes, and discard them when the store is closed.
+        progress: called with (bytes read, bytes in all).
 
     Raises:
         NotFound, StorageFailed: it is gone, or can't be read.
         InvalidInput: it holds no record of a session.
     """
     try:
-        return _filled(path, importer, scratch=scratch, progress=progress)
+        return _open_filled(path, importer, scratch=scratch, progress=progress)
     except FileNotFoundError:
         raise NotFound(f"no log at {path}", "check the path") from None
     except OSError as error:
         raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
 
 
-def _filled(path: str, importer: Importer, *, scratch: bool, progress: Callable[[int, int], None] | None) -> ForeignStore:
+def _open_filled(path: str, importer: Importer, *, scratch: bool, progress: Callable[[int, int], None] | None) -> ForeignStore:
     files = session_files(importer, Path(os.path.realpath(path)))
-    engines = [open_in_memory] if scratch else [lambda: _cached(importer, files), open_in_memory]
+    engines = [open_in_memory] if scratch else [lambda: _open_index(importer, files), open_in_memory]
     for opened in engines:
         store = ForeignStore(opened(), path, importer, files)
         try:
             store.fill(progress)
-        except (Busy, StorageFailed):  # somebody else is reading the same log, or the disk is full
+        except (Busy, StorageFailed):  # another process fills the same index, or the disk is full: use memory
             store.close()
             if opened is open_in_memory:
                 raise
@@ -154,18 +154,18 @@ def _filled(path: str, importer: Importer, *, scratch: bool, progress: Callable[
     raise StorageFailed(f"can't read {path}", "try again")
 
 
-def _cached(importer: Importer, files: list[Path]) -> SqliteEngine:
-    """Open the index of a log as it is now; those of it as it was before go."""
+def _open_index(importer: Importer, files: list[Path]) -> SqliteEngine:
+    """Open the index of the log's present content; indexes of its former contents are removed."""
     return open_cache(_STEM, _variant(importer, files), source=cache_name(os.fsencode(files[0]))[:16])
 
 
 def _variant(importer: Importer, files: list[Path]) -> str:
-    """Return the name of the index: another one for other content, and for other importers."""
-    said = [importer.name, *(repr((str(path), FileState.of(path))) for path in files), *_code()]
-    return cache_name("\n".join(said).encode("utf-8", "surrogateescape"))
+    """Return the name of the index, which changes with the content of the files and the code of the importers."""
+    parts = [importer.name, *(repr((str(path), FileState.of(path))) for path in files), *_importer_versions()]
+    return cache_name("\n".join(parts).encode("utf-8", "surrogateescape"))
 
 
-def _code() -> list[str]:
-    """Return what tells the importers of one version from those of the next."""
+def _importer_versions() -> list[str]:
+    """Return names and times of the importers' source files, which differ between versions."""
     folder = Path(importers.__file__).parent
     return sorted(f"{file.relative_to(folder)} {file.stat().st_mtime_ns}" for file in folder.rglob("*.py"))

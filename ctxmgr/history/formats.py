@@ -1,6 +1,6 @@
-"""The formats that can be read: the registry of importers, given what reads databases for them.
+"""The registry of importers, and the recognition of formats.
 
-Which of them a log is of is told by its content alone; so is what a file that is of none looks like.
+A log's format is recognised by its content alone; for a file of no known format, `looks_like` describes the content.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ OWN_FORMAT = "ctxmgr"
 """The name of the own format."""
 
 IMPORTERS: tuple[Importer, ...] = importers(open_tables)
-"""In the order in which they are looked for."""
+"""All importers, in the order in which they are tried."""
 
-HEAD = 64 * 1024
+HEAD = 64 * 1024  # bytes by which a format is recognised
 _FIRST = 4096
 FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
 _LINES = 50
-_LONGEST = 1 << 20
+_MAX_LINE = 1 << 20  # bytes of a line that are read to look for an own record
 _OWN_START = re.compile(rb'\{"v": ?1, ?"kind": ?"')
 _MAY_BE_LOG = re.compile(rb"(?:\xef\xbb\xbf)?[\0 \t\r\n]*[{\[]|SQLite format 3\0|PK\x03\x04|" + PACKED.pattern)
 _OWN_RECORD = re.compile(rb'\{"v": ?1, ?"kind": ?"[A-Za-z]+", ?"session": ?"')
@@ -51,7 +51,7 @@ _SHOWN = 4
 
 
 def format_views() -> list[FormatView]:
-    """Return what can be read, the own format included, in the order in which a file is tried."""
+    """Return the formats that can be read, the own one included, in the order in which they are tried."""
     found = [
         FormatView(
             name=importer.name, title=importer.title, places=[place.shown for place in importer.places],
@@ -69,7 +69,7 @@ def known_formats(importers: Iterable[Importer] = IMPORTERS) -> str:
 
 
 def read_head(path: Path) -> bytes:
-    """Return the first bytes of a file, of a compressed one those of what it holds: they tell its format.
+    """Return the first 64 KiB of a file, uncompressed, by which its format is recognised.
 
     Raises:
         OSError: when it can't be read, or is no regular file.
@@ -80,13 +80,13 @@ def read_head(path: Path) -> bytes:
 
 
 def recognised(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTERS, *, own: bool = True) -> str | None:
-    """Return the name of the format that a file is of, or None.
+    """Return the name of a file's format, None if it is not known.
 
     Args:
-        path: of the file.
+        path: the file.
         head: its first bytes, see `read_head`.
-        importers: of the foreign formats that count.
-        own: whether the own format counts.
+        importers: the foreign formats to try.
+        own: whether to try the own format too.
     """
     if _is_tar(head):
         return None
@@ -98,7 +98,7 @@ def recognised(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTER
 
 
 def session_files(importer: Importer, path: Path) -> list[Path]:
-    """Return the files of the session in a foreign log, those of its sub-agents too.
+    """Return the files of the session in a foreign log, including those of its sub-agents.
 
     Raises:
         OSError: when one can't be read.
@@ -108,12 +108,12 @@ def session_files(importer: Importer, path: Path) -> list[Path]:
 
 
 def holds_own(start: bytes) -> bool:
-    """Whether a record of ours lies near the beginning of a file, packed or not; ``start`` is from `read_head`."""
+    """Whether one of our records is near the beginning of a file, compressed or not; ``start`` is from `read_head`."""
     return any(map(_is_own, start.split(b"\n")[:_LINES]))
 
 
 def may_hold_log(path: Path) -> bool:
-    """Whether a file, whatever it is called, begins as logs do: with JSON, compressed, as a database or an archive.
+    """Whether a file of any name begins like a log: with JSON, compressed, as a database or an archive.
 
     False where it can't be read.
     """
@@ -122,26 +122,27 @@ def may_hold_log(path: Path) -> bool:
             start = stream.read(_FIRST)
     except OSError:
         return False
-    return _MAY_BE_LOG.match(start) is not None or b'\n{"' in start  # a log that was rotated may begin inside a line
+    return _MAY_BE_LOG.match(start) is not None or b'\n{"' in start  # a rotated log may begin in the middle of a line
 
 
 def holds_own_records(path: Path) -> bool:
-    """Whether a record of ours lies anywhere in a file, as in a log whose beginning is damaged.
+    """Whether one of our records is anywhere in a file, e.g. in a log whose beginning is damaged.
 
     Raises:
         OSError: when it can't be read, or is no regular file.
     """
     with open(open_regular(path), "rb") as stream:
-        while line := stream.readline(_LONGEST):
+        while line := stream.readline(_MAX_LINE):
             if _is_own(line):
                 return True
             if not line.strip(b"\0"):
+                # A hole of zero bytes, as a crash may leave, can be gigabytes long: skip it by seeking.
                 past_hole(stream)
     return False
 
 
 def _is_own(line: bytes) -> bool:
-    """Whether a line of a file is a record of ours: one written by another program, or one behind damage."""
+    """Whether a line is one of our records, even if another program wrote it or damage precedes it on the line."""
     if b'"kind"' not in line or b'"session"' not in line:
         return False
     try:
@@ -152,7 +153,7 @@ def _is_own(line: bytes) -> bool:
 
 
 def refused(path: Path, head: bytes) -> InvalidInput:
-    """Return the error for a file that is a log of no known format, or one of ours that can't be read in place."""
+    """Return the error for a file of no known format, or for one of our logs that can't be read in place."""
     if holds_own(head) and is_compressed(path):
         return InvalidInput(
             f"{path}: holds records of ctxmgr, but is compressed or packed", "unpack it, e.g. with gunzip, zstd -d or tar -x"
@@ -163,11 +164,11 @@ def refused(path: Path, head: bytes) -> InvalidInput:
 
 
 def looks_like(head: bytes, path: Path | None = None) -> str:
-    """Return what a file looks like by its first bytes, for people; it quotes no more than the names of JSON keys.
+    """Return a description of a file by its first bytes, for people; it quotes at most names of JSON keys.
 
     Args:
         head: see `read_head`.
-        path: of the file, to tell a database that is compressed from one that is not.
+        path: the file, to distinguish a compressed database from a plain one.
     """
     if not head:
         return "an empty file"
@@ -178,21 +179,22 @@ def looks_like(head: bytes, path: Path | None = None) -> str:
             packed = path is not None and magic == SQLITE_MAGIC and is_compressed(path)
             return f"{name} that is compressed and must be unpacked first" if packed else name
     text = head.strip(b"\xef\xbb\xbf \t\r\n\0")
-    if text.startswith((b"{", b"[")) and (said := _json_shape(text)):
-        return said
+    if text.startswith((b"{", b"[")) and (shape := _json_shape(text)):
+        return shape
     if not text:
         return "a file of nothing but blanks" if head.strip() == b"" else "binary data"
+    # More than 2 % of control characters: no text has that, and most binary formats do.
     control = sum(byte < 32 and byte not in b"\t\n\r\x0b\x0c\x1b" for byte in head)
     return "binary data" if control * 50 > len(head) else "plain text"
 
 
 def _is_tar(head: bytes) -> bool:
-    """Whether the first bytes are those of a tar archive: its members would be read as one log."""
+    """Whether the first bytes are a tar archive, whose members would otherwise be read as one log (magic at 257: POSIX)."""
     return head[257:262] == b"ustar"
 
 
 def _json_shape(text: bytes) -> str | None:
-    """Return what JSON there is, with the keys of its first object."""
+    """Return which kind of JSON it is, with the keys of its first object."""
     line = text.split(b"\n", 1)[0]
     for part, name in ((line, "JSON lines"), (text, "a JSON document")):
         try:

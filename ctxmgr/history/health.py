@@ -1,4 +1,4 @@
-"""Check the store that is in use (which one, why, its content, its damage) and the environment.
+"""Check the store in use (which one, why, content, damage) and the environment; the checks of ``doctor``.
 
 The environment is Python, SQLite, the configuration, the cache, the extras and the logs that could be imported.
 """
@@ -29,7 +29,7 @@ from ctxmgr.store.integrity.checkup import MAX_FAULTS, contents, library, quick_
 from ctxmgr.types.setup import Check
 
 LITTLE_SPACE = 100_000_000
-"""Bytes; with less left on the disk a recording may soon fail."""
+"""Free bytes below which recording may soon fail."""
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _SIDE_FILES = ("", "-wal", "-shm")
@@ -43,19 +43,19 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     "s3": ("obstore", "archives in a bucket"),
     "llm": ("pydantic-ai-slim", "recovery with a model"),
 }
-"""Extra -> the distribution that it brings, and what it is for."""
+"""Extra -> (the distribution that it installs, its purpose)."""
 
 
 def check_store(location: str | None, folder: Path, environment: Mapping[str, str], config: Config) -> Iterator[Check]:
-    """Yield what is found about the store that a command would use here; nothing is written to it.
+    """Yield the checks of the store that a command would use here; nothing is written to it.
 
     Args:
-        location: the path that was named by an option, if any.
-        folder: where the search for it starts.
-        environment: of the process.
-        config: what the configuration file says.
+        location: the path given by an option, if any.
+        folder: the folder where the search for a store starts.
+        environment: the environment of the process.
+        config: the configuration.
     """
-    path, why, explicit = _meant(location, folder, environment, config)
+    path, why, explicit = _find_store(location, folder, environment, config)
     if is_url(path):
         yield from _on_server(path, why)
         return
@@ -68,34 +68,34 @@ def check_store(location: str | None, folder: Path, environment: Mapping[str, st
         return
     if os.path.lexists(path):
         yield Check(name="store.path", level="ok", finding=f"{path} ({why})", detail=detail)
-    yield from _opened(path)
+    yield from _content_checks(path)
     if place.is_file():
         yield _permissions(place)
         yield _access(place)
-        yield from _committed(place)
+        yield from _git_check(place)
     yield check_space(place)
 
 
 def _on_server(url: str, why: str) -> Iterator[Check]:
-    """Yield what is found about a store on a server, and about the logs that are shipped from here."""
+    """Yield the checks of a store on a server."""
     place = as_shown(url)
     try:
         with closing(open_store(url, readonly=True)) as store:
-            held = contents(store)
-            told = server_facts(store)
-            team = "" if told["team"] is None else f" of team {told['team']}"
+            summary = contents(store)
+            facts = server_facts(store)
+            team = "" if facts["team"] is None else f" of team {facts['team']}"
             yield Check(name="store.path", level="ok", finding=f"{place} ({why})", detail={"path": place, "why": why})
             yield Check(
-                name="store.server", level="ok", detail=told,
-                finding=f"PostgreSQL {told['version']}, as {told['user']}{team}, {told['encrypted'] or 'not encrypted'}, "
-                f"answers in {told['milliseconds']} ms, clock {told['clockAhead']:+.1f} s, "
-                f"{'trigrams' if told['trigrams'] else 'no trigrams: searching reads the texts'}",
+                name="store.server", level="ok", detail=facts,
+                finding=f"PostgreSQL {facts['version']}, as {facts['user']}{team}, {facts['encrypted'] or 'not encrypted'}, "
+                f"answers in {facts['milliseconds']} ms, clock {facts['clockAhead']:+.1f} s, "
+                f"{'trigrams' if facts['trigrams'] else 'no trigrams: searching reads the texts'}",
             )  # fmt: skip
             yield Check(
                 name="store.contents", level="ok",
-                finding=f"sessions: {held.sessions:,}, entries: {held.entries:,}, schema: {held.schema}",
-                detail={"kind": "server", "origin": None, "sessions": held.sessions, "entries": held.entries,
-                        "schema": held.schema, "knownSchema": held.latest},
+                finding=f"sessions: {summary.sessions:,}, entries: {summary.entries:,}, schema: {summary.schema}",
+                detail={"kind": "server", "origin": None, "sessions": summary.sessions, "entries": summary.entries,
+                        "schema": summary.schema, "knownSchema": summary.latest},
             )  # fmt: skip
     except CtxmgrError as error:
         yield Check(name="store.path", level="fail", finding=error.message, hint=error.hint, kind=error.kind,
@@ -103,21 +103,21 @@ def _on_server(url: str, why: str) -> Iterator[Check]:
 
 
 def check_shipping() -> Iterator[Check]:
-    """Yield how far the logs of this machine have been brought to other stores."""
+    """Yield a check for each log of this machine that is shipped to another store."""
     for each in noted():
-        told = each.to_json()
-        finding = f"{each.source}: {each.lag:,} of {each.size:,} {told['unit']} left for {each.target}"
+        detail = each.to_json()
+        finding = f"{each.source}: {each.lag:,} of {each.size:,} {detail['unit']} left for {each.target}"
         if each.error is not None:
             finding += f"; failing since {each.since}: {each.error}"
         behind = each.error is not None
         yield Check(
-            name="ship", level="warn" if behind else "ok", finding=finding, detail=told,
+            name="ship", level="warn" if behind else "ok", finding=finding, detail=detail,
             hint="'ctxmgr ship --follow' goes on where it is; the log keeps everything" if behind else None,
         )  # fmt: skip
 
 
-def _meant(location: str | None, folder: Path, environment: Mapping[str, str], config: Config) -> tuple[str, str, bool]:
-    """Return (the store's path, what chose it, whether a person did); see `ctxmgr.config.find_store`."""
+def _find_store(location: str | None, folder: Path, environment: Mapping[str, str], config: Config) -> tuple[str, str, bool]:
+    """Return (path of the store, the reason for it, whether a person named it); see `ctxmgr.config.find_store`."""
     if location is not None:
         return location, "named by --store", True
     path, explicit = find_store(folder, environment, config)
@@ -128,20 +128,20 @@ def _meant(location: str | None, folder: Path, environment: Mapping[str, str], c
     return path, f"the nearest {STORE_NAME} upwards", False
 
 
-def _opened(path: str) -> Iterator[Check]:
+def _content_checks(path: str) -> Iterator[Check]:
     try:
         with closing(open_history(path, explicit=True, readonly=True)[0]) as store:
-            held = contents(store)
+            summary = contents(store)
             files = [Path(path + suffix) for suffix in _SIDE_FILES]
             size = sum(file.stat().st_size for file in files if file.is_file())
             kind = "log" if store.origin is not None or isinstance(store, LogStore) else "database"
             origin = f"a log of {store.origin}, read in place; " if store.origin is not None else ""
             yield Check(
                 name="store.contents", level="ok",
-                finding=f"{origin}sessions: {held.sessions:,}, entries: {held.entries:,}, bytes: {size:,}, "
-                f"schema: {held.schema}",
-                detail={"kind": kind, "origin": store.origin, "sessions": held.sessions, "entries": held.entries,
-                        "bytes": size, "schema": held.schema, "knownSchema": held.latest},
+                finding=f"{origin}sessions: {summary.sessions:,}, entries: {summary.entries:,}, bytes: {size:,}, "
+                f"schema: {summary.schema}",
+                detail={"kind": kind, "origin": store.origin, "sessions": summary.sessions, "entries": summary.entries,
+                        "bytes": size, "schema": summary.schema, "knownSchema": summary.latest},
             )  # fmt: skip
             yield _damage(quick_check(store))
     except CtxmgrError as error:
@@ -164,11 +164,11 @@ def _damage(faults: list[str]) -> Check:
 
 
 def _permissions(place: Path) -> Check:
-    """Say whether others may read the store: its files, and the folder if it is one that ctxmgr makes."""
-    looked = [Path(f"{place}{suffix}") for suffix in _SIDE_FILES]
+    """Check that other users can't read the store: its files, and its folder if ctxmgr made that."""
+    files_checked = [Path(f"{place}{suffix}") for suffix in _SIDE_FILES]
     if place.parent.name == STORE_NAME.parent.name:
-        looked.append(place.parent)
-    modes = {str(each): stat.S_IMODE(each.stat().st_mode) for each in looked if each.exists()}
+        files_checked.append(place.parent)
+    modes = {str(each): stat.S_IMODE(each.stat().st_mode) for each in files_checked if each.exists()}
     detail = {name: f"{mode:04o}" for name, mode in modes.items()}
     if any(mode & _OTHERS for mode in modes.values()):
         open_ones = [name for name, mode in modes.items() if mode & _OTHERS]
@@ -194,8 +194,8 @@ def _access(place: Path) -> Check:
     return Check(name="store.access", level="ok", finding="it can be read and written", detail=detail)
 
 
-def _committed(place: Path) -> Iterator[Check]:
-    """Warn of a history that would be committed with the project it lies in."""
+def _git_check(place: Path) -> Iterator[Check]:
+    """Warn if git would commit the history with the project that contains it."""
     place = place.absolute()
     tree = next((folder for folder in place.parents if (folder / ".git").exists()), None)
     if tree is None:
@@ -219,7 +219,7 @@ def _committed(place: Path) -> Iterator[Check]:
 def _ignored(place: Path) -> bool | None:
     """Ask git whether it ignores a file; None when there is no git, or it does not answer."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    # A repository's own settings could make git start a program to watch files.
+    # A repository is untrusted: its own settings could make git start a program (fsmonitor), or its GIT_* variables mislead it.
     command = [
         "git",
         "--no-pager",
@@ -243,7 +243,7 @@ def _ignored(place: Path) -> bool | None:
 
 
 def check_space(place: Path) -> Check:
-    """Say how much room the disk has on which a store lies, or would lie."""
+    """Check the free space on the disk of a store, which need not exist yet."""
     nearest = next(folder for folder in place.absolute().parents if folder.is_dir() or folder == folder.parent)
     try:
         free = shutil.disk_usage(nearest).free
@@ -273,7 +273,7 @@ def check_program() -> Iterator[Check]:
 
 
 def check_config(folder: Path) -> tuple[Config, Check]:
-    """Return the configuration that holds in a folder, with what is to be said of it; an empty one when it is invalid."""
+    """Return the configuration that applies in a folder, and its check; an empty configuration if it is invalid."""
     config = Config()
     try:
         config = load_config(folder)
@@ -295,16 +295,16 @@ def check_config(folder: Path) -> tuple[Config, Check]:
 
 
 def check_settings(config: Config, environment: Mapping[str, str]) -> Iterator[Check]:
-    """Yield where each setting is from that is not built in, and which ones of the project's file are left out."""
+    """Yield the origin of each setting that is not a default, and the project file's settings that were refused (ruling 29)."""
     found: dict[str, str] = {}
     for name, setting in SETTINGS.items():
         if setting.variable is not None and environment.get(setting.variable):
             found[name] = setting.variable
         elif (path := config.file_of(name)) is not None:
             found[name] = str(path)
-    told = "; ".join(f"{name} from {origin}" for name, origin in found.items())
+    origins = "; ".join(f"{name} from {origin}" for name, origin in found.items())
     detail: dict[str, Any] = {"origins": found, "refused": list(config.refused), "trusted": config.trusted}
-    yield Check(name="settings", level="info", finding=told or "all are built in", detail=detail)
+    yield Check(name="settings", level="info", finding=origins or "all are built in", detail=detail)
     for path in config.foreign:
         finding, _, hint = foreign_told(path).partition(": left out. ")
         yield Check(name="settings.foreign", level="warn", finding=f"left out: {finding}", hint=hint, detail={"path": path})
@@ -315,7 +315,7 @@ def check_settings(config: Config, environment: Mapping[str, str]) -> Iterator[C
 
 
 def check_extras() -> Iterator[Check]:
-    """Yield which extras are installed; none of them is loaded."""
+    """Yield which extras are installed; none of them is imported."""
     for extra, (distribution, purpose) in EXTRAS.items():
         try:
             found = version(distribution)
@@ -329,7 +329,7 @@ def check_extras() -> Iterator[Check]:
 
 
 def check_cache(environment: Mapping[str, str], home: Path) -> Check:
-    """Say what the indexes of logs take in the cache folder; they may be deleted at any time."""
+    """Check the size of the log indexes in the cache folder, which may be deleted at any time."""
     base = environment.get("XDG_CACHE_HOME") or ""
     folder = (Path(base) if os.path.isabs(base) else home / ".cache") / "ctxmgr" / "index"
     count, size = 0, 0
@@ -350,7 +350,7 @@ def check_cache(environment: Mapping[str, str], home: Path) -> Check:
 
 
 def check_logs(environment: Mapping[str, str], home: Path) -> Check:
-    """Say how many logs of other tools lie on this machine; none of them is opened."""
+    """Count the logs of other tools on this machine; none of them is opened."""
     counts: dict[str, int] = {}
     for importer in IMPORTERS:
         try:

@@ -1,8 +1,8 @@
 """Import foreign logs into a store, and report what was not understood.
 
-Idempotent and incremental: an unchanged file is not read again, a grown file or a database adds only what is new. One session
-is one transaction (a log of our own format several, each a part of it in order), so a killed import leaves whole sessions, or
-the beginning of a log, and can simply be run again.
+Idempotent and incremental: an unchanged file is not read again, and a grown file or a database adds only new records. One
+session is one transaction (a log of our own format is several, in order), so a killed import leaves complete sessions, or the
+beginning of a log, and can simply be run again.
 """
 
 from __future__ import annotations
@@ -57,22 +57,22 @@ _DATABASES = (".db", ".sqlite", ".sqlite3")
 _PACKED = (*PACKED_SUFFIXES, ".zip", ".lz4")
 _SUFFIXES = (*_PLAIN, ".eval", *(f"{plain}{packed}" for plain in _PLAIN for packed in _PACKED), *_DATABASES)
 
-_BESIDE_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
-"""Paths of what agents, and ctxmgr, keep beside logs."""
+_NOT_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
+"""Paths of files that agents, and ctxmgr, keep beside logs."""
 
 _CONVERSATION = re.compile(rb'"(?:messages|history|events|steps|trajectory|conversation|session_?[iI]d)"\s*:')
-"""A key that a JSON document with somebody's conversation has, and a file of settings has not."""
+"""A key that a JSON document with a conversation has, unlike a settings file."""
 
 _RECORD = 1_000
-"""Bytes of a usual record: a damaged range counts as so many as it may have held."""
-_TOLD = 5
-_NAMED = 10
+"""Bytes of a typical record, to estimate the number of records in a damaged range."""
+_MAX_SHOWN = 5
+_MAX_NAMED = 10
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
 _PART = 10_000
-"""Records of our own format that are written together; of other formats it is a whole session."""
+"""Records of our own format in one transaction; with other formats it is a whole session."""
 
 Progress = Callable[[int, int, Path], None]
-"""Called with bytes done, bytes in all, and the file being read."""
+"""Called with (bytes done, bytes in all, the file being read)."""
 
 
 @dataclass(slots=True)
@@ -83,26 +83,26 @@ class _Group:
     untrusted: int = 0
 
     def meet(self, session: str) -> None:
-        """Take note of a session."""
+        """Add a session."""
         self.sessions[session] = None
 
 
 @dataclass(slots=True)
 class Others:
-    """The files of folders that hold no log: how many, and the first of them."""
+    """Files in folders that are not logs: their number, and the first ten."""
 
     count: int = 0
     first: list[str] = field(default_factory=lambda: list[str]())
 
     def add(self, file: Path) -> None:
-        """Take note of a file."""
+        """Add a file."""
         self.count += 1
-        if self.count <= _NAMED:
+        if self.count <= _MAX_NAMED:
             self.first.append(str(file))
 
     @property
     def told(self) -> list[str]:
-        """What a person should hear about them: one line, or none."""
+        """Notes for a person: one line, or none."""
         return [f"no logs: {first_named(self.first, self.count)}"] if self.count else []
 
 
@@ -111,7 +111,9 @@ class FoundLogs:
     """The logs at some paths.
 
     Attributes:
-        logs: one file of each; passed: files that look like logs and are of no known format; others: all else in folders.
+        logs: one file of each log.
+        passed: files that look like logs but have no known format.
+        others: all other files in folders.
     """
 
     logs: list[Path]
@@ -129,7 +131,7 @@ class _Totals:
     others: Others = field(default_factory=Others)
 
     def add(self, reports: Sequence[FileReport], done: _Group) -> None:
-        """Count what was done of a session's files."""
+        """Add the result of a session's files."""
         self.files += reports
         self.appended.plus(done.appended)
         self.sessions.update(done.sessions)
@@ -149,39 +151,39 @@ def import_logs(
 ) -> ImportReport:
     """Import the logs at ``paths`` (files or folders), or all that the known agents keep on this machine.
 
-    Whoever wrote a log says in it what was done, not what holds here: records of the project's own state (access rules,
-    artifacts, versions) are left out and counted, unless the logs are to be trusted with it.
+    A foreign log is evidence of what was done, and must not change the rules here: records of the project's own state
+    (access rules, artifacts, versions) are left out and counted, unless ``trust_project`` is true.
 
     Args:
-        store: to import into.
-        paths: files or folders, or URLs of databases in which LangGraph's ``PostgresSaver`` keeps its checkpoints; None finds
-            what is on this machine.
-        home: the user's home folder; environment: may say where an agent keeps its logs instead.
-        environment: of the process.
+        store: the store to import into.
+        paths: files or folders, or URLs of databases with checkpoints of LangGraph's ``PostgresSaver``; None finds the logs
+            on this machine.
+        home: the user's home folder.
+        environment: the environment of the process, which may name other folders for an agent's logs.
         only: the name of the one format to look for.
-        trust_project: take over the project's own state too, as when a whole store is moved.
-        progress: hears of each file, and within long ones.
-        indexing: hears of places of the log done and in all while what was added is indexed for searching.
+        trust_project: import the project's own state too, as when a whole store is moved.
+        progress: called for each file, and repeatedly within long ones.
+        indexing: called with (places done, places in all) while the new records are indexed for searching.
 
     Raises:
         InvalidInput: an unknown format name, or there is no log of a known format at any of the paths.
         NotFound, StorageFailed: a named path is not there, or can't be read.
         Denied, Busy: a database can't be read, or not now.
     """
-    importers = _chosen(only)
+    importers = _chosen_importers(only)
     totals = _Totals()
-    named, urls = _parted(paths or (), only)
-    chosen = _discovered(importers, home, environment) if paths is None else _named(importers, named, only, totals)
+    named, urls = _split_urls(paths or (), only)
+    chosen = _discover(importers, home, environment) if paths is None else _recognise(importers, named, only, totals)
     work: list[tuple[Importer | None, list[Path]]] = []
     for importer, files in chosen:
         groups = importer.groups(_with_companions(importer, files)) if importer else [[path] for path in files]
         work += [(importer, group) for group in groups]
     done, total = 0, sum(_size(group) for _, group in work)
     for importer, group in work:
-        heard = progress and partial(_heard, progress, done, total, group[0])
-        if heard is not None:
-            heard(0)
-        _import_group(store, importer, group, totals, heard, trusted=trust_project)
+        on_bytes = progress and partial(_report_bytes, progress, done, total, group[0])
+        if on_bytes is not None:
+            on_bytes(0)
+        _import_group(store, importer, group, totals, on_bytes, trusted=trust_project)
         done += _size(group)
     for url in urls:
         with open_checkpoints(url, CHANNELS) as tables:
@@ -191,8 +193,8 @@ def import_logs(
     return _report(totals)
 
 
-def _parted(paths: Sequence[Path | str], only: str | None) -> tuple[list[Path], list[str]]:
-    """Return the paths and the URLs of what was named."""
+def _split_urls(paths: Sequence[Path | str], only: str | None) -> tuple[list[Path], list[str]]:
+    """Return (paths, URLs)."""
     urls = [path for path in paths if isinstance(path, str) and is_url(path)]
     if urls and only not in (None, LANGGRAPH_ROWS.name):
         raise InvalidInput(
@@ -202,15 +204,15 @@ def _parted(paths: Sequence[Path | str], only: str | None) -> tuple[list[Path], 
 
 
 def _size(group: Sequence[Path]) -> int:
-    """Return the bytes of files; one that went away has none."""
+    """Return the total size of files in bytes; a missing one counts as empty."""
     return sum(path.stat().st_size for path in group if path.exists())
 
 
-def _heard(progress: Progress, before: int, total: int, path: Path, done: int) -> None:
+def _report_bytes(progress: Progress, before: int, total: int, path: Path, done: int) -> None:
     progress(before + done, total, path)
 
 
-def _discovered(
+def _discover(
     importers: Sequence[Importer], home: Path, environment: Mapping[str, str]
 ) -> list[tuple[Importer | None, list[Path]]]:
     found: list[tuple[Importer | None, list[Path]]] = []
@@ -221,14 +223,14 @@ def _discovered(
     return found
 
 
-def _named(
+def _recognise(
     importers: Sequence[Importer], paths: Sequence[Path], only: str | None, totals: _Totals
 ) -> list[tuple[Importer | None, list[Path]]]:
-    """Return the files at ``paths`` by their importers; what is passed over goes into ``totals``."""
+    """Return the files at ``paths`` by their importers (None: own format); skipped files are added to ``totals``."""
     by_importer: dict[str, list[Path]] = {}
     for path in paths:
         taken = len(totals.files), totals.others.count, sum(map(len, by_importer.values()))
-        # What is remembered of a file must hold in every folder that ctxmgr is run in.
+        # Absolute, since the store remembers imported files by path, and ctxmgr may be run in another folder next time.
         for file, asked_for in _files(Path(os.path.abspath(path)), totals):
             try:
                 head = read_head(file)
@@ -240,7 +242,7 @@ def _named(
                 continue
             other = recognised(file, head) if name is None and only is not None else None
             if name is None and asked_for and only not in (None, OWN_FORMAT) and other is None:
-                name = only  # the person knows better
+                name = only  # named by a person, with --from: try it
             if name is not None:
                 by_importer.setdefault(name, []).append(file)
             elif not asked_for and _is_other(file, head):
@@ -254,42 +256,42 @@ def _named(
             why = f"none of its {within:,} files is a log of a known format" if within else "there is no log in it"
             totals.files.append(_file_report(FileCount(path), "", skipped=why))
     if paths and not by_importer:
-        raise _nothing(totals.files)
+        raise _no_logs_error(totals.files)
     named = {importer.name: importer for importer in importers}
     return [(named.get(name), sorted(dict.fromkeys(files))) for name, files in by_importer.items()]
 
 
 def _is_other(file: Path, head: bytes) -> bool:
-    """Whether a file of a folder is none of the logs that are looked for there: settings, another program's database."""
+    """Whether an unrecognised file in a folder is not worth a report: settings, or another program's database."""
     if (file.name.endswith(_SUFFIXES) and file.suffix not in (".json", *_DATABASES)) or holds_own(head):
         return False
     return not head.lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith((b"{", b"[")) or not _CONVERSATION.search(head)
 
 
-def _nothing(passed: Sequence[FileReport]) -> InvalidInput:
-    """Return the error for paths in which there is no log; the last of the files is the folder, if one was named."""
+def _no_logs_error(passed: Sequence[FileReport]) -> InvalidInput:
+    """Return the error for paths without a log; the last report is that of the folder, if one was named."""
     *others, last = passed
-    seen = "".join(f"\n  {each.path}: {each.skipped}" for each in others[:_TOLD])
-    more = f"\n  and {len(others) - _TOLD} more" if len(others) > _TOLD else ""
+    seen = "".join(f"\n  {each.path}: {each.skipped}" for each in others[:_MAX_SHOWN])
+    more = f"\n  and {len(others) - _MAX_SHOWN} more" if len(others) > _MAX_SHOWN else ""
     return InvalidInput(f"{last.path}: {last.skipped}{seen}{more}", f"ctxmgr reads: {known_formats()}")
 
 
 def require_logs(paths: Sequence[Path | str], only: str | None = None) -> None:
-    """Return when there is a log to import at ``paths``; nothing is read but how the files begin.
+    """Check that there is a log to import at ``paths``, reading only the beginning of files.
 
     Raises:
         InvalidInput, NotFound, StorageFailed, Denied, Busy: as `import_logs`.
     """
-    importers = _chosen(only)
-    files, urls = _parted(paths, only)
-    _named(importers, files, only, _Totals())
+    importers = _chosen_importers(only)
+    files, urls = _split_urls(paths, only)
+    _recognise(importers, files, only, _Totals())
     for url in urls:
         with open_checkpoints(url, CHANNELS):
-            """Let what can't be read say so itself."""
+            """Opening raises if the database can't be read."""
 
 
 def find_logs(paths: Sequence[Path]) -> FoundLogs:
-    """Return one file of each log at ``paths``, and what was passed over; folders are searched.
+    """Return one file of each log at ``paths``, and the skipped files; folders are searched.
 
     Files of one session (a run and its sub-agents) are one log: opening any of them reads all.
 
@@ -298,7 +300,7 @@ def find_logs(paths: Sequence[Path]) -> FoundLogs:
     """
     totals = _Totals()
     logs: list[Path] = []
-    for importer, files in _named(_chosen(None), paths, None, totals):
+    for importer, files in _recognise(_chosen_importers(None), paths, None, totals):
         if importer is None:
             logs += files
             continue
@@ -307,17 +309,17 @@ def find_logs(paths: Sequence[Path]) -> FoundLogs:
     return FoundLogs(sorted(logs), [report for report in totals.files if report.skipped], totals.others)
 
 
-def _chosen(only: str | None) -> list[Importer]:
+def _chosen_importers(only: str | None) -> list[Importer]:
     if only is not None and only not in FORMATS:
         raise InvalidInput(f"unknown log format {only!r}", f"known formats: {', '.join(FORMATS)}")
     return [importer for importer in IMPORTERS if only in (None, importer.name)]
 
 
 def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
-    """Yield (file, whether it was asked for by name) of a path; folders are searched, links to folders are not.
+    """Yield (file, whether it was named itself) for a path; folders are searched, links to folders are not followed.
 
-    Files of a folder that neither are called nor begin as logs are counted: a rotated or renamed log is one like any other.
-    What agents keep beside their logs is not even counted.
+    In a folder a file counts as a possible log by its name or by its beginning, so that a rotated or renamed log is found.
+    Other files are counted, except those that agents keep beside their logs.
     """
     if path.is_dir():
         for folder, names, files in os.walk(path):
@@ -325,7 +327,7 @@ def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
             for name in sorted(files):
                 if not (file := Path(folder, name)).is_file():
                     continue
-                if _BESIDE_LOGS.search(str(file)) or _is_part_of_database(name, files):
+                if _NOT_LOGS.search(str(file)) or _is_part_of_database(name, files):
                     continue
                 if name.endswith(_SUFFIXES) or may_hold_log(file):
                     yield file, False
@@ -340,7 +342,7 @@ def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
 
 
 def _is_part_of_database(name: str, files: Sequence[str]) -> bool:
-    """Whether a file is what SQLite keeps beside a database of the same folder: it comes and goes, and is read with it."""
+    """Whether a file is the WAL or journal of a SQLite database in the same folder, which is read with that database."""
     return any(name.endswith(side) and name.removesuffix(side) in files for side in SIDE_FILES)
 
 
@@ -362,21 +364,22 @@ def _with_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
 
 
 def _import_group(
-    store: Store, importer: Importer | None, group: Sequence[Path], totals: _Totals, heard: Heard | None, *, trusted: bool
+    store: Store, importer: Importer | None, group: Sequence[Path], totals: _Totals, on_bytes: Heard | None, *, trusted: bool
 ) -> None:
-    """Import the files of one session, all or none; a file that went away or can't be read is reported."""
+    """Import the files of one session, all or none; a missing or unreadable file is reported."""
     name = importer.name if importer else OWN_FORMAT
     try:
+        # Taken before reading: what is appended meanwhile makes the file count as changed the next time.
         states = [FileState.of(path) for path in group]
         if all(store.imported.unchanged(path, state) for path, state in zip(group, states, strict=True)):
             totals.unchanged += len(group)
             return
-        done = _appended(store, importer, group, heard, trusted=trusted)
+        done = _append_group(store, importer, group, on_bytes, trusted=trusted)
     except OSError as error:
         totals.files.append(_unread(group[0], error))
         return
     reports = [_file_report(count, name) for count in done.counts]
-    if not done.untrusted:  # else the next time may be meant to take over what was left out
+    if not done.untrusted:  # else a later import with --trust-project would skip the file as unchanged
         with store.engine.transaction():
             for path, state, report in zip(group, states, reports, strict=False):
                 store.imported.remember(path, name, state, report.session, report.to_json())
@@ -384,7 +387,7 @@ def _import_group(
 
 
 def _import_threads(store: Store, tables: CheckpointTables, url: str, totals: _Totals, progress: Progress | None) -> None:
-    """Import each thread of a saver, all or none, from a private file of its rows, of which nothing is remembered."""
+    """Import each thread of a checkpoint saver, all or none, through a temporary file of its rows."""
     place = shown(url)
     threads = tables.threads()
     done, total = 0, sum(size for _, size in threads)
@@ -398,7 +401,7 @@ def _import_threads(store: Store, tables: CheckpointTables, url: str, totals: _T
                     stream.writelines(f"{json.dumps(row)}\n" for row in tables.rows(thread))
             except OSError as error:
                 raise StorageFailed(f"can't write {file}: {error.strerror}", "make room there, or set TMPDIR") from None
-            group = _appended(store, LANGGRAPH_ROWS, [file], None, trusted=False)
+            group = _append_group(store, LANGGRAPH_ROWS, [file], None, trusted=False)
         totals.add([_file_report(count, LANGGRAPH_ROWS.name, place=place) for count in group.counts], group)
         done += size
     if progress is not None:
@@ -408,13 +411,13 @@ def _import_threads(store: Store, tables: CheckpointTables, url: str, totals: _T
 def import_session(
     store: Store, importer: Importer, group: Sequence[Path], progress: Callable[[int, int], None] | None = None
 ) -> None:
-    """Import the files of one session; searching is not prepared.
+    """Import the files of one session, without indexing them for search.
 
     Args:
-        store: to import into.
-        importer: of their format.
+        store: the store to import into.
+        importer: the importer of their format.
         group: the files.
-        progress: hears of bytes read and in all.
+        progress: called with (bytes read, bytes in all).
 
     Raises:
         OSError: a file can't be read.
@@ -428,7 +431,9 @@ def import_session(
             raise OSError(None, report.skipped, report.path)
 
 
-def _appended(store: Store, importer: Importer | None, group: Sequence[Path], heard: Heard | None, *, trusted: bool) -> _Group:
+def _append_group(
+    store: Store, importer: Importer | None, group: Sequence[Path], on_bytes: Heard | None, *, trusted: bool
+) -> _Group:
     """Append the records of one session's files.
 
     Raises:
@@ -436,9 +441,9 @@ def _appended(store: Store, importer: Importer | None, group: Sequence[Path], he
     """
     done = _Group()
     try:
-        _append(store, importer, group, done, heard, careful=False, trusted=trusted)
-    except InvalidInput:  # some record can't be stored as it is; looking for one beforehand would cost every import
-        _append(store, importer, group, done, heard, careful=True, trusted=trusted)
+        _append(store, importer, group, done, on_bytes, careful=False, trusted=trusted)
+    except InvalidInput:  # a record can't be stored as it is; rare, so the careful way is the second attempt
+        _append(store, importer, group, done, on_bytes, careful=True, trusted=trusted)
     if done.untrusted:
         done.counts[-1].notes.append(untrusted(done.untrusted))
     return done
@@ -449,7 +454,7 @@ def _append(
     importer: Importer | None,
     group: Sequence[Path],
     done: _Group,
-    heard: Heard | None,
+    on_bytes: Heard | None,
     *,
     careful: bool,
     trusted: bool,
@@ -460,16 +465,18 @@ def _append(
         records = with_waits(importer.name, importer.read(group, done.counts))
         if careful:
             records = _storable(records, done.counts)
-        done.appended = store.append(_ours(records, done, _itself, trusted=trusted), on_conflict="keep", doubles=True)
+        done.appended = store.append(
+            _without_project_state(records, done, _itself, trusted=trusted), on_conflict="keep", doubles=True
+        )
         return
-    # What an earlier attempt has written is known now, but new with this import.
+    # Records that the first attempt wrote are "known" to the second one, but new with this import.
     done.appended = AppendResult(added=done.appended.added, known=-done.appended.added)
     own = OwnCount(group[0])
     done.counts.append(own.count)
-    end, last = (0, "") if careful else _append_blocks(store, own, done, heard, trusted=trusted)
-    lines = _ours(own_lines(own, heard, end, last), done, _record_of, trusted=trusted)
+    end, last = (0, "") if careful else _append_blocks(store, own, done, on_bytes, trusted=trusted)
+    lines = _without_project_state(own_lines(own, on_bytes, end, last), done, _record_of, trusted=trusted)
     for first in lines:
-        part = chain((first,), islice(lines, _PART - 1))  # what is written stays, whatever interrupts
+        part = chain((first,), islice(lines, _PART - 1))  # one transaction each: an interrupted import keeps them
         if careful:
             storable = _storable((line.record for line in part), done.counts)
             done.appended.plus(store.append(storable, on_conflict="keep"))
@@ -477,35 +484,35 @@ def _append(
             done.appended.plus(store.append_lines(part, on_conflict="keep"))
 
 
-def _append_blocks(store: Store, own: OwnCount, done: _Group, heard: Heard | None, *, trusted: bool) -> tuple[int, str]:
-    """Append what can be of a long log in blocks; return where the rest begins, and the sum before it."""
+def _append_blocks(store: Store, own: OwnCount, done: _Group, on_bytes: Heard | None, *, trusted: bool) -> tuple[int, str]:
+    """Append as much of a long log as possible in blocks; return the offset of the rest, and the sum before it."""
     writer = store.bulk() if own.is_long else None
     if writer is None:
         return 0, ""
 
     def slowly(block: RowBatch) -> AppendResult:
         lines = own_lines(own, None, block.start, block.before, block.end)
-        return store.append_lines(_ours(lines, done, _record_of, trusted=trusted), on_conflict="keep")
+        return store.append_lines(_without_project_state(lines, done, _record_of, trusted=trusted), on_conflict="keep")
 
     reached = 0, ""
-    for written, place in take_blocks(store, writer, own, slowly, done.meet, heard):
+    for written, place in take_blocks(store, writer, own, slowly, done.meet, on_bytes):
         done.appended.plus(written)
         reached = place
     return reached
 
 
 def append_foreign(store: Store, records: Iterable[Record], count: FileCount) -> AppendResult:
-    """Append what an importer read of a program that still runs, all or none; records of the project's own state are not.
+    """Append records that an importer read from a running program, all or none, without the project's own state.
 
     Args:
-        store: to append to.
-        records: of any sessions.
-        count: takes note of what can't be stored.
+        store: the store to append to.
+        records: records of any sessions.
+        count: counts the records that can't be stored.
 
     Raises:
         StorageFailed, Busy: nothing was written.
     """
-    ours = _ours(_storable(records, [count]), _Group(), _itself, trusted=False)
+    ours = _without_project_state(_storable(records, [count]), _Group(), _itself, trusted=False)
     return store.append(ours, on_conflict="keep", doubles=True)
 
 
@@ -517,8 +524,10 @@ def _record_of(line: Line) -> Record:
     return line.record
 
 
-def _ours(items: Iterable[_T], done: _Group, record_of: Callable[[_T], Record], *, trusted: bool) -> Iterator[_T]:
-    """Yield all but the records of the project's own state, unless the log is trusted with it; note the sessions."""
+def _without_project_state(
+    items: Iterable[_T], done: _Group, record_of: Callable[[_T], Record], *, trusted: bool
+) -> Iterator[_T]:
+    """Yield the items without the project's own state, unless the log is trusted; collect the sessions."""
     last: object = None
     for item in items:
         session = record_of(item)["session"]
@@ -532,7 +541,7 @@ def _ours(items: Iterable[_T], done: _Group, record_of: Callable[[_T], Record], 
 
 
 def _storable(records: Iterable[Record], counts: list[FileCount]) -> Iterator[Record]:
-    """Yield records as they can be stored: over-long values shortened; what follows no format is left out and counted."""
+    """Yield records that can be stored: too long values are shortened, invalid records are left out and counted."""
     for record in records:
         try:
             encode(check(record))

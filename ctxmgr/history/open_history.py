@@ -1,4 +1,4 @@
-"""Open the store that is meant, or an empty one in its place."""
+"""Open the store at a path: a database, a log, another agent's log or an archive; or an empty one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _DATABASE = b"SQLite format 3\0"
 _OWN = (b'{"v":1,"kind":"', b'{"v": 1, "kind": "')
 _OWN_TABLE = b"record_once"
 _BUCKET = "s3://"
-_ENOUGH = 64
-_SCHEMA = 1 << 16
+_ENOUGH = 64  # bytes by which our log and SQLite are recognised
+_SCHEMA = 1 << 16  # bytes in which the schema of one of our stores names `_OWN_TABLE`
 
 NOTHING_YET = "no history here yet: 'ctxmgr import' reads the logs on this machine"
 
@@ -36,20 +36,20 @@ def open_history(
     progress: Progress | None = None,
     scratch: bool = False,
 ) -> tuple[Store, list[str]]:
-    """Return the store and what a person should hear about it.
+    """Return the store, and warnings for a person.
 
     Args:
-        path: of the store, or its URL.
-        explicit: somebody named it. One that nobody named and that is not there is read as an empty one.
-        create: make it when it is not there.
-        readonly: refuse to write; never migrates the store.
-        masked: mask secrets in what is written.
-        progress: hears of long indexing.
-        scratch: where nothing can be recorded, as beside another agent's log, work all the same and keep nothing.
+        path: path or URL of the store.
+        explicit: whether somebody named it. If not, a missing one is read as an empty history.
+        create: whether to create a missing one.
+        readonly: whether to refuse writing; such a store is never migrated.
+        masked: whether to mask secrets in new records.
+        progress: called during long indexing.
+        scratch: whether to accept and discard writes where nothing can be recorded, as with another agent's log.
 
     Raises:
         NotFound: a store was named and is not there.
-        InvalidInput: a file of no known format, or another agent's log that is to be written to.
+        InvalidInput: a file of no known format, or a write to another agent's log.
         CtxmgrError: it can't be opened.
     """
     in_bucket = path.startswith(_BUCKET)
@@ -74,17 +74,17 @@ def open_history(
     elif not readonly:
         warnings.append(NOTHING_RECORDED.format(path))
     try:
-        return store, warnings + _heard(store.damage())
+        return store, warnings + _damage_warnings(store.damage())
     except BaseException:
         store.close()
         raise
 
 
 def _archive(path: str, readonly: bool, scratch: bool, create: bool, progress: Progress | None) -> Store | None:
-    """Open an archive of sessions; None where the path is none.
+    """Open an archive of sessions; None if the path is not one.
 
     Raises:
-        InvalidInput: it is to be written to.
+        InvalidInput: it would be written to.
     """
     from ctxmgr.store.archive.parquet import is_archive, open_archive
 
@@ -96,10 +96,10 @@ def _archive(path: str, readonly: bool, scratch: bool, create: bool, progress: P
 
 
 def require_record(store: Store) -> None:
-    """Refuse a log that holds something and nothing that can be read: to answer from it would look like an empty history.
+    """Check that a log is not entirely unreadable, for its answers would look like those of an empty history.
 
     Raises:
-        Damaged: it is one.
+        Damaged: no record of it can be read.
     """
     damage = store.damage()
     if damage and not store.sessions.count():
@@ -108,10 +108,10 @@ def require_record(store: Store) -> None:
 
 
 def _head(path: str) -> bytes:
-    """Return how a file begins that is no store of ours; nothing where its name or its content says that it is one.
+    """Return the first bytes of a file that is not one of our databases; nothing if its name or content says it is one.
 
-    An empty file is what its name says, and a database that is damaged at its beginning is not taken for anything else. One
-    whose first pages do not name the table that all stores have may be another program's.
+    An empty file is what its name says, and a database with a damaged beginning is not taken for anything else. A database
+    whose first pages do not name the table that all our stores have may be another program's.
     """
     if not os.path.isfile(path):
         return b""
@@ -120,13 +120,13 @@ def _head(path: str) -> bytes:
             head = stream.read(_ENOUGH)
             if head.startswith(_DATABASE):
                 return b"" if _OWN_TABLE in head + stream.read(_SCHEMA) else head
-    except OSError:  # told where it is opened
+    except OSError:  # reported by whoever opens it
         return b""
     return b"" if path.lower().endswith(_DATABASES) else head
 
 
 def _foreign(path: str, *, readonly: bool, scratch: bool, progress: Progress | None) -> Store | None:
-    """Open another agent's log; None when records of our own are in it."""
+    """Open another agent's log; None if our own records are in it."""
     from ctxmgr.history.foreign_log import foreign_importer, open_foreign
 
     try:
@@ -134,7 +134,7 @@ def _foreign(path: str, *, readonly: bool, scratch: bool, progress: Progress | N
     except OSError as error:
         raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
     except InvalidInput:
-        if _begins_like_database(path):  # a new store may still be all in its write-ahead log; it is judged where it is opened
+        if _begins_like_database(path):  # the tables of a new store may still be in its write-ahead log: let SQLite open it
             return None
         raise
     if importer is None:
@@ -151,7 +151,7 @@ def _begins_like_database(path: str) -> bool:
         return stream.read(len(_DATABASE)) == _DATABASE
 
 
-def _heard(damage: list[DamagedRange]) -> list[str]:
+def _damage_warnings(damage: list[DamagedRange]) -> list[str]:
     warnings = [f"damaged: {item.length:,} bytes at offset {item.offset:,}: {item.reason}" for item in damage[:5]]
     if (more := len(damage) - 5) > 0:
         warnings.append(f"{more} more damaged ranges; 'ctxmgr verify' lists them all")
@@ -159,10 +159,10 @@ def _heard(damage: list[DamagedRange]) -> list[str]:
 
 
 def check_asking(agent: str) -> None:
-    """Refuse a name by which rules mean something else than an agent.
+    """Check that an agent of this name may ask; rules use ``user`` and ``project`` for other things.
 
     Raises:
-        InvalidInput: it is one.
+        InvalidInput: the name is reserved or invalid.
     """
     from ctxmgr.access.patterns import PROJECT_OWNER, USER, check_agent
 

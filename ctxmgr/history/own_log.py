@@ -13,21 +13,21 @@ from ctxmgr.store.write.row_batch import RowBatch, import_facts
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record import KINDS
 
-_MUCH = 1 << 21
-"""Bytes from which on a log is taken over in blocks: what that loads takes as long as to read a thousand lines one by one."""
+_MIN_BLOCK_BYTES = 1 << 21
+"""Size from which a log is imported in blocks, in bytes; below it, loading the block code costs more than it saves."""
 
-_TOLD = 1_000
+_LINES_PER_REPORT = 1_000
 _BLOCKS = 10
-"""Blocks that are written together."""
+"""Blocks in one transaction."""
 
-_SAID = {"user_message": "user_messages", "message": "messages", "thought": "thoughts", "usage": "responses"}
+_COUNTED_EVENTS = {"user_message": "user_messages", "message": "messages", "thought": "thoughts", "usage": "responses"}
 
 Heard = Callable[[int], None]
-"""Called with the bytes done of the files of one session."""
+"""Called with the bytes done of one session's files."""
 
 
 class OwnCount:
-    """What is counted of one log.
+    """The counts of one log of format 1.
 
     Attributes:
         count: the counts.
@@ -39,8 +39,8 @@ class OwnCount:
 
     @property
     def is_long(self) -> bool:
-        """Whether the log is worth taking over in blocks."""
-        return self.count.bytes >= _MUCH
+        """Whether the log is long enough to import it in blocks."""
+        return self.count.bytes >= _MIN_BLOCK_BYTES
 
     def add(self, session: str, kind: str, name: str, status: str | None, entry: str) -> None:
         """Count one record, see `ctxmgr.store.write.row_batch.import_facts`."""
@@ -54,7 +54,7 @@ class OwnCount:
         elif kind == "result":
             self._pending.discard(entry)
         elif kind == "event":
-            if (place := _SAID.get(name)) is not None:
+            if (place := _COUNTED_EVENTS.get(name)) is not None:
                 setattr(count, place, getattr(count, place) + 1)
         elif kind not in KINDS:
             count.unknown[kind] += 1
@@ -68,10 +68,10 @@ class OwnCount:
 
 
 def own_lines(own: OwnCount, heard: Heard | None, start: int = 0, last: str = "", stop: int | None = None) -> Iterator[Line]:
-    """Yield the records of a log, or of a range of it as `read` does; their sums are the file's, the store makes its own."""
+    """Yield the records of a log, or of a range of it, like `read`; their sums are the file's, the store computes its own."""
     for line in read(own.count.path, start, own.hear, last, stop):
         own.add(str(line.record.get("session")), *import_facts(line.record))
-        if heard is not None and own.count.records % _TOLD == 0:
+        if heard is not None and own.count.records % _LINES_PER_REPORT == 0:
             heard(line.offset)
         yield line
 
@@ -80,19 +80,19 @@ def take_blocks(
     store: Store,
     writer: BulkWriter,
     own: OwnCount,
-    slowly: Callable[[RowBatch], AppendResult],
+    write_lines: Callable[[RowBatch], AppendResult],
     met: Callable[[str], None],
     heard: Heard | None,
 ) -> Iterator[tuple[AppendResult, tuple[int, str]]]:
-    """Take over the whole lines of a log in blocks; yield what was written together, where it ends, and the sum there.
+    """Import the complete lines of a log in blocks; yield (result, (offset, sum)) after each transaction.
 
     Args:
-        store: to write to.
-        writer: of the store.
-        own: counts.
-        slowly: writes what has to be read line by line.
-        met: hears of each session.
-        heard: hears of bytes done.
+        store: the store to write to.
+        writer: the bulk writer of the store.
+        own: the counts to update.
+        write_lines: writes a block that has to be read line by line, e.g. because of damage.
+        met: called with each session.
+        heard: called with the bytes done.
     """
     from ctxmgr.store.write.log_parser import reading
 
@@ -106,7 +106,7 @@ def take_blocks(
                 end, last = block.end, block.after
                 if block.parts is None or not writer.write(block):
                     writer.flush()
-                    report.plus(slowly(block))
+                    report.plus(write_lines(block))
                 else:
                     report.added += block.count
                     _count(own, block, met)

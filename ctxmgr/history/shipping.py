@@ -1,7 +1,7 @@
-"""Bring the records of local logs and databases to another store: in batches, each record once, whatever happens on the way.
+"""Ship the records of local logs and databases to another store, in batches, each record exactly once.
 
-A record is known by its session, kind and id, so what was shipped already is told apart by the store itself, and several
-shippers of one log do no harm. How far one came is noted beside (`Progress`) only to save time: it may be lost at any moment.
+A record is identified by session, kind and id, so the store itself recognises what was shipped already, and several shippers
+of one log do no harm. The progress is noted (`Progress`) only to save time; the note may be lost at any moment.
 """
 
 from __future__ import annotations
@@ -30,29 +30,36 @@ from ctxmgr.store.repositories.tail import all_records_after, end_of, holds_reco
 from ctxmgr.store.reserved import PROJECT
 
 MOST_RECORDS, MOST_BYTES = 256, 1_000_000
-"""Of one batch; a record that is longer is one by itself."""
+"""Limits of one batch; a longer record is a batch by itself."""
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0
-_ALIVE_EVERY = 10.0
-_INDEXING = 2.0
-_TAIL = 64
-_MOST_NOTED = 100_000
+_FIRST_WAIT, _MAX_WAIT = 0.5, 30.0  # seconds, doubled after each failure
+_ALIVE_EVERY = 10.0  # seconds between two signs of life of local recorders
+_INDEXING = 2.0  # seconds of indexing before new records are shipped again
+_TAIL = 64  # bytes at the beginning and at the end by which a file is recognised
+_MAX_NOTE_BYTES = 100_000
 
 Sleep = Callable[[float], None]
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far the records of one place have been brought to one store.
+    """The progress of shipping one log or database to one store.
 
     Attributes:
-        source: path of the log or database; target: where its records go, without secrets.
-        done: bytes of a log, or records of a database; size: of those there are.
-        added: records that the store did not have; known: that it had; changed: of which it keeps another content.
-        refused: that can't be stored; left_out: of the project's own state.
-        shipped: when the last batch was acknowledged; error: why the last try failed, and since: when that was.
-        mark: tells whether the place still holds what was shipped; last: (session, kind, id) of a record that the store
-            then holds.
+        source: path of the log or database.
+        target: the store, without secrets.
+        done: bytes of a log, or records of a database, that are shipped.
+        size: bytes or records in all.
+        added: records that the store did not have.
+        known: records that the store had.
+        changed: records of which the store keeps another content.
+        refused: records that can't be stored.
+        left_out: records of the project's own state.
+        shipped: time at which the last batch was acknowledged.
+        error: why the last try failed.
+        since: time of the first failure since the last success.
+        mark: fingerprint by which a replaced source is recognised.
+        last: (session, kind, id) of the last shipped record, by which a replaced store is recognised.
     """
 
     source: str
@@ -72,15 +79,15 @@ class Progress:
 
     @property
     def lag(self) -> int:
-        """What is not shipped yet: bytes of a log, records of a database."""
+        """Bytes of a log, or records of a database, that are not shipped yet."""
         return max(0, self.size - self.done)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON shows of it."""
-        told = asdict(self)
-        del told["mark"], told["last"]
-        told["leftOut"] = told.pop("left_out")
-        return {**told, "lag": self.lag, "unit": "bytes" if self.source.endswith(LOG_SUFFIXES) else "records"}
+        """Return the fields that JSON output shows."""
+        fields = asdict(self)
+        del fields["mark"], fields["last"]
+        fields["leftOut"] = fields.pop("left_out")
+        return {**fields, "lag": self.lag, "unit": "bytes" if self.source.endswith(LOG_SUFFIXES) else "records"}
 
 
 def _note_of(source: str, target: str) -> str:
@@ -93,7 +100,7 @@ def _folder() -> str:
 
 
 def noted() -> list[Progress]:
-    """Return how far every place that was ever shipped from this machine is, with what it has grown to since."""
+    """Return the progress of every source that was ever shipped from this machine, with its present size."""
     found: list[Progress] = []
     with suppress(OSError):
         for name in sorted(os.listdir(_folder())):
@@ -107,7 +114,7 @@ def noted() -> list[Progress]:
 
 def _read_note(path: str) -> Progress | None:
     try:
-        found = Progress(**json.loads(read_regular(path, _MOST_NOTED)))
+        found = Progress(**json.loads(read_regular(path, _MAX_NOTE_BYTES)))
     except (OSError, ValueError, TypeError):
         return None
     numbers = (found.done, found.size, found.added, found.known, found.changed, found.refused, found.left_out)
@@ -118,7 +125,7 @@ def _read_note(path: str) -> Progress | None:
 
 @dataclass(slots=True)
 class _Batch:
-    """Records that are written together, and where in their source they end."""
+    """Records that are written together, and their end in the source."""
 
     items: list[Line | Record] = field(default_factory=lambda: list[Line | Record]())
     bytes: int = 0
@@ -140,19 +147,19 @@ class _Log:
         return os.stat(self.path).st_size
 
     def mark(self, end: int) -> str:
-        """Return what tells this file, up to there, from another one."""
+        """Return a fingerprint of the file up to an offset, by its first and last bytes."""
         with open(open_regular(self.path), "rb") as stream:
             begin = stream.read(min(_TAIL, end))
             stream.seek(max(0, end - _TAIL))
             return hashlib.sha256(begin + stream.read(min(_TAIL, end))).hexdigest()[:16]
 
     def records(self, start: int) -> Iterator[tuple[Line | Record, Record, int, int]]:
-        """Yield (what is written, the record, its length, where the next one begins) from an offset on."""
+        """Yield (item to write, record, length in bytes, offset of the next one) from an offset on."""
         for line in read(self.path, start, last=None):
             yield line, line.record, line.length, line.offset + line.length + 1
 
     def require_own(self, target: str) -> None:
-        """Refuse what holds something and no record: to have shipped all of it would look like an empty history."""
+        """Refuse a file without any record of ours: shipping nothing of it would look like success."""
         from ctxmgr.history.foreign_log import foreign_importer
 
         if not self.size():
@@ -191,7 +198,7 @@ class _Database:
                 yield record, record, length, seq
 
     def require_own(self, target: str) -> None:
-        """Refuse nothing: a store that holds nothing yet is one all the same."""
+        """Refuse nothing: an empty store is a store."""
 
     def live(self) -> set[tuple[str, str]]:
         return live_processes(self.path)
@@ -202,13 +209,13 @@ def _source(path: str) -> _Log | _Database:
 
 
 class Shipper:
-    """Brings the records of one place to a store.
+    """Ships the records of one log or database to a store.
 
     Args:
-        path: of the log of format 1, or of the database.
+        path: the log of format 1, or the database.
         target: location of the store.
-        shown: the same as it may be printed.
-        trusted: take the project's own state along too: access rules, context keys, artifacts.
+        shown: the location as it may be printed, without a password.
+        trusted: ship the project's own state too: access rules, context keys, artifacts.
     """
 
     def __init__(self, path: str, target: str, shown: str, *, trusted: bool = False) -> None:
@@ -220,15 +227,15 @@ class Shipper:
         self.progress = _read_note(self._note) or Progress(os.path.abspath(path), shown)
 
     def ship(self, store: Store, recovered: Callable[[], None] | None = None) -> AppendResult:
-        """Bring what is new to the store; return what that did.
+        """Ship the new records; return the sums of all batches.
 
         Args:
-            store: to bring it to.
-            recovered: called when the store takes something for the first time since a try failed.
+            store: the store to ship to.
+            recovered: called when the store accepts a batch for the first time after a failure.
 
         Raises:
             StorageFailed, Busy: the store, or the log, can't be reached now; what was acknowledged stays.
-            Damaged, NotFound: there is nothing that can be read.
+            Damaged, NotFound: nothing can be read.
             InvalidInput: it is a log of another program, or no log.
         """
         done, progress = AppendResult(), self.progress
@@ -253,7 +260,7 @@ class Shipper:
         return done
 
     def _start(self, store: Store) -> int:
-        """Return where to go on: where the note says, if place and store still hold what it says, else from the beginning."""
+        """Return the offset to go on from: the noted one, if source and store are still the same, else 0."""
         progress = self.progress
         with suppress(OSError):
             size = self._source.size()
@@ -282,13 +289,13 @@ class Shipper:
             yield batch
 
     def fail(self, error: CtxmgrError) -> None:
-        """Note why the last try failed."""
+        """Note the error of the last try."""
         self.progress.error = error.message
         self.progress.since = self.progress.since or ids.now()
         self.keep()
 
     def keep(self) -> None:
-        """Note how far it is; where that can't be written, the next run takes longer."""
+        """Save the progress; if that fails, the next run only takes longer."""
         with suppress(OSError, CtxmgrError):
             self.progress.size = self._source.size()
             self.progress.done = min(self.progress.done, self.progress.size)
@@ -298,18 +305,18 @@ class Shipper:
             replace_file(self._note, json.dumps(asdict(self.progress)).encode())
 
     def live(self) -> set[tuple[str, str]]:
-        """Return (session, process) of the recorders on this machine that have the place open."""
+        """Return (session, process) of the recorders on this machine that have the source open."""
         return self._source.live()
 
 
 def _identity(record: Record) -> list[str]:
-    """Return (session, kind, id) of a record that has an id of its own, else nothing."""
+    """Return [session, kind, id] of a record with an id, else an empty list."""
     named = record.get("entry") if record["kind"] == "result" else record.get("id")
     return [str(record["session"]), str(record["kind"]), named] if isinstance(named, str) and named else []
 
 
 def _append(store: Store, items: Sequence[Line | Record]) -> tuple[AppendResult, int]:
-    """Write records; those that can't be stored are left out, and counted."""
+    """Write records; return the result, and the number of those that can't be stored."""
     if not items:
         return AppendResult(), 0
     try:
@@ -332,8 +339,8 @@ def _append_all(store: Store, items: Sequence[Line | Record]) -> AppendResult:
     return store.append((item for item in items if not isinstance(item, Line)), on_conflict="keep")
 
 
-class _EnoughError(Exception):
-    """Enough was indexed for now."""
+class _TimeUpError(Exception):
+    """The time for indexing is used up."""
 
 
 class Service:
@@ -342,8 +349,8 @@ class Service:
     Args:
         shippers: one for each place.
         target: location of the store.
-        masked: mask secrets before anything leaves this machine.
-        sleep: waits; replaced in tests.
+        masked: whether to mask secrets before anything leaves this machine.
+        sleep: the function to wait with; replaced in tests.
     """
 
     def __init__(self, shippers: Sequence[Shipper], target: str, *, masked: bool = True, sleep: Sleep = time.sleep) -> None:
@@ -356,26 +363,26 @@ class Service:
         self._failures = 0
 
     def once(self, recovered: Callable[[], None] | None = None, indexing: float = math.inf) -> None:
-        """Ship what is there, and index it for search.
+        """Ship all new records once, and index them for search.
 
         Args:
             recovered: see `Shipper.ship`.
-            indexing: seconds after which indexing is left to the next time.
+            indexing: seconds after which indexing is left to the next call.
 
         Raises:
-            CtxmgrError: it can't be done now; the places know it too.
+            CtxmgrError: the first failure; the progress of its source has it too.
         """
         failure: CtxmgrError | None = None
         done: list[AppendResult] = []
         for shipper in self._shippers:
             try:
-                done.append(shipper.ship(self._opened(), recovered))
-            except CtxmgrError as error:  # the others may be readable all the same
+                done.append(shipper.ship(self._open_target(), recovered))
+            except CtxmgrError as error:  # the other sources may be readable
                 shipper.fail(error)
                 failure = failure or error
         if failure is not None:
             raise failure
-        store = self._opened()
+        store = self._open_target()
         if any(shipped.added for shipped in done):
             store.tell()
         if store.engine.shared:
@@ -383,20 +390,20 @@ class Service:
 
             def heard(_done: int, _last: int) -> None:
                 if time.monotonic() > until:
-                    raise _EnoughError
+                    raise _TimeUpError
 
-            with suppress(_EnoughError):
+            with suppress(_TimeUpError):
                 store.index(heard)
 
     def follow(self, every: float, told: Callable[[CtxmgrError | None, float], None]) -> None:
-        """Ship what is there and what comes, until the process is ended. What can't be reached is tried again, ever later.
+        """Ship new records until the process ends; failures are tried again after ever longer waits, up to 30 seconds.
 
         Args:
-            every: seconds between two looks.
-            told: hears of a failure and of the seconds until the next try, and of None when it works again.
+            every: seconds between two rounds.
+            told: called with (error, seconds until the next try) on failure, and with (None, 0) when it works again.
         """
 
-        def again() -> None:  # what was left behind meanwhile may take long
+        def again() -> None:  # called at the first batch already, since catching up may take long
             if self._failures:
                 told(None, 0.0)
             self._failures = 0
@@ -404,18 +411,18 @@ class Service:
         while True:
             wait = every
             try:
-                self.once(again, _INDEXING)  # what is recorded meanwhile comes first
+                self.once(again, _INDEXING)  # indexing is limited: shipping new records comes first
                 self._tell_alive()
                 again()
             except (StorageFailed, Busy, Damaged, NotFound) as error:
                 self.close()
-                wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**self._failures) * random.uniform(0.5, 1.0)  # not all at once
+                wait = min(_MAX_WAIT, _FIRST_WAIT * 2**self._failures) * random.uniform(0.5, 1.0)  # jitter
                 self._failures = min(self._failures + 1, 10)
                 told(error, wait)
             self._sleep(wait)
 
     def _tell_alive(self) -> None:
-        store = self._opened()
+        store = self._open_target()
         if not store.engine.shared or time.monotonic() - self._alive < _ALIVE_EVERY:
             return
         from ctxmgr.store.server_store import signs_of_life
@@ -424,7 +431,7 @@ class Service:
         signs_of_life(store.engine, live)
         self._alive = time.monotonic()
 
-    def _opened(self) -> Store:
+    def _open_target(self) -> Store:
         if self._store is None:
             self._store = open_store(self._target, create=True, masked=self._masked)
         return self._store

@@ -1,4 +1,4 @@
-"""Record what programs export as OTLP while they run, by the importer that reads such exports from files."""
+"""Record the OTLP exports of running programs, with the importer that reads such exports from files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ctxmgr.store import Store
 from ctxmgr.types.importing import FileCount
 
 MOST_REMEMBERED = 50_000
-"""Spans, and as many of whatever else is needed to tell a repeated or a late one, that are remembered at a time."""
+"""Most spans, and most other ids, that are remembered to recognise repeated or late ones."""
 
 
 @dataclass(slots=True)
 class Received:
-    """What was received: spans and log records, those of them that were new, and the records that they became."""
+    """Counts of what was received: exports, spans and log records in them, and new records made from them."""
 
     exports: int = 0
     spans: int = 0
@@ -31,8 +31,8 @@ class Received:
 class TelemetryRecorder:
     """Turns exports into records of a store, one export after the other.
 
-    Spans may come in any order, in any number of exports, and more than once. What can't be written is kept, and written
-    with the next export: then the program is told to send its own again, and nothing of it counts twice.
+    Spans may come in any order, in any number of exports, and more than once. Records that can't be written are kept and
+    written with the next export; the program is told to send its export again, and nothing counts twice.
     """
 
     store: Store
@@ -47,13 +47,10 @@ class TelemetryRecorder:
         self._reader = SpanReader(self._log)
 
     def take(self, export: dict[str, Any]) -> int:
-        """Record an export; when this returns its records are written.
-
-        Returns:
-            How many records that were.
+        """Record an export, and return the number of new records; when this returns, they are written.
 
         Raises:
-            InvalidInput: it is no export of spans or log records.
+            InvalidInput: it is not an export of spans or log records.
             StorageFailed, Busy: nothing was written; the same export may be taken again.
         """
         if not is_export(export):
@@ -69,7 +66,7 @@ class TelemetryRecorder:
         return added
 
     def _write(self) -> int:
-        """Write what waits."""
+        """Write the waiting records; return the number of new ones."""
         log = self._log
         added = append_foreign(self.store, self._waiting, log.count).added if self._waiting else 0
         self._waiting.clear()

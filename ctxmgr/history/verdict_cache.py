@@ -1,8 +1,8 @@
-"""Verdicts that are kept for sessions in which nothing has happened since they were judged.
+"""Cache verdicts of sessions in which nothing was recorded since they were judged.
 
-A verdict is a function of a session's records, of the settings of detection and of the program; the causes of what lasts are
-sought in related sessions too, so those follow from all records of the store. Whatever the clock could change is judged anew
-each time: a session that is running, and one that is judged against a moment that was named. Nothing here loads a detector.
+A verdict is a function of a session's records, of the detection settings and of the program. The causes of unresolved findings
+are sought in related sessions too, so they depend on all records of the store. Whatever depends on the clock is judged anew
+each time: a running session, and one judged as of a given moment. This module imports no detector.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ GONE_AFTER = 900.0
 """An imported session counts as running while one of its files was written to within this many seconds."""
 
 STUCK = ("loop", "hung", "loop+hung")
-"""Verdicts that need somebody."""
+"""Verdicts for which somebody has to act."""
 
 _CODE = ("detect", "diagnose", "history", "log", "store", "text", "types")
-"""Folders of the program from which verdicts follow."""
+"""Packages whose code determines verdicts."""
 
 _AT_ONCE = 500
 
 
 def is_running(store: Store, key: int, session: str) -> bool:
-    """Whether a recorder holds a session open, or an imported one is probably going on.
+    """Whether a recorder has a session open, or an imported one is probably going on.
 
-    Of an imported one a file was written to lately, and with recent records. The file's time alone is not enough: copying
-    a log makes it new.
+    An imported session is going on if its last record and the time of one of its files are recent. The file's time alone is
+    not enough, since copying a log makes it new.
     """
     if store.is_live(session):
         return True
@@ -50,16 +50,16 @@ def is_running(store: Store, key: int, session: str) -> bool:
             if 0 <= store.clock() - os.stat(name).st_mtime < GONE_AFTER:
                 return True
         except (OSError, ValueError):
-            continue  # the file is gone, and so is whoever wrote it
+            continue  # the file is gone, so nobody writes to it
     return False
 
 
 class VerdictCache:
-    """What is kept about the sessions of one store under some settings.
+    """The cached answers about the sessions of one store under some settings.
 
     Args:
-        store: that holds the sessions.
-        settings: of detection, as the configuration has them.
+        store: the store with the sessions.
+        settings: the ``detect`` table of the configuration.
     """
 
     def __init__(self, store: Store, settings: Mapping[str, Any]) -> None:
@@ -71,36 +71,36 @@ class VerdictCache:
         self._waiting: list[tuple[str, str, str]] = []
 
     def row(self, key: int, session: str) -> dict[str, Any] | None:
-        """Return the row of a session in the list of sessions, or None where it has to be judged."""
+        """Return the cached row of a session in the list of sessions, or None if it has to be judged."""
         return self._get("session", key, session)
 
     def keep_row(self, key: int, session: str, row: dict[str, Any]) -> None:
-        """Keep the row of a session that is not running."""
+        """Cache the row of a session, unless it is running."""
         self._put("session", key, session, row)
 
     def verdict(self, key: int, session: str) -> dict[str, Any] | None:
-        """Return ``verdict``, ``entries`` and ``notes`` of a session judged as a whole, or None where it has to be judged."""
+        """Return the cached ``verdict`` and ``notes`` of a session, or None if it has to be judged."""
         return self._get("verdict", key, session)
 
     def keep_verdict(self, key: int, session: str, found: dict[str, Any]) -> None:
-        """Keep the verdict on a session that is not running; where something lasts its causes may lie in other sessions."""
+        """Cache the verdict on a session, unless it is running; with unresolved findings it depends on the whole store."""
         lasts = any(finding["resolved"] is None for finding in found["verdict"]["findings"])
         self._put("verdict", key, session, found, by_store=lasts)
 
     def continuation(self, key: int, session: str) -> dict[str, Any] | None:
-        """Return the continuation that is told again while nothing is recorded in the store, or None."""
+        """Return the cached continuation, which is valid while nothing is recorded in the store, or None."""
         self._places[key] = self._store.sessions.last_record(None)[0]
         return self._get("continuation", key, session)
 
     def keep_continuation(self, key: int, session: str, told: dict[str, Any], records: int) -> None:
-        """Keep a continuation, with which so many records were written since it was asked for here."""
+        """Cache a continuation; ``records`` is the number of records that the recovery itself has written."""
         added = self._store.sessions.last_record(None)[0] - self._places.pop(key)
-        if key in self._marks and added == records:  # else somebody else has written meanwhile
+        if key in self._marks and added == records:  # else another process has written meanwhile
             self._marks[key] = None, self._mark(None)
             self._put("continuation", key, session, told, by_store=True)
 
     def close(self) -> None:
-        """Write down what was to be kept, and release the file."""
+        """Write the new answers, and release the file."""
         self._flush()
         self._answers.close()
 
@@ -108,7 +108,7 @@ class VerdictCache:
         self._marks.pop(key, None)
         if self._common is None or is_running(self._store, key, session):
             return None
-        # Noted before the session is judged: a verdict on what was recorded meanwhile is found under no mark again.
+        # Taken before the session is judged: if records come meanwhile, the verdict is cached under a mark that never recurs.
         by_session, by_store = kind != "continuation", kind != "session"
         marks = self._marks[key] = (self._mark(key) if by_session else None, self._mark(None) if by_store else None)
         for mark in marks:
@@ -136,24 +136,24 @@ class VerdictCache:
         self._waiting = []
 
     def _mark(self, scope: int | None) -> str | None:
-        """Return what is equal as long as no record is added to a session, or to the store with None."""
+        """Return a mark that stays equal while no record is added to a session, or with None to the store."""
         place, total = self._store.sessions.last_record(scope)
-        if self._common is None or total is None:  # without sums a changed history could not be told
+        if self._common is None or total is None:  # without sums a changed history could not be recognised
             return None
         return f"{'store' if scope is None else 'session'} {place} {total} {self._common}"
 
 
 def _common_mark(settings: Mapping[str, Any]) -> str | None:
-    """Return what is equal for the same settings and the same program; None for settings that JSON can't hold."""
+    """Return a mark of the settings and the program's version; None for settings that JSON can't represent."""
     try:
-        told = fast_json.dumps([__version__, _code(), settings])
+        text = fast_json.dumps([__version__, _checkout_state(), settings])
     except (TypeError, ValueError, RecursionError):
         return None
-    return digest(told.encode("utf-8", "surrogatepass"))[:16]
+    return digest(text.encode("utf-8", "surrogatepass"))[:16]
 
 
-def _code() -> list[int]:
-    """Return what tells one state of a checkout of this program from the next; of an installed one its version says it."""
+def _checkout_state() -> list[int]:
+    """Return counts, times and sizes of a checkout's source files; nothing for an installed program: its version is enough."""
     package = os.path.dirname(os.path.dirname(__file__))
     if not os.path.exists(os.path.join(os.path.dirname(package), "pyproject.toml")):
         return []
@@ -171,7 +171,7 @@ def _code() -> list[int]:
 
 
 def worst_of(verdicts: Iterable[str]) -> str:
-    """Return what several verdicts add up to."""
+    """Return the worst of several verdicts; loop and hung add up to ``loop+hung``."""
     parts = {part for verdict in verdicts for part in verdict.split("+")}
     if {"loop", "hung"} <= parts:
         return "loop+hung"

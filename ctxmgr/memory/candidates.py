@@ -1,12 +1,12 @@
 """Find candidate episodes in the notes of all sessions, and rank them by their words.
 
-A pass reads each note once and keeps the places of the latest that match, by how often they hold which word; only the best
-of them are looked up as a whole. So it takes the time of reading all notes, and memory for a bounded number.
+One pass reads each note once and keeps the places of the latest matches, grouped by their word counts; only the best of
+them are loaded as a whole. So the time is that of reading all notes, and the memory is bounded.
 
 Ranked by BM25, newer ones first among equals: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
 Beyond" (2009), with the length of a text counting for less than usual, because an episode is a few sentences.
 
-The seams of memory are here too: what any memory answers, where candidates come from, and who puts them in order.
+The protocols of memory are here too: `Memory` answers requests, `Finder` finds candidates, `Ranker` puts them in order.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ from ctxmgr.types.memory import (
 )
 from ctxmgr.types.view import NoteView
 
+# k1 and b of BM25: k1 has its usual value, b is below the usual 0.75; see above.
 SATURATION = 1.2
 LENGTH = 0.4
 INSIDE = 0.3
-"""What a word counts that is only found inside another one."""
+"""Weight of an occurrence inside a longer word, where a whole word counts 1."""
 
 _MARKERS = {MEMORY_TAG, REFLECTION_TAG}
 
@@ -50,36 +51,37 @@ class LexicalRanker:
     """Ranks by the words of an episode's text and tags.
 
     Args:
-        weights: how telling each stem is, from a whole memory; worked out over the episodes themselves without it.
+        weights: inverse document frequency of each stem over all of memory; by default over the ranked episodes alone.
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         self._weights = weights or {}
 
     def rank(self, query: str, episodes: Sequence[Episode]) -> list[tuple[Episode, float]]:
-        """Return the episodes that hold a word of the query, best first; among equals the newest."""
+        """Return the episodes that hold a word of the query with their scores, best first; among equals the newest first."""
         asked = terms(query)
         read = [_frequencies(asked, episode) for episode in episodes]
         weights = {
             term.stem: self._weights.get(term.stem) or weight(len(read), sum(1 for counts, _ in read if counts[place] > 0))
             for place, term in enumerate(asked)
         }
-        usual = sum(length for _, length in read) / max(1, len(read)) or 1.0
+        average = sum(length for _, length in read) / max(1, len(read)) or 1.0
         scored: list[tuple[float, float, int]] = []
         for place, (counts, length) in enumerate(read):
-            total = score(counts, [weights[term.stem] for term in asked], length / usual)
+            total = score(counts, [weights[term.stem] for term in asked], length / average)
             if total > 0:
+                # Rounded, so that equal scores tie in spite of floating point and the newer episode wins.
                 scored.append((round(total, 6), parse_time(episodes[place].ts) or -math.inf, place))
         return [(episodes[place], total) for total, _, place in sorted(scored, reverse=True)]
 
 
 def weight(total: int, holding: int) -> float:
-    """Return the weight of a word that ``holding`` of ``total`` texts have; always above 0."""
+    """Return the inverse document frequency of a word that ``holding`` of ``total`` texts have; always above 0."""
     return math.log(1 + (max(total, holding) - holding + 0.5) / (holding + 0.5))
 
 
 def score(counts: Sequence[float], weights: Sequence[float], length: float) -> float:
-    """Return the score of a text; ``length`` is its length as a share of the usual one."""
+    """Return the BM25 score of a text; ``length`` is its length divided by the average length."""
     slow = SATURATION * (1 - LENGTH + LENGTH * length)
     return sum(
         each * count * (SATURATION + 1) / (count + slow) for each, count in zip(weights, counts, strict=True) if count > 0
@@ -87,37 +89,38 @@ def score(counts: Sequence[float], weights: Sequence[float], length: float) -> f
 
 
 def searched(text: str, tags: Sequence[str]) -> str:
-    """Return the text of an episode that recall searches."""
+    """Return the text of an episode that recall searches: its content and its own tags."""
     if len(tags) == 1 and tags[0] in _MARKERS:
         return text
     return " ".join([text, *(tag for tag in tags if fold(tag) not in _MARKERS)])
 
 
 def _frequencies(asked: Sequence[Term], episode: Episode) -> tuple[list[float], int]:
-    """Return how often the episode holds each term, and its number of words."""
-    whole = searched(episode.text, episode.tags)
-    held, folded = Counter(stems(whole)), fold(whole)
+    """Return the count of each term in the episode, and its number of words."""
+    text = searched(episode.text, episode.tags)
+    frequencies, folded = Counter(stems(text)), fold(text)
     counts: list[float] = []
     for term in asked:
-        exact = held[term.stem]
+        exact = frequencies[term.stem]
+        # Scripts without blanks between words are matched as substrings.
         if term.running:
             counts.append(float(folded.count(term.needle)))
         elif len(term.needle) >= MIN_INFIX:
             counts.append(exact + INSIDE * max(0, folded.count(term.needle) - exact))
         else:
             counts.append(float(exact))
-    return counts, held.total()
+    return counts, frequencies.total()
 
 
 MIN_CANDIDATES = 200
-"""Candidates that are looked up as a whole when the request asks for few."""
-_LATEST = 1_000
-_MAX_COUNT = 8
-_OUTDATED = 50
+"""Candidates that are loaded and ranked exactly, however few the request asks for: the first score is a coarse one."""
+_MAX_MATCHES = 1_000  # kept for each combination of word counts; bounds the memory
+_MAX_COUNT = 8  # counts above it hardly change the score, and this keeps the number of combinations small
+_MAX_OUTDATED = 50
 
 
 class _Match(NamedTuple):
-    """A note that holds a word of the query: where it is, and in how long a text."""
+    """A note that holds a word of the query; ``place`` is its position among all notes, ``length`` that of its text."""
 
     session: str
     id: str
@@ -125,27 +128,29 @@ class _Match(NamedTuple):
     length: int
 
 
-class _Alike:
-    """The notes that hold each word of the query equally often: how many there are, and the latest of them."""
+class _SameCounts:
+    """The notes with the same count of every query word, thus of nearly the same score: their number, and the latest."""
 
     __slots__ = ("latest", "total")
 
     def __init__(self) -> None:
         self.total = 0
-        self.latest: deque[_Match] = deque(maxlen=_LATEST)
+        self.latest: deque[_Match] = deque(maxlen=_MAX_MATCHES)
 
 
 @dataclass(slots=True)
 class _Pass:
-    """What one pass over the notes saw; notes are kept by how often they hold each word."""
+    """Result of one pass over the notes: ``replaced`` maps an id to the (session, id) of the notes that supersede it."""
 
     looked_at: int = 0
-    alike: dict[tuple[int, ...], _Alike] = field(default_factory=lambda: defaultdict[tuple[int, ...], _Alike](_Alike))
+    alike: dict[tuple[int, ...], _SameCounts] = field(
+        default_factory=lambda: defaultdict[tuple[int, ...], _SameCounts](_SameCounts)
+    )
     replaced: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: dict[str, list[tuple[str, str]]]())
 
 
 class TextFinder:
-    """Finds the episodes of a store that hold a word of the query, in any form of the word, and inside longer words."""
+    """Finds the episodes of a store that hold a word of the query, in any form of the word or inside longer words."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -169,7 +174,7 @@ class TextFinder:
             successor = self._successor(match, seen)
             if successor is None and len(best) < max(MIN_CANDIDATES, 4 * request.limit):
                 best += self._episode(match)
-            elif successor is not None and len(outdated) < _OUTDATED:
+            elif successor is not None and len(outdated) < _MAX_OUTDATED:
                 outdated += [each.model_copy(update={"superseded_by": successor}) for each in self._episode(match)]
         outdated.sort(key=lambda each: parse_time(each.ts) or 0.0, reverse=True)
         return Candidates(best, outdated, {term.stem: each for term, each in zip(asked, weights, strict=True)})
@@ -179,24 +184,25 @@ class TextFinder:
         if not request.notes:
             wanted.add(MEMORY_TAG)
         needles = [term.needle for term in asked]
-        plain = all(term.running or len(term.needle) >= MIN_INFIX for term in asked)
+        substrings_suffice = all(term.running or len(term.needle) >= MIN_INFIX for term in asked)
         seen = _Pass()
         for place, record in enumerate(self._store.sessions.records(None, ("note",))):
             if (former := record.get("supersedes")) is not None and former != record.get("id"):
                 seen.replaced.setdefault(str(former), []).append((str(record.get("session")), str(record.get("id"))))
             tags = texts(record.get("tags"))
+            # As written first, so that most notes need no folding of their tags.
             if not wanted.issubset(tags) and not wanted.issubset(map(fold, tags)):
                 continue
             if session is not None and storable(str(record.get("session"))) != session:
                 continue
             seen.looked_at += 1
             text = fold(searched(str(record.get("content", "")), tags))
-            for needle in needles:  # most notes end here, and any() would cost more than the search itself
+            for needle in needles:  # a plain loop: most notes end here, and any() would cost more than the search itself
                 if needle in text:
                     break
             else:
                 continue
-            counts = tuple(map(text.count, needles)) if plain else tuple([term.count(text) for term in asked])
+            counts = tuple(map(text.count, needles)) if substrings_suffice else tuple([term.count(text) for term in asked])
             if any(counts):
                 if max(counts) > _MAX_COUNT:
                     counts = tuple([min(_MAX_COUNT, count) for count in counts])
@@ -206,15 +212,15 @@ class TextFinder:
         return seen
 
     @staticmethod
-    def _ordered(seen: _Pass, weights: Sequence[float], most: int) -> list[_Match]:
-        """Return the best matches by a coarse score, the later in the log first among equals."""
+    def _ordered(seen: _Pass, weights: Sequence[float], limit: int) -> list[_Match]:
+        """Return the best matches by a coarse score from counts alone, the later ones first among equals."""
         kept = [(counts, match) for counts, alike in seen.alike.items() for match in alike.latest]
-        usual = sum(match.length for _, match in kept) / max(1, len(kept)) or 1.0
-        scored = ((round(score(counts, weights, match.length / usual), 6), match.place, match) for counts, match in kept)
-        return [match for _, _, match in heapq.nlargest(most, scored)]
+        average = sum(match.length for _, match in kept) / max(1, len(kept)) or 1.0
+        scored = ((round(score(counts, weights, match.length / average), 6), match.place, match) for counts, match in kept)
+        return [match for _, _, match in heapq.nlargest(limit, scored)]
 
     def _successor(self, match: _Match, seen: _Pass) -> str | None:
-        """Return the id of the note that replaced this one: in its own session, else in one that has no such note itself."""
+        """Return the id of the note that supersedes this one: one of its session, else of one that has no note of this id."""
         replacing = seen.replaced.get(match.id, [])
         for session, successor in replacing:
             if session == match.session:
@@ -232,10 +238,10 @@ class TextFinder:
 
 
 def locate(store: Store, key: int, name: str) -> NoteView | None:
-    """Return the note with this id, in this session first, else in any; or the only one whose id starts so.
+    """Return the note with this id, in this session first, else in any, or the only one whose id starts with it.
 
     Raises:
-        InvalidInput: several notes are meant.
+        InvalidInput: the id fits several notes.
     """
     if not name.strip():
         return None
@@ -261,7 +267,7 @@ def episode_of(note: NoteView) -> Episode:
 
 
 def texts(value: object) -> list[str]:
-    """Return the texts of what should be a list of texts."""
+    """Return the strings of what should be a list of strings."""
     return [item for item in cast("list[Any]", value) if isinstance(item, str)] if isinstance(value, list) else []
 
 
@@ -299,9 +305,9 @@ class Candidates:
     """Episodes that may answer a query.
 
     Attributes:
-        episodes: those that hold, in no particular order.
-        outdated: those that would be among them, had no later one superseded them; newest first.
-        weights: how telling each word of the query is over all of memory, by its stem.
+        episodes: valid ones, unordered.
+        outdated: matching ones that a later one superseded, newest first.
+        weights: inverse document frequency of each query word over all of memory, by its stem.
     """
 
     episodes: list[Episode] = field(default_factory=lambda: list[Episode]())
@@ -310,15 +316,15 @@ class Candidates:
 
 
 class Finder(Protocol):
-    """Where candidates come from: a text search, or the neighbours of a query's vector."""
+    """Source of candidates: a text search, or the neighbours of a query's vector."""
 
     def find(self, request: RecallRequest) -> Candidates:
-        """Return what may answer the request; raises as `Memory.recall`."""
+        """Return the candidates of a request; raises like `Memory.recall`."""
         ...
 
 
 class Ranker(Protocol):
-    """Who puts candidates in order, by words, by vectors or by a model."""
+    """Puts candidates in order, by words, by vectors or by a model."""
 
     def rank(self, query: str, episodes: Sequence[Episode]) -> list[tuple[Episode, float]]:
         """Return the episodes that answer the query, best first, with scores comparable within this answer."""

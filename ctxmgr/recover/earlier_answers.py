@@ -19,23 +19,23 @@ from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import Context, ContextRequest, Continuation, Held
 
-_DIGITS = 12
+_DIGITS = 12  # of the fingerprints, which are only compared within one session
 _STUCK = "stuckHandler"
 
 
 def basis_of(store: Store, key: int) -> str:
-    """Return what is equal as long as no agent and no person added anything to the session."""
+    """Return a mark that stays equal as long as no agent and no person adds anything to the session (ruling 24)."""
     return fingerprint([store.sessions.entry_count(key), store.annotations.latest_act(key)])[:_DIGITS]
 
 
 def question_of(request: ContextRequest, finding: Finding | None, options: dict[str, Any], table: RoutingTable | None) -> str:
-    """Return what is equal for requests that ask the same.
+    """Return a mark that is equal for requests that ask the same.
 
     Args:
-        request: what is asked for; who asks, why and for what count, the session does not.
-        finding: the trouble that is answered; of it the identity counts, as its words may change with the clock.
-        options: what else decides the answer, by name: the target, the diff, the model and how it is asked, further facts.
-        table: who may be sent what; None when it is read off the history.
+        request: the request; the asking agent, the reason and the goal count.
+        finding: the finding to answer; only its identity counts, since its words may change with the clock.
+        options: other inputs of the answer, by name: target, diff, model and its settings, further facts.
+        table: the routing table; None if it is derived from the history.
     """
     asked = request.to_json()
     if request.source == _STUCK:
@@ -47,7 +47,7 @@ def question_of(request: ContextRequest, finding: Finding | None, options: dict[
 def answered(store: Store, key: int, question: str, basis: str, *, retry: bool) -> Continuation | None:
     """Return the stored answer to a question on this basis, or None.
 
-    ``retry``: not one for which a model was asked in vain; it is asked again.
+    With ``retry``, an answer for which the model failed does not count, so that it is asked again.
     """
     for record in reversed(store.annotations.continuations(key)):
         if record.get("question") != question or record.get("basis") != basis or (retry and record.get("fallback") is True):
@@ -58,12 +58,12 @@ def answered(store: Store, key: int, question: str, basis: str, *, retry: bool) 
 
 
 def given(store: Store, key: int | None, continuation_id: str | None = None) -> Continuation | None:
-    """Return a recorded continuation, to be told again: the one with this id or id prefix, else the session's last one.
+    """Return a recorded continuation, marked as repeated: the one with this id or id prefix, else the session's last one.
 
-    ``key`` None means whatever session, which needs an id.
+    With ``key`` None all sessions are searched, which needs an id.
 
     Raises:
-        InvalidInput: several ids start so.
+        InvalidInput: the prefix fits several ids.
     """
     if continuation_id is not None:
         found = store.annotations.continuation(key, continuation_id)
@@ -74,7 +74,7 @@ def given(store: Store, key: int | None, continuation_id: str | None = None) -> 
 
 
 def _read(record: Record) -> Continuation | None:
-    """Return the continuation that a record holds, or None where somebody else wrote it in a shape of its own."""
+    """Return the continuation in a record, or None if another program wrote it in another shape."""
     try:
         return Continuation.from_json(record).model_copy(update={"told_again": True})
     except (ValueError, AttributeError, TypeError):
@@ -82,9 +82,10 @@ def _read(record: Record) -> Continuation | None:
 
 
 def attempts_at(store: Store, key: int, finding: Finding, basis: str | None = None) -> int:
-    """Return how many times somebody was sent on from this trouble, apart from what was answered on the given basis.
+    """Return the number of answers to this finding, without those on the given basis.
 
-    What agents asked for themselves is no attempt.
+    Several answers on one basis count once, for the agent did not go on in between; answers to an agent's own question do
+    not count (ruling 24).
     """
     wanted = identity_of(finding)
     given = [record for record in store.annotations.continuations(key) if _is_attempt(record, wanted)]
@@ -102,11 +103,12 @@ _MOST_CITED = 20
 
 @dataclass(frozen=True, slots=True)
 class KnownFacts:
-    """What one agent holds.
+    """The facts that one agent has from earlier continuations.
 
     Attributes:
-        latest: id of the newest continuation it was given; None when it holds nothing.
-        facts: by hash; sections: hashes of the sections.
+        latest: id of the newest continuation it was given; None if it has nothing.
+        facts: hash -> fact.
+        sections: hashes of the sections.
     """
 
     latest: str | None = None
@@ -115,7 +117,7 @@ class KnownFacts:
 
 
 def held_by(store: Store, key: int, agent: str) -> KnownFacts:
-    """Return what an agent holds: a compaction of its context, or of the whole run, makes it hold nothing."""
+    """Return the facts that an agent has; after a compaction of its context, or of the whole run, it has none."""
     facts: dict[str, Held] = {}
     sections: set[str] = set()
     latest: str | None = None
@@ -137,9 +139,9 @@ def held_by(store: Store, key: int, agent: str) -> KnownFacts:
 
 
 def without_held(context: Context, holding: KnownFacts) -> Context:
-    """Return the context without the facts and sections that the agent holds, which it refers to by hash.
+    """Return the context without the facts and sections that the agent has already; ``held`` refers to those facts by hash.
 
-    An agent that holds nothing gets the whole of it, and no ``diff_of``.
+    An agent that has nothing gets the full context, without ``diff_of``.
     """
     if holding.latest is None:
         return context

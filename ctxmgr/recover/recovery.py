@@ -124,13 +124,13 @@ def _ids(entries: Sequence[EntryView]) -> list[str]:
     return list(dict.fromkeys(entry.id for entry in entries))
 
 
-MAX_ATTEMPTS = 2
-LEASE_SECONDS = 60.0
+MAX_ATTEMPTS = 2  # ruling 11
+LEASE_SECONDS = 60.0  # twice the time limit of a model; a crashed recovery blocks the session for no longer
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How often the same loop is answered, and how long a crashed recovery blocks the next (seconds)."""
+    """Most answers to the same loop, and the seconds for which a crashed recovery blocks the next."""
 
     attempts: int = MAX_ATTEMPTS
     lease_seconds: float = LEASE_SECONDS
@@ -138,29 +138,29 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ConsultationResult:
-    """What a model adds to the rules' answer, and the records it wants written: notes, snapshots, memories."""
+    """Additions of a model to the rules' answer, and the records it wants written: notes, snapshots, memories."""
 
     added: Additions
     records: list[Record] = field(default_factory=list[Record])
 
 
 Consult = Callable[[Draft], ConsultationResult | None]
-"""Asks a model what it would add to the rules' answer; None where it is not to be asked. Never raises for what it answers."""
+"""Asks a model for additions to the rules' answer; returns None if it is not to be asked. A bad answer never raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryOptions:
-    """How a request is to be answered.
+    """Options of an answer.
 
     Attributes:
-        to: the agent that shall continue, if it is to be that one.
-        table: who may be sent what; None to read it off the history.
-        diff: leave out what the target was given before and still holds.
-        plan: work everything out, but take no lease, ask no model and write nothing.
-        consult: asks the model, where one was named.
-        model: which model that is and how it is asked: another one may give another answer.
+        to: the agent that is to continue; None to choose one.
+        table: the routing table; None to derive it from the history.
+        diff: leave out what the target was given before and still has.
+        plan: work out the answer, but take no lease, ask no model and write nothing.
+        consult: asks the model, if one is configured.
+        model: identifies the model and its settings: another one may give another answer.
         limits: attempt cap and lease time.
-        beside: facts from elsewhere than the session's history, told first.
+        beside: facts from outside of the session's history, given first.
         only_session: read this session alone, neither related ones nor memory.
     """
 
@@ -187,24 +187,25 @@ def recover(
     """Answer a request with exactly one continuation, and record it with its notes and its snapshot.
 
     Args:
-        store: that holds the session.
-        key: the session's key.
-        request: what is asked for, and by whom.
-        finding: the loop or stall to be answered, if any.
-        side: what else is wrong with the session; it is mentioned, and nothing in it is taken for progress.
-        options: how it is to be answered.
+        store: the store with the session.
+        key: row key of the session.
+        request: the request, and who asks.
+        finding: the loop or stall to answer, if any.
+        side: other unresolved findings of the session; they are mentioned, and their steps do not count as progress.
+        options: options of the answer.
 
     Raises:
-        NoHistory: there is nothing to rebuild a context from.
+        NoHistory: the session has no entries.
         RecoveryRefused: another recovery of the session is running, or the routing rules forbid the answer.
         AttemptsUsedUp: this loop was answered as often as allowed.
-        InvalidInput: the target is unknown or not allowed, or no request that it takes can be made.
+        InvalidInput: the target is unknown or not allowed, or it takes no such request.
     """
     if store.sessions.entry_count(key) == 0:
         raise NoHistory("a context can only be rebuilt from recorded actions")
     options = options or RecoveryOptions()
     if options.plan:
         return planned(store, key, request, finding, side=side, options=options)[1]
+    # New for every call, so that two threads of one process exclude each other too.
     holder = f"{os.getpid()}-{new_id()}"
     if not store.leases.take(request.session, holder, store.clock(), options.limits.lease_seconds):
         until = store.leases.held_until(request.session, store.clock())
@@ -215,6 +216,7 @@ def recover(
     try:
         related = _related(store, request, options)
         question, basis = _question(request, finding, options, related), basis_of(store, key)
+        # Under the lease: of two requests at once, the second finds the answer of the first (ruling 24).
         told = answered(store, key, question, basis, retry=options.consult is not None)
         if told is not None:
             return told
@@ -226,7 +228,7 @@ def recover(
                 )
             # Notes, snapshot and continuation take effect together: a crash leaves all of them or none.
             store.append(records)
-        # As it is stored: what is masked there is not shown here either, and telling it again changes nothing.
+        # Read back, so that masked secrets are not shown here either, and the same answer is given when it is repeated.
         stored = given(store, key, continuation.id) or continuation
         context = stored.context.model_copy(update={"brief": continuation.context.brief})
         return stored.model_copy(update={"told_again": False, "context": context})
@@ -243,7 +245,7 @@ def planned(
     side: Sequence[Finding] = (),
     options: RecoveryOptions,
 ) -> tuple[Draft, Continuation]:
-    """Return what the rules find and the continuation that they would give, without a trace in the store."""
+    """Return the draft of the rules, and the continuation that they would give; writes nothing."""
     drafted = plan(store, key, request, finding, side=side, options=options)
     marks = {"question": _question(request, finding, options, drafted.related), "basis": basis_of(store, key)}
     return drafted, passed(drafted.continuation(), request, drafted).model_copy(update=marks)
@@ -259,9 +261,9 @@ def plan(
     options: RecoveryOptions | None = None,
     related: RelatedReader | None = None,
 ) -> Draft:
-    """Return what the rules find, without lease, model or a trace in the store; raises as `recover`.
+    """Return the draft of the rules, without lease and model; writes nothing, and raises like `recover`.
 
-    ``related`` is a reader of the related sessions that was in use already.
+    ``related`` is a reader of related sessions that is in use already.
     """
     if store.sessions.entry_count(key) == 0:
         raise NoHistory("a context can only be rebuilt from recorded actions")
@@ -286,7 +288,7 @@ def _related(store: Store, request: ContextRequest, options: RecoveryOptions) ->
 def _question(request: ContextRequest, finding: Finding | None, options: RecoveryOptions, related: RelatedReader | None) -> str:
     told = [fact.to_json() for fact in options.beside]
     chosen = {"to": options.to, "diff": options.diff, "model": options.model, "beside": told}
-    # What other sessions have learned since gives another answer, but no further attempt: the agent did not go on.
+    # New records of related sessions give a new answer, but count as no further attempt, since the agent did not go on.
     chosen["related"] = None if related is None else related.mark
     return question_of(request, finding, chosen, options.table)
 

@@ -27,15 +27,14 @@ from ctxmgr.types.route import ContextRequest, Fact
 
 _TEXT, _MOST = 300, 3
 _UNINDEXED = 2_000
-"""Records that are indexed before a recovery searches a dozen times: as much work as reading them for two or three."""
+"""Unindexed records above which a recovery indexes first: it searches a dozen times, and indexing costs two or three reads."""
 _SEEN = {True: "holds", False: "does not hold", None: "could not be asked"}
 
 
 def goal_facts(source: GoalSource | None) -> tuple[Fact, ...]:
     """Return the facts of a goal that the next agent needs; none without a goal.
 
-    They are recorded in the goal's own history, and cite no record: that history is not the session's. What probes saw is
-    verified.
+    They are from the goal's own history, which is not the session's, so they cite no record. Results of probes are verified.
     """
     if source is None:
         return ()
@@ -63,13 +62,13 @@ Progress = Callable[[str], None]
 
 
 class Service:
-    """Answers requests for one opened store.
+    """Answers recovery requests for one open store.
 
     Args:
         store: the history.
-        config: the settings in force.
-        environment: of the process; by default its own.
-        progress: hears what a model is doing, a line at a time.
+        config: the configuration.
+        environment: the environment; by default that of the process.
+        progress: called with each line about the work of a model.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class Service:
         self._progress = progress
 
     def stuck(self, key: int, request: RecoverRequest) -> RecoverResponse:
-        """Return exactly one continuation for what is wrong with a session.
+        """Return exactly one continuation for a session that is stuck.
 
         Raises:
             NoHistory, NotStuck, RecoveryRefused, AttemptsUsedUp, InvalidInput: each its own answer.
@@ -93,7 +92,7 @@ class Service:
         settings = self._config.detect
         verdict = detection.judge_now(self._store, key, settings, request.now)
         if request.finding is not None or worst(verdict.findings, warned=True) is None:
-            # It may name something that was over long ago; or an agent got stuck and fell silent long before the end.
+            # Replay all: the named finding may be over, or an agent may have got stuck and fallen silent long before the end.
             verdict, _ = detection.judge(self._store, key, settings, request.now)
         finding = worst(verdict.findings, request.finding, warned=True)
         if finding is not None and request.finding is None:

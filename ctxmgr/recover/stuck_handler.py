@@ -133,7 +133,7 @@ _busy_lock = threading.Lock()
 
 
 class _Handling:
-    """One handling of a session at a time in this process: a handler inside a handling would recover a recovery."""
+    """Allows one handling of a session at a time in this process: a nested one would recover a recovery (FR-019)."""
 
     def __init__(self, session: tuple[str | None, str]) -> None:
         self._session = session

@@ -183,7 +183,7 @@ def test_nothing_else_than_read_and_write_is_asked_for() -> None:
 
 def test_answers_stay_right_when_more_is_asked_than_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forgetting what was answered changes no answer."""
-    monkeypatch.setattr("ctxmgr.access.rules._REMEMBERED", 3)
+    monkeypatch.setattr("ctxmgr.access.rules._MAX_ANSWERS", 3)
     rules = Rules([rule("a", f"b/{number}", "read") for number in range(0, 10, 2)])
 
     for _ in range(2):

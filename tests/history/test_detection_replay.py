@@ -30,7 +30,7 @@ def _two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every session be a long one, in small stretches, and a second process be of use whatever machine this is."""
     monkeypatch.delenv("CTXMGR_PROCESSES", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", {0: {0, 1}}.get, raising=False)
-    monkeypatch.setattr(detection, "_LONG", 0)
+    monkeypatch.setattr(detection, "_MIN_FOR_SECOND_PROCESS", 0)
     monkeypatch.setattr(record_reader, "_ROWS", 7)
 
 
@@ -110,14 +110,14 @@ def test_a_second_process_tells_what_one_would(store: Store, monkeypatch: pytest
     def refuse(*_: object) -> Iterator[None]:
         raise AssertionError("read here")
 
-    monkeypatch.setattr(detection, "_here", refuse)
+    monkeypatch.setattr(detection, "_read_here", refuse)
     assert list(detection.replay(store, key_of(store))) == wanted
     assert len(wanted) > 50
 
 
 def test_a_short_session_is_replayed_by_one_process(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Starting another one would take longer."""
-    monkeypatch.setattr(detection, "_LONG", 1_000)
+    monkeypatch.setattr(detection, "_MIN_FOR_SECOND_PROCESS", 1_000)
     monkeypatch.setattr(detection, "run_in_second_process", None)
     assert list(detection.replay(store, key_of(store))) == expected(store)
 

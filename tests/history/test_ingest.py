@@ -342,7 +342,7 @@ from pathlib import Path
 from ctxmgr.history import ingest
 from ctxmgr.store import open_store
 left = int(sys.argv[3])
-ours = ingest._ours
+ours = ingest._without_project_state
 def dying(*given, **named):
     global left
     for record in ours(*given, **named):
@@ -350,7 +350,7 @@ def dying(*given, **named):
             os.kill(os.getpid(), signal.SIGKILL)
         left -= 1
         yield record
-ingest._ours = dying
+ingest._without_project_state = dying
 ingest.import_logs(open_store(sys.argv[2], create=True), [Path(sys.argv[1])], home=Path("/nowhere"), environment={})
 """
 
@@ -382,7 +382,7 @@ def test_the_command_finds_a_home_too(tmp_path: Path) -> None:
 def test_a_long_log_of_our_own_is_written_in_parts_that_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt leaves a beginning of the log without gaps; run again, the rest is added and all of it searchable."""
     monkeypatch.setattr(ingest, "_PART", 10)
-    monkeypatch.setattr(own_log, "_TOLD", 1)
+    monkeypatch.setattr(own_log, "_LINES_PER_REPORT", 1)
     path = tmp_path / "run.jsonl"
     path.write_bytes(b"".join(codec.encode(b.entry("s", number)) + b"\n" for number in range(45)))
     store = open_store(str(tmp_path / "h.db"), create=True)

@@ -39,7 +39,7 @@ from ctxmgr.history import own_log
 from ctxmgr.history.ingest import import_logs
 from ctxmgr.store.write import log_parser as gather; from ctxmgr.store import open_store
 from ctxmgr.store.write.bulk import BulkWriter
-own_log._MUCH, own_log._BLOCKS, gather._READ = 0, 3, 1_500
+own_log._MIN_BLOCK_BYTES, own_log._BLOCKS, gather._READ = 0, 3, 1_500
 write, written = BulkWriter.write, []
 def write_and_die(writer, block):
     written.append(write(writer, block))
@@ -88,7 +88,7 @@ def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compared:
     def run(*pieces: bytes, together: int = 700, before: Sequence[Any] = (), masked: bool = True, trust: bool = False) -> Any:
         found: list[Found] = []
         for least in (0, _NEVER):
-            monkeypatch.setattr(own_log, "_MUCH", least)
+            monkeypatch.setattr(own_log, "_MIN_BLOCK_BYTES", least)
             monkeypatch.setattr(log_parser, "_READ", together)
             path, place = tmp_path / "h.jsonl", tmp_path / f"{least}.db"
             for suffix in ("", "-wal", "-shm"):
@@ -210,7 +210,7 @@ def test_a_killed_import_in_blocks_is_simply_run_again(both: Compared, tmp_path:
 @pytest.mark.parametrize("least", [0, _NEVER], ids=["in blocks", "line by line"])
 def test_the_sums_of_a_recorder_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
     """Each record of a session keeps the sum that was recorded with it, whatever else the store holds, and goes out with it."""
-    monkeypatch.setattr(own_log, "_MUCH", least)
+    monkeypatch.setattr(own_log, "_MIN_BLOCK_BYTES", least)
     logs = [tmp_path / f"{name}.jsonl" for name in "abc"]
     for log in logs:
         with Recorder(log, session=log.stem) as recorder:

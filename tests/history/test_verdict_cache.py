@@ -133,7 +133,7 @@ def test_other_settings_and_other_programs_judge_anew(place: Path, judged: list[
     judged.clear()
     assert '"loop"' not in asked(place, {"disabled": ["repetition", "errorRepetition"]})[0]
     assert len(judged) == 6
-    for name, value in (("__version__", "0.0.1"), ("_code", lambda: [1, 2, 3])):
+    for name, value in (("__version__", "0.0.1"), ("_checkout_state", lambda: [1, 2, 3])):
         monkeypatch.setattr(verdict_cache, name, value)
         judged.clear()
         asked(place)

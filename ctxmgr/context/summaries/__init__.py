@@ -17,17 +17,17 @@ SUMMARISERS: tuple[Summariser, ...] = (
     LineSummariser(),
     TextSummariser(),
 )
-"""All summarisers; the first one that can read a text has it, so that the parsers stand before the heuristics."""
+"""All summarisers; the first one that can read a text summarises it, so the parsers come before the heuristics."""
 
 
 def summarise(name: str, text: str, kind: str, counter: Counter, most: int | None = None) -> Summary:
     """Return the summary of a text: deterministic, never longer than the text in tokens or characters, never raises.
 
     Args:
-        name: what the text is called; it tells the kind where ``kind`` is empty.
+        name: the text's name, which decides the kind if ``kind`` is empty.
         text: any text at all, however broken.
         kind: one of `ctxmgr.text.content_kind.KINDS`, or empty.
-        counter: what the tokens are counted with.
-        most: tokens to aim at where that is less than the target of the kind.
+        counter: counts the tokens.
+        most: tokens to aim at, if less than the target of the kind.
     """
     return summarise_with(SUMMARISERS, name, text, kind, counter, most)

@@ -1,4 +1,4 @@
-"""The protocol of summarisers, the choice of one, and those for languages with a tree-sitter grammar."""
+"""Summarise code by tree-sitter grammars; define the protocol of summarisers, and choose one for a text."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ class Grammar:
     """One language.
 
     Attributes:
-        package: the wheel's module, and ``function`` what gives the language in it.
-        definitions: node types that are told, up to their body.
-        holders: definitions, and other nodes, whose inside is read for further definitions.
-        data: definitions that are told with their body where there is room: fields and cases are their signature.
-        inner: definitions that count only inside a holder (a class's fields are told, a function's variables are not).
+        package: the wheel's module; ``function`` is the function in it that returns the language.
+        definitions: node types that are listed, up to their body.
+        holders: nodes that may contain further definitions, such as classes.
+        data: definitions that are listed with their body if there is room, since fields and cases are their signature.
     """
 
     package: str
@@ -108,7 +107,7 @@ GRAMMARS = {
 }
 
 PROTOTYPES = frozenset({"declaration", "field_declaration"})
-"""C and C++ nodes that declare a function where one of their declarators is a function's."""
+"""C and C++ nodes that declare a function if one of their declarators is a function's."""
 
 
 _BODY_TYPES = frozenset(
@@ -127,15 +126,15 @@ _BODY_TYPES = frozenset(
 _WRAPPERS = frozenset({"export_statement", "template_declaration", "lexical_declaration", "variable_declaration"})
 _ATTRIBUTES = frozenset({"attribute_item", "decorator", "marker_annotation", "annotation"})
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
-_SIGNS = " \t/*#!"
+_COMMENT_SIGNS = " \t/*#!"
 _MAX_NODES = 200_000
-_PROBE = 8_000
-_FREE_STEPS, _STEPS_A_KILOBYTE = 60, 10  # real code takes 4 to 8; what takes more takes the square of its size in time
+_PROBE = 8_000  # bytes
+_FREE_STEPS, _STEPS_A_KILOBYTE = 60, 10  # real code takes 4 to 8; more means a text for which the parser's time is quadratic
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A definition: how deep it lies, its text up to the body, its text with the body, its documentation, what it does."""
+    """A definition: nesting depth, text up to the body, text with the body (of data), comment, body lines."""
 
     depth: int
     head: str
@@ -145,7 +144,7 @@ class Signature:
 
 
 class GrammarSummariser:
-    """Ten languages, each by its own wheel; a missing or unfitting one leaves the text to the next summariser."""
+    """Summarises ten languages, each by its own wheel; without the wheel the next summariser gets the text."""
 
     strategy = "grammar/2"
     kinds = frozenset(GRAMMARS)
@@ -153,7 +152,7 @@ class GrammarSummariser:
     limit = 400_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield summaries; the last has the signatures alone. Raises ImportError or ValueError without the wheel."""
+        """Yield summaries, the last one with the signatures alone. Raises ImportError or ValueError without the wheel."""
         found = list(_Walk(GRAMMARS[kind], text.encode("utf-8", "replace")).signatures(_language(kind)))
         mark = "#" if kind in ("ruby", "shell") else "//"
         if not found:
@@ -178,7 +177,7 @@ def _language(kind: str) -> Language:
 
 
 class _Walk:
-    """One walk over a syntax tree, with a stack of its own: how deep a text nests is up to whoever wrote it."""
+    """One walk over a syntax tree; with a stack of its own, since a hostile text may nest deeper than Python recurses."""
 
     def __init__(self, grammar: Grammar, source: bytes) -> None:
         self._grammar = grammar
@@ -190,8 +189,8 @@ class _Walk:
         Raises:
             ValueError: the text takes the parser too long, has too many nodes, or is mostly what the grammar can't read.
         """
-        self._parsed(language, self._source[:_PROBE])  # what is made to take long mostly takes long from its start
-        root = self._parsed(language, self._source)
+        self._parse(language, self._source[:_PROBE])  # a hostile text is mostly slow from its start: find out cheaply
+        root = self._parse(language, self._source)
         if root.type == "ERROR":
             raise ValueError("the grammar can't read it")
         stack: list[tuple[Node, int, Node]] = [(root, 0, root)]
@@ -210,8 +209,8 @@ class _Walk:
                 stack.extend((child, depth + is_definition, start or child) for child in reversed(children))
         raise ValueError("too many nodes")
 
-    def _parsed(self, language: Language, source: bytes) -> Node:
-        """Return the root of the tree, or give up by the steps taken: by a clock, the same text could end either way."""
+    def _parse(self, language: Language, source: bytes) -> Node:
+        """Return the root of the tree; raises ValueError after too many steps: a time limit would not be deterministic."""
         from tree_sitter import Parser
 
         steps = 0
@@ -266,7 +265,7 @@ class _Walk:
         return Signature(depth, one_line(head), one_line(whole), self._doc(outer), lines)
 
     def _doc(self, node: Node) -> str:
-        """Return the first paragraph of the comments right above a node, past its attributes."""
+        """Return the first paragraph of the comments directly above a node and its attributes."""
         lines: list[str] = []
         below, above = node, node.prev_named_sibling
         while above is not None and above.type in _COMMENTS | _ATTRIBUTES and _touches(above, below):
@@ -275,7 +274,7 @@ class _Walk:
             below, above = above, above.prev_named_sibling
         words: list[str] = []
         for line in lines[:200]:
-            bare = line.strip(_SIGNS)
+            bare = line.strip(_COMMENT_SIGNS)
             if words and (not bare or bare.startswith("@")):
                 break
             words += [bare] if bare else []
@@ -283,7 +282,7 @@ class _Walk:
 
 
 def _inner_body(node: Node) -> Node | None:
-    """Return the fields or cases of a definition, which may lie in the type that it names."""
+    """Return the body with the fields or cases of a definition, which may be inside the type that it names."""
     level = [node]
     for _ in range(4):
         found = next((child for one in level for child in one.children if child.type in _BODY_TYPES), None)
@@ -324,14 +323,14 @@ def _written(found: list[Signature], doc: int, data: int, mark: str, body: int =
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A shorter text in place of a longer one.
+    """A shorter text for a longer one.
 
     Attributes:
-        text: the summary; the original where nothing shorter says it.
-        strategy: what made it, with its version: a cache keys on it. ``none`` where the text is the original.
+        text: the summary; the original if no summary is shorter.
+        strategy: name and version of the summariser, a part of cache keys; ``none`` if the text is the original.
         tokens: size of ``text``.
         original_tokens: size of the original, by the same counter.
-        lossless: the text is the original, whole.
+        lossless: whether the text is the full original.
     """
 
     text: str
@@ -345,10 +344,10 @@ class Summariser(Protocol):
     """Makes shorter texts of one family of kinds, by their structure alone.
 
     Attributes:
-        strategy: its name and version; a change of what it writes is a new version.
-        kinds: what it reads, of `ctxmgr.text.content_kind.KINDS`.
-        target: per cent of the original's tokens that a summary should have at most.
-        limit: characters of the longest text that it takes; a longer one goes to the next summariser.
+        strategy: name and version; a change of its output is a new version, because summaries are cached.
+        kinds: the kinds that it reads, of `ctxmgr.text.content_kind.KINDS`.
+        target: upper limit of a summary, in per cent of the original's tokens.
+        limit: longest text that it reads, in characters; a longer one goes to the next summariser.
     """
 
     @property
@@ -364,15 +363,15 @@ class Summariser(Protocol):
     def limit(self) -> int: ...  # noqa: D102 - see the class
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield summaries, the most detailed first; the last is the least that may be said.
+        """Yield summaries, from the most detailed to the shortest.
 
-        May raise anything on a text it can't read, or yield nothing: the next summariser is asked then.
+        On a text that it can't read it may raise any exception or yield nothing; then the next summariser gets the text.
         """
         ...
 
 
 SMALL = 40
-"""Tokens up to which a text is left as it is: a summary of so little says nothing."""
+"""Texts of at most so many tokens are not summarised: nothing useful would be left."""
 
 _FRAMES = {MARKDOWN: ("<!-- ", " -->"), TEXT: ("[", "]")}
 _HASHES = (YAML, JSON, PYTHON, "ruby", "shell")
@@ -383,26 +382,27 @@ _NOTE_PATTERN = lazy_pattern(r"(?:<!-- |\[|# |// )summary by structure; in full:
 def summarise_with(
     summarisers: Sequence[Summariser], name: str, text: str, kind: str, counter: Counter, most: int | None = None
 ) -> Summary:
-    """Return the summary by the first summariser that can read the text."""
+    """Return the summary by the first summariser that can read the text; see `ctxmgr.context.summaries.summarise`."""
     kind = known_kind(kind) if kind.strip() else kind_of(name, text)
     original = counter.count(text, kind)
     whole = Summary(text, "none", original, original, lossless=True)
-    said = _NOTE_PATTERN.match(text)
-    body = text[said.end() :] if said else text
+    # The note of an earlier summary is cut off, so that a summary of a summary does not collect them.
+    note = _NOTE_PATTERN.match(text)
+    body = text[note.end() :] if note else text
     if original <= SMALL or not body.strip():
         return whole
     for summariser in summarisers:
         if kind in summariser.kinds and len(text) <= summariser.limit:
-            found = _drafted(summariser, body, kind, counter, whole, most)
+            found = _summarise_by(summariser, body, kind, counter, whole, most)
             if found is not None:
                 return found
     return whole
 
 
-def _drafted(
+def _summarise_by(
     summariser: Summariser, body: str, kind: str, counter: Counter, whole: Summary, most: int | None
 ) -> Summary | None:
-    """Return a summary, the whole text where no draft is shorter, or None where there is no draft."""
+    """Return a summary, ``whole`` if no draft is shorter, None if there is no draft."""
     target = whole.original_tokens * summariser.target // 100
     target = target if most is None else min(target, most)
     head = _header(kind, whole.original_tokens)
@@ -415,6 +415,7 @@ def _drafted(
         return None
     if draft is None:
         return None
+    # The note is dropped if only with it the summary is longer than the text.
     for text in (head + draft, draft):
         tokens = counter.count(text, kind)
         if tokens < whole.original_tokens and len(text) < len(whole.text):

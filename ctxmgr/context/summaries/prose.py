@@ -1,4 +1,4 @@
-"""Summaries of text that no parser here reads: the telling sentences of prose, and the telling lines of code."""
+"""Summarise text without a parser: prose by its first sentences, code by its opening lines; Markdown by blocks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 MORE = "…"
 BODY_LINES = (60, 40, 28, 20, 14, 10, 7, 5, 4, 3, 2, 1)
-"""Lines of an implementation that the drafts of a summary of code show, the most detailed draft first."""
+"""Lines of a function's body in the drafts of a summary of code, the most detailed draft first."""
 _END = lazy_pattern(r"[.!?]['\")\]*_`]*(?=\s|$)|[。！？]")
+# Abbreviations, initials and numbers of a list, whose full stop ends no sentence.
 _NO_END = lazy_pattern(
     r"(?:\b(?:e\.g|i\.e|cf|vs|etc|approx|incl|resp|Mr|Mrs|Ms|Dr|Prof|St|No|Fig|Sec|Inc|Ltd|Co)|\b[A-Za-z]|^\d+)\.$"
 )
@@ -29,7 +30,7 @@ def one_line(text: str) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return the text in at most ``limit`` characters, cut at a blank where there is one near, with a mark of the cut."""
+    """Return the text in at most ``limit`` characters, if possible cut at a blank, with an ellipsis at a cut."""
     if len(text) <= limit:
         return text
     head = text[: max(limit - 1, 0)]
@@ -47,7 +48,7 @@ def first_sentence(text: str, limit: int) -> str:
 
 
 def first_sentences(text: str, limit: int) -> str:
-    """Return as many whole sentences as fit into ``limit`` characters, as one line; the first one, if need be cut."""
+    """Return as many sentences as fit into ``limit`` characters, as one line; at least the first one, cut if necessary."""
     line = one_line(text[: 4 * limit + 200])
     sentence = first_sentence(text, limit)
     for end in _END.finditer(line):
@@ -59,26 +60,26 @@ def first_sentences(text: str, limit: int) -> str:
 
 
 def first_paragraph(text: str) -> str:
-    """Return what comes before the first blank line, as one line."""
+    """Return the text before the first blank line, as one line."""
     return one_line(re.split(r"\n[ \t]*\n", text.strip()[:10_000], maxsplit=1)[0])
 
 
 def body_lines(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return the first lines of an implementation that say something, as they are indented among one another."""
+    """Return the first lines of a body that are more than brackets, with their relative indentation."""
     kept = [line.rstrip().expandtabs(4) for line in lines if line.strip(" \t{}();,")][: BODY_LINES[0] + 1]
     least = min((len(line) - len(line.lstrip()) for line in kept[1:] or kept), default=0)
     return tuple(line[min(least, len(line) - len(line.lstrip())) :] for line in kept)
 
 
 def cut_body(lines: Sequence[str], count: int, indent: str) -> Iterator[str]:
-    """Yield the first lines of an implementation, each cut to a width, and a mark where more follow."""
+    """Yield the first lines of a body, each of at most 100 characters, and an ellipsis if more follow."""
     yield from (indent + shortened(line, 100) for line in lines[:count])
     if count and len(lines) > count:
         yield indent + MORE
 
 
 def around_the_middle(lines: Sequence[str], head: int, tail: int, width: int) -> str:
-    """Return the first and last lines, each in at most ``width`` characters, and between them how many are left out."""
+    """Return the first and last lines, each in at most ``width`` characters, and between them the number of the others."""
     if len(lines) <= head + tail:
         return "\n".join(shortened(line, width) for line in lines)
     left_out = f"{MORE} {len(lines) - head - tail:,} more lines"
@@ -86,12 +87,12 @@ def around_the_middle(lines: Sequence[str], head: int, tail: int, width: int) ->
     return "\n".join([*(shortened(line, width) for line in lines[:head]), left_out, *last])
 
 
-_PARAGRAPHS = 3
+_MIN_PARAGRAPHS = 3  # fewer are hardly prose: rather a log or a table
 _LIMITS = (300, 160, 100, 60)
 
 
 class TextSummariser:
-    """Prose by its paragraphs; a log, a table or one endless line by its first and last lines."""
+    """Summarises prose by its paragraphs; a log, a table or one very long line by its first and last lines."""
 
     strategy = "text/1"
     kinds = frozenset({TEXT})
@@ -99,10 +100,10 @@ class TextSummariser:
     limit = 64_000_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield summaries; the last is a line."""
+        """Yield summaries; the last one is a single line."""
         if len(text) <= 1_000_000:
             paragraphs = [part for part in re.split(r"\n[ \t\r]*\n", text.strip()) if part.strip()]
-            if len(paragraphs) >= _PARAGRAPHS:
+            if len(paragraphs) >= _MIN_PARAGRAPHS:
                 for limit in _LIMITS:
                     yield "\n\n".join(first_sentence(part, limit) for part in paragraphs) + "\n"
         yield from beginnings(text)
@@ -127,12 +128,14 @@ def beginnings(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """One language: lines that open a definition, and the beginnings of comment lines."""
+    """The syntax of one language: a pattern for lines that open a definition, and the prefixes of comment lines."""
 
     opens: re.Pattern[str]
     comments: tuple[str, ...]
 
 
+# All patterns below see one line with its blanks folded, and one blank in front if it is indented. Every repetition has an
+# upper bound, so that a hostile line costs linear time.
 _SLASHES = ("//", "/*", "*")
 _NO_NAME = r"(?!(?:if|else|for|while|switch|case|catch|return|do|goto|throw|new|delete|await|super|with|function|typeof)\b)"
 _ARGUMENTS = r"\([^;{}]{0,400}\)"
@@ -187,12 +190,12 @@ NOTATIONS = {
     "json": Notation(lazy_pattern(r' ?"[^"]{1,200}" ?:'), ("//",)),
     "markdown": Notation(lazy_pattern(r" ?#{1,6}(?: |$)"), ()),
 }
-"""By kind; what has no entry is summarised as plain text."""
+"""Syntax by kind; a kind without an entry is summarised as plain text."""
 
 
 _CODE = frozenset({*LANGUAGES, PYTHON, CODE})
 _MAX_LINE_CHARS = 600
-_MOSTLY = 0.8  # of a text that is nothing but definitions, all of them would be no summary
+_MAX_OPENING_SHARE = 0.8  # if nearly all of a text is definitions, listing them all is no summary
 _COMMENT_SIGNS = " \t/*#!-<"
 
 
@@ -205,7 +208,7 @@ class _Definition:
 
 
 class LineSummariser:
-    """Lines that open a definition, a key or a heading, with the comment above each; of code, how it goes on below."""
+    """Lists the lines that open a definition, a key or a heading, with the comment above; of code, also the lines below."""
 
     strategy = "lines/2"
     kinds = frozenset(KINDS) - {TEXT}
@@ -213,7 +216,7 @@ class LineSummariser:
     limit = 64_000_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield summaries: with comments, without, then only the outer levels of data; plain text's where nothing opens."""
+        """Yield summaries: with comments, without them, then only the outer levels of data; else those of plain text."""
         notation = NOTATIONS[kind]
         found = list(_definitions(text, notation, fenced=kind == MARKDOWN))
         mark = "//" if notation.comments[:1] and notation.comments[0].startswith("//") else "#"
@@ -226,7 +229,7 @@ class LineSummariser:
             for levels in (3, 2, 1):
                 yield from _outer(found, levels)
         openings = sum(len(one.opening) for one in found)
-        if not found or kind in ("yaml", "json") or openings > len(text) * _MOSTLY:
+        if not found or kind in ("yaml", "json") or openings > len(text) * _MAX_OPENING_SHARE:
             yield from beginnings(text)
 
 
@@ -277,7 +280,7 @@ def _written(found: Sequence[_Definition], limit: int, mark: str, count: int = 0
 
 
 def _outer(found: Sequence[_Definition], levels: int) -> Iterator[str]:
-    """Yield the definitions of the outermost levels, by how far they are indented, with what follows a key cut short."""
+    """Yield the definitions of the outermost levels of indentation, with values cut short."""
     kept = sorted({definition.indent for definition in found})[:levels]
     for width in (60, 30):
         yield "\n".join(shortened(one.opening, one.indent + width) for one in found if one.indent in kept) + "\n"
@@ -289,7 +292,7 @@ Role = Literal["heading", "text", "code", "list", "table", "matter"]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of the document: its lines (of a list one line an item), and what opens and closes it."""
+    """A part of the document: its lines (for a list one line per item), and the fence of a code block with its info string."""
 
     role: Role
     lines: tuple[str, ...]
@@ -330,11 +333,11 @@ _LEVELS = (
 )
 
 
-"""From the most to the least. ``paragraphs`` of a section are told in whole sentences; where it is 0, the first sentence is."""
+"""From the most detailed to the shortest. ``paragraphs`` per section are given in sentences; 0 means the first sentence."""
 
 
 class MarkdownSummariser:
-    """CommonMark with tables; inline markup is text here and stays as it is written."""
+    """Summarises CommonMark with tables; inline markup is not parsed and stays as it is."""
 
     strategy = "markdown/2"
     kinds = frozenset({MARKDOWN})
@@ -342,16 +345,16 @@ class MarkdownSummariser:
     limit = 1_000_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield summaries; the last has the headings alone, or the first sentence where there is no heading."""
+        """Yield summaries; the last one has the headings alone, or the first sentence if there is no heading."""
         found = blocks(text)
         for detail in _LEVELS:
-            draft = "\n".join(_written_in(found, detail))
+            draft = "\n".join(_summary_lines(found, detail))
             if draft:
                 yield draft + "\n"
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the document as a list of blocks in their order; blocks within quotes and lists are among them."""
+    """Return the blocks of the document in order, including those inside quotes and lists."""
     from markdown_it import MarkdownIt
 
     matter, body = _front_matter(text)
@@ -365,7 +368,7 @@ def blocks(text: str) -> list[Block]:
         opening = token.type in ("bullet_list_open", "ordered_list_open")
         depth += opening - (token.type in ("bullet_list_close", "ordered_list_close"))
         if token.type == "heading_open":
-            within = _flushed(within, found)
+            within = _flush_list(within, found)
             found.append(_heading(token, tokens[number + 1]))
             number += 1
         elif token.type == "inline" and depth:
@@ -373,20 +376,20 @@ def blocks(text: str) -> list[Block]:
         elif token.type == "inline":
             found.append(Block("text", (token.content,)))
         elif token.type in ("fence", "code_block"):
-            within = _flushed(within, found)
+            within = _flush_list(within, found)
             found.append(Block("code", tuple(token.content.splitlines()), token.markup or "```", token.info))
         elif token.type == "table_open":
-            within = _flushed(within, found)
+            within = _flush_list(within, found)
             found.append(_table(token, source))
-            number = _closing(tokens, number)
+            number = _table_end(tokens, number)
         if not depth:
-            within = _flushed(within, found)
+            within = _flush_list(within, found)
         number += 1
-    _flushed(within, found)
+    _flush_list(within, found)
     return found
 
 
-def _flushed(items: list[str], found: list[Block]) -> list[str]:
+def _flush_list(items: list[str], found: list[Block]) -> list[str]:
     if items:
         found.append(Block("list", tuple(items)))
     return []
@@ -395,7 +398,7 @@ def _flushed(items: list[str], found: list[Block]) -> list[str]:
 def _heading(opening: Token, inline: Token) -> Block:
     title = one_line(inline.content)
     if title.rstrip("#") != title and (title.rstrip("#")[-1:] in ("", " ")):
-        title = f"{title} #"  # else its last signs would be taken for a closing sequence
+        title = f"{title} #"  # else a parser takes the trailing # for a closing sequence
     return Block("heading", (f"{'#' * int(opening.tag[1:])} {title}".rstrip(),))
 
 
@@ -404,7 +407,7 @@ def _table(opening: Token, source: Sequence[str]) -> Block:
     return Block("table", tuple(line.strip() for line in source[first:last]) if opening.level == 0 else ())
 
 
-def _closing(tokens: Sequence[Token], number: int) -> int:
+def _table_end(tokens: Sequence[Token], number: int) -> int:
     level = tokens[number].level
     while number < len(tokens) and not (tokens[number].type == "table_close" and tokens[number].level == level):
         number += 1
@@ -419,8 +422,8 @@ def _front_matter(text: str) -> tuple[list[str], str]:
     return ([line.rstrip() for line in lines[1:end]], "\n".join(lines[end + 1 :])) if end else ([], text)
 
 
-def _written_in(found: Sequence[Block], detail: _Detail) -> Iterator[str]:
-    """Yield the lines; a paragraph counts where it is one of the first of its section."""
+def _summary_lines(found: Sequence[Block], detail: _Detail) -> Iterator[str]:
+    """Yield the lines of a summary; only the first paragraphs of each section are in it."""
     most = max(1, detail.paragraphs)
     left, only = most, not any(block.role == "heading" for block in found)
     shorten = first_sentences if detail.paragraphs else first_sentence
@@ -434,16 +437,16 @@ def _written_in(found: Sequence[Block], detail: _Detail) -> Iterator[str]:
                 yield from (text, "")
                 left, only = left - 1, False
         else:
-            lines = list(_part(block, detail))
+            lines = list(_block_lines(block, detail))
             yield from lines
             if lines and block.role == "list" and not detail.paragraphs:
                 left = 0
 
 
-def _part(block: Block, detail: _Detail) -> Iterator[str]:
+def _block_lines(block: Block, detail: _Detail) -> Iterator[str]:
     if block.role == "matter" and detail.items:
         lines = (shortened(line, 2 * detail.item) for line in block.lines[: 2 * detail.items] if _MATTER not in line)
-        yield from (f"{_MATTER}yaml", *lines, _MATTER)  # between dashes it would be a heading below the summary's first line
+        yield from (f"{_MATTER}yaml", *lines, _MATTER)  # fenced: dashes below the note of a summary would make that a heading
     elif block.role == "code" and detail.code and block.lines:
         more = len(block.lines) - detail.code
         info = shortened(one_line(block.info), 40)

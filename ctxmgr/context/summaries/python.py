@@ -1,4 +1,4 @@
-"""Summaries of Python: signatures, docstrings, and of bodies what they do."""
+"""Summarise Python: signatures, docstrings, and the first lines of bodies."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ctxmgr.context.summaries.prose import beginnings, first_paragraph, first_se
 from ctxmgr.text.content_kind import PYTHON
 
 MAX_FUNCTION_LINES = 60
-"""Lines of one function that are told at most."""
+"""Most lines of one function's body in a summary."""
 
-_WIDTH = 100
-_DEPTH = 6
-_STEP = "    "
+_MAX_WIDTH = 100  # characters of a line
+_MAX_DEPTH = 6  # levels of nesting in a function
+_INDENT = "    "
 
 Line = tuple[int, str]
-"""How deep a line stands in its function, and what it says."""
+"""The nesting depth of a line in its function, and its text."""
 
 
 def first_lines(node: ast.FunctionDef | ast.AsyncFunctionDef, count: int, indent: str) -> list[str]:
-    """Return the first lines of a function's body, its docstring left out; an ellipsis stands for what is not told."""
+    """Return the first lines of a function's body without its docstring; an ellipsis stands for the rest."""
     lines: list[Line] | None = getattr(node, "lines", None)
     if lines is None:
         body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
@@ -32,12 +32,12 @@ def first_lines(node: ast.FunctionDef | ast.AsyncFunctionDef, count: int, indent
             lines.append(line)
             if len(lines) > MAX_FUNCTION_LINES:
                 break
-        vars(node)["lines"] = lines  # every draft needs them
+        vars(node)["lines"] = lines  # kept at the node, since every draft needs them
     shown = lines[:count]
-    found = [indent + _STEP * depth + text for depth, text in shown]
+    found = [indent + _INDENT * depth + text for depth, text in shown]
     opened = next(((depth, text) for depth, text in reversed(shown) if not text.startswith("#")), None)
-    if opened is not None and opened[1].endswith(":"):  # a block without a statement is no Python
-        found.append(indent + _STEP * (opened[0] + 1) + "...")
+    if opened is not None and opened[1].endswith(":"):  # a block without a statement is a syntax error
+        found.append(indent + _INDENT * (opened[0] + 1) + "...")
     elif len(lines) > count or opened is None:
         found.append(indent + "...")
     return found
@@ -49,7 +49,7 @@ def _block(body: Sequence[ast.stmt], depth: int) -> Iterator[Line]:
 
 
 def _statement(node: ast.stmt, depth: int) -> Iterator[Line]:
-    if isinstance(node, ast.Try | ast.TryStar):  # told without its frame, which would not be whole after a cut
+    if isinstance(node, ast.Try | ast.TryStar):  # as comments: a try without its except, after a cut, would be a syntax error
         yield depth, "# try"
         yield from _block(node.body, depth)
         for handler in node.handlers:
@@ -67,18 +67,18 @@ def _statement(node: ast.stmt, depth: int) -> Iterator[Line]:
         return
     yield depth, opening
     inner: list[ast.stmt] = getattr(node, "body", [])
-    if depth + 1 >= _DEPTH or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    if depth + 1 >= _MAX_DEPTH or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield depth + 1, "..."
     else:
-        yield from _filled(inner, depth + 1)
+        yield from _block_with_statement(inner, depth + 1)
     if otherwise := getattr(node, "orelse", []):
         yield depth, "else:"
-        yield from _filled(otherwise, depth + 1)
+        yield from _block_with_statement(otherwise, depth + 1)
 
 
-def _filled(body: Sequence[ast.stmt], depth: int) -> Iterator[Line]:
-    """Yield the lines of a block, of which one at least is a statement."""
-    if depth >= _DEPTH:
+def _block_with_statement(body: Sequence[ast.stmt], depth: int) -> Iterator[Line]:
+    """Yield the lines of a block; at least one of them is a statement."""
+    if depth >= _MAX_DEPTH:
         yield depth, "..."
         return
     bare = True
@@ -104,7 +104,7 @@ def _opening(node: ast.stmt) -> str | None:
 
 
 def _simple(node: ast.stmt) -> str:
-    """Return a simple statement in one line, with an ellipsis in the place of what is long."""
+    """Return a simple statement as one line, with an ellipsis for long parts."""
     text = _short(node, "")
     if text:
         return text
@@ -123,9 +123,9 @@ def _call(node: ast.expr | None) -> str:
 
 
 def _short(node: ast.AST, instead: str) -> str:
-    """Return how a node is written where that is short, and plain to print in one line."""
+    """Return the source of a node if it is short and printable as one line, else ``instead``."""
     text = ast.unparse(node)
-    return text if text and len(text) <= _WIDTH and text.isprintable() else instead
+    return text if text and len(text) <= _MAX_WIDTH and text.isprintable() else instead
 
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -133,9 +133,9 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True, slots=True)
 class _Detail:
-    """Characters of what is told: 0 leaves it out; ``whole`` takes a docstring's first paragraph, not its first sentence.
+    """Limits of a draft in characters, 0 to leave a part out; ``whole`` takes a docstring's first paragraph, not sentence.
 
-    ``body`` counts the lines of each function's implementation.
+    ``body`` is the number of lines of each function's body.
     """
 
     docs: int
@@ -161,7 +161,7 @@ _LEVELS = (
 
 
 class PythonSummariser:
-    """Python by its syntax tree: module and class bodies, also below ``if``, ``try`` and ``with``; no inner functions."""
+    """Summarises Python by its syntax tree: modules and classes, also in ``if``, ``try``, ``with``; no inner functions."""
 
     strategy = "python/2"
     kinds = frozenset({PYTHON})
@@ -169,9 +169,9 @@ class PythonSummariser:
     limit = 600_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield stubs; the last has the signatures alone. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
+        """Yield stubs, the last one of signatures only. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a strange escape in somebody's string is no concern here
+            warnings.simplefilter("ignore")  # e.g. an invalid escape in somebody's string
             tree = ast.parse(text.removeprefix("\ufeff"))
         for detail in _LEVELS:
             lines = [*_docstring(tree, detail, "", private=False), *_imports(tree, detail), *_members(tree.body, detail, "")]
@@ -204,10 +204,10 @@ def _inner(node: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def _definition(node: Definition, detail: _Detail, indent: str) -> Iterator[str]:
-    lines: list[str] | None = getattr(node, "told", None)
+    lines: list[str] | None = getattr(node, "signature_lines", None)
     if lines is None:
         lines = _signature(node)
-        vars(node)["told"] = lines  # every draft needs it, and it takes most of the time
+        vars(node)["signature_lines"] = lines  # every draft needs them, and unparsing takes most of the time
     *decorators, signature = lines
     inner = list(_docstring(node, detail, indent + "    ", private=_is_private(node.name)))
     if isinstance(node, ast.ClassDef):
@@ -220,7 +220,7 @@ def _definition(node: Definition, detail: _Detail, indent: str) -> Iterator[str]
 
 
 def _signature(node: Definition) -> list[str]:
-    """Return the decorators and the line that opens the definition, each on one line."""
+    """Return the decorators and the opening line of a definition, each as one line."""
     empty: list[ast.stmt] = [ast.Pass()]
     if isinstance(node, ast.ClassDef):
         bare: Definition = ast.ClassDef(node.name, node.bases, node.keywords, empty, [])
@@ -258,7 +258,7 @@ def _assignment(node: ast.Assign | ast.AnnAssign, detail: _Detail, indent: str) 
 
 
 def _value(node: ast.expr, limit: int) -> str:
-    """Return the value where it is short, else an ellipsis, so that the line stays Python."""
+    """Return the value if it is short, else an ellipsis, so that the line is valid Python."""
     if (node.end_lineno or node.lineno) - node.lineno > 3:
         return "..."
     value = one_line(ast.unparse(node)) if not isinstance(node, ast.Constant) else repr(node.value)

@@ -1,7 +1,4 @@
-"""Summaries of JSON and YAML: an outline of what the data holds.
-
-The reader of YAML builds nothing but plain values.
-"""
+"""Summarise JSON and YAML as an outline of the data; the YAML reader builds plain values only."""
 
 from __future__ import annotations
 
@@ -18,22 +15,22 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 _PLAIN = lazy_pattern(r"[A-Za-z_/.][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)
 _NUMERIC = lazy_pattern(r"-?\d[\w.]*", re.ASCII)
 _OTHER_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-_ALL = 1_000_000
+_NO_LIMIT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much is told.
+    """Level of detail of an outline.
 
     Attributes:
-        depth: levels of maps written one key a line; below, one line holds them all.
-        inline: levels of maps told in such a line; below, only how many keys there are.
-        value: characters of a scalar; 0 tells its type.
-        values: scalars that are told, the first ones; nothing stands for the others.
+        depth: levels of maps that are written with one key per line; deeper ones are on one line.
+        inline: levels of maps on such a line; of deeper ones only the number of keys is given.
+        value: characters of a scalar; 0 gives its type instead.
+        values: number of scalars that are shown, the first ones; the others are omitted.
         items: scalars of a list that are shown.
-        keys: keys of one map that are shown; the others are counted, their values laid over each other.
+        keys: keys of one map that are shown; the others are counted, and their values merged into one.
         comment: characters of a comment, 0 for none.
-        rows: items of a list of maps that are told beside the one that has the keys of all.
+        rows: items of a list of maps that are shown besides the merged one that has the keys of all.
     """
 
     depth: int
@@ -48,16 +45,16 @@ class Detail:
 
 LEVELS = (
     *(
-        Detail(20, 20, 100 * size // 4, _ALL, 3 * size // 4, 5_000, min(40 * size, 600), size)
+        Detail(20, 20, 100 * size // 4, _NO_LIMIT, 3 * size // 4, 5_000, min(40 * size, 600), size)
         for size in (280, 200, 140, 100, 70, 50, 35, 25, 18, 13, 10, 8, 6, 5, 4)
     ),
-    Detail(20, 20, 100, _ALL, 3, 5_000, 160, 2),
-    Detail(20, 20, 100, _ALL, 3, 5_000, 160, 1),
-    Detail(20, 20, 100, _ALL, 3, 5_000, 160),
-    Detail(20, 20, 60, _ALL, 2, 5_000, 80),
-    Detail(20, 20, 32, _ALL, 1, 5_000, 60),
-    Detail(6, 20, 20, _ALL, 1, 2_000, 40),
-    Detail(6, 20, 0, _ALL, 0, 2_000, 40),
+    Detail(20, 20, 100, _NO_LIMIT, 3, 5_000, 160, 2),
+    Detail(20, 20, 100, _NO_LIMIT, 3, 5_000, 160, 1),
+    Detail(20, 20, 100, _NO_LIMIT, 3, 5_000, 160),
+    Detail(20, 20, 60, _NO_LIMIT, 2, 5_000, 80),
+    Detail(20, 20, 32, _NO_LIMIT, 1, 5_000, 60),
+    Detail(6, 20, 20, _NO_LIMIT, 1, 2_000, 40),
+    Detail(6, 20, 0, _NO_LIMIT, 0, 2_000, 40),
     *(Detail(4, 20, 24, values, 1, 1_000, 40) for values in (320, 160, 80, 40, 20, 10, 5)),
     Detail(4, 20, 0, 0, 0, 500, 0),
     Detail(2, 20, 0, 0, 0, 200, 0),
@@ -70,8 +67,8 @@ LEVELS = (
     Detail(1, 0, 0, 0, 0, 20, 0),
     Detail(1, 0, 0, 0, 0, 5, 0),
 )
-"""From the most to the least. The first tell whole values and many items, for which a text of few keys has room; then values
-become types, comments go, then what lies deep; the names of keys go last."""
+"""From the most detailed to the shortest. The first give full values and many items, for texts with few keys; then values
+become types, comments are left out, then deep levels; the names of keys are the last to go."""
 
 
 def outline(node: Node, detail: Detail) -> list[str]:
@@ -101,8 +98,8 @@ class _Outline:
             yield from self._entry(entry, indent, depth)
         hidden = node.count - len(shown)
         if hidden:
-            alike = overlay([entry.value for entry in rest[:200]]) if rest else None
-            text = self._inline(alike, 1) if isinstance(alike, Mapping) and self._detail.inline else ""
+            merged = overlay([entry.value for entry in rest[:200]]) if rest else None
+            text = self._inline(merged, 1) if isinstance(merged, Mapping) and self._detail.inline else ""
             yield f"{indent}{MORE}{hidden:,} more: {text}".rstrip()
 
     def _entry(self, entry: Entry, indent: str, depth: int) -> Iterator[str]:
@@ -184,7 +181,7 @@ def _quoted(line: str) -> str:
 
 
 class YamlSummariser:
-    """YAML as a YAML outline; the parser reads about 60 kB a second, which is what the limit is for."""
+    """Summarises YAML as a YAML outline; the limit is there because the parser reads only about 60 kB a second."""
 
     strategy = "yaml/2"
     kinds = frozenset({YAML, JSON})  # JSON with comments, and an outline of JSON, are YAML
@@ -197,7 +194,7 @@ class YamlSummariser:
 
 
 class JsonSummariser:
-    """JSON as a YAML outline, which says the same in fewer characters."""
+    """Summarises JSON as a YAML outline, which needs fewer characters."""
 
     strategy = "json/2"
     kinds = frozenset({JSON})
@@ -215,18 +212,18 @@ def _drafts(documents: list[Node]) -> Iterator[str]:
 
 
 MAX_DEPTH = 60
-"""Levels that are told apart; what lies deeper is one scalar."""
+"""Levels that are read; anything deeper becomes one scalar."""
 MAX_ITEMS = 1_000
-"""Items of one list that are looked at; all are counted."""
+"""Items of one list that are read; all are counted."""
 MAX_KEPT_ITEMS = 300
-"""Items of one list that are kept as they are."""
+"""Items of one list that are kept individually."""
 MAX_KEYS = 5_000
-"""Keys of one map that are looked at; all are counted."""
+"""Keys of one map that are read; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A single value: the word of its type, and how it is written."""
+    """A single value: the name of its type, and its source text."""
 
     type: str
     text: str
@@ -234,7 +231,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list: how many items, the first of them, and all of them laid over each other (None when it is empty)."""
+    """A list: the number of items, the first ones, and all of them merged into one node (None for an empty list)."""
 
     count: int
     items: tuple[Node, ...]
@@ -243,7 +240,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key of a map with its value and the comments beside it."""
+    """One key of a map with its value and its comments."""
 
     key: str
     value: Node
@@ -252,7 +249,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A map in its own order; ``count`` is the number of its keys, of which ``entries`` may hold fewer."""
+    """A map in its own order; ``count`` is the number of its keys, ``entries`` holds at most `MAX_KEYS` of them."""
 
     count: int
     entries: tuple[Entry, ...]
@@ -263,11 +260,11 @@ TOO_DEEP = Scalar("nested", "…")
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object with its keys as they stand, repeated ones included."""
+    """A JSON object as (key, value) pairs, repeated keys included."""
 
 
 class _Number(str):
-    """A JSON number as it is written: reading it would refuse very long ones."""
+    """A JSON number as its source text: int() refuses numbers of more than 4,300 digits."""
 
 
 def from_json(text: str) -> Node:
@@ -286,7 +283,7 @@ def listing(count: int, items: Sequence[Node]) -> Listing:
 
 
 def overlay(nodes: Sequence[Node], depth: int = 0) -> Node:
-    """Return one node that has every key of the maps among the nodes, at every level, with the first value of each."""
+    """Merge nodes into one that has every key of the maps among them, at every level, with the first value of each."""
     if depth > MAX_DEPTH:
         return TOO_DEEP
     maps = [node for node in nodes if isinstance(node, Mapping)]
@@ -351,7 +348,7 @@ def from_yaml(text: str) -> list[Node]:
 
 
 def _nesting(text: str) -> int:
-    """Return how many brackets are open at once, at the most, wherever they stand."""
+    """Return the largest number of brackets open at once, also inside strings and comments."""
     depth = deepest = 0
     for found in re.finditer(r"[\[\]{}]", text):
         depth = depth + 1 if found.group() in "[{" else max(depth - 1, 0)
@@ -360,17 +357,17 @@ def _nesting(text: str) -> int:
 
 
 class _Reader:
-    """Turns the parser's nodes into shapes and finds the comments that belong to each key."""
+    """Turns the parser's nodes into our nodes, and finds the comments of each key."""
 
     def __init__(self, text: str) -> None:
         self._lines = re.split("\r\n|[\n\r\x85\u2028\u2029]", text)  # where the parser counts lines
         self._open: set[int] = set()
         self._known: dict[int, Node] = {}
         self._aliases = 0
-        self._after = 0  # the first line that no key has claimed the comments of
+        self._after = 0  # the first line whose comments belong to no key yet
 
     def node(self, node: Any, depth: int) -> Node:
-        """Return the shape of a node; an alias is named, and what contains itself ends there."""
+        """Return our node for a parser's node; an alias, also to an enclosing node, becomes a scalar with its name."""
         name = id(node)
         if name in self._open:
             return Scalar("alias", f"*{node.anchor}")
@@ -402,19 +399,19 @@ class _Reader:
     def _entries(self, pairs: list[tuple[Any, Any]], depth: int) -> Iterator[Entry]:
         for key, value in pairs:
             place = key.start_mark
-            comments = [*self._above(place.line), *self._beside(key, value)]
+            comments = [*self._comments_above(place.line), *self._trailing_comment(key, value)]
             self._after = max(self._after, place.line + 1)
-            name = key.value if isinstance(key.value, str) else _words(self.node(key, depth + 1))
+            name = key.value if isinstance(key.value, str) else _key_text(self.node(key, depth + 1))
             yield Entry(name, self.node(value, depth + 1), tuple(comments))
 
-    def _above(self, line: int) -> Iterator[str]:
+    def _comments_above(self, line: int) -> Iterator[str]:
         for text in self._lines[self._after : line]:
             comment = text.strip()
             if comment.startswith("#") and not _NO_COMMENT.match(comment):
                 yield comment.lstrip("# ")
 
-    def _beside(self, key: Any, value: Any) -> Iterator[str]:
-        """Yield the comment at the end of the key's line, after its value where that is on the same line."""
+    def _trailing_comment(self, key: Any, value: Any) -> Iterator[str]:
+        """Yield the comment at the end of the key's line, if there is one."""
         mark = value.end_mark if isinstance(value.value, str) and value.style not in ("|", ">") else key.end_mark
         if mark.line != key.start_mark.line or mark.line >= len(self._lines):
             return
@@ -436,8 +433,8 @@ def _type_of(node: Any, value: str) -> str:
     return "int" if _INT.fullmatch(value) else "number" if _NUMBER.fullmatch(value) else "str"
 
 
-def _words(node: Node) -> str:
-    """Return a key that is itself a structure as text."""
+def _key_text(node: Node) -> str:
+    """Return the text of a key; one that is itself a list or map becomes a placeholder."""
     if isinstance(node, Scalar):
         return node.text
     return "[…]" if isinstance(node, Listing) else "{…}"

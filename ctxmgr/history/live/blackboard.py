@@ -22,11 +22,14 @@ from ctxmgr.types.finding import Finding
 
 OnLoop = Literal["raise", "report"] | Callable[[Finding], object]
 
-_KEPT = 100
+_MAX_FAILURES = 100  # the latest errors that are kept
 
 
-class _Here(threading.local):
-    """What belongs to the thread that records: the number of the event at hand, and the loops its records closed."""
+class _ThreadState(threading.local):
+    """State of the recording thread: the number of the event being received, and the findings that its records raised.
+
+    It is per thread, so that a loop error is raised to the thread that closed the loop.
+    """
 
     seq: int | None = None
 
@@ -37,29 +40,30 @@ class _Here(threading.local):
 class BlackboardHistory:
     """Records one workflow while it runs and watches it for loops and stalls.
 
-    It is subscribed from the moment it is made until `end`, which its ``with`` block calls also when the workflow raises.
-    Whatever is published meanwhile is recorded with its number; what could not be recorded with its content is counted in
-    `lost`, which is stored with the end of the session and must read 0. What a `Recorder` promises holds. Safe to share
-    between threads; a forked child goes on as a process of its own.
+    It is subscribed from its creation until `end`, which its ``with`` block calls even when the workflow raises. Every event
+    published meanwhile is recorded with its number; one that could not be recorded completely is counted in `lost`, which
+    is stored with the end of the session and must read 0. The promises of `Recorder` hold. It is safe to share between
+    threads; a forked child continues as a process of its own.
 
-    A session that exists already is shown to the detectors first, so that they know what went before.
+    The records of a session that exists already are shown to the detectors first.
 
     Args:
-        bus: to subscribe to; None when everything is recorded by calls.
+        bus: the bus to subscribe to; None if everything is recorded by calls.
         target: path of a ``.jsonl`` log or of a database, or any `Sink`.
-        on_loop: ``raise`` a `DegenerateLoopError` to whoever recorded the third identical iteration, and again after every
-            further three; or ``report`` it (see `findings`); or call this with the finding, and let out what it raises.
+        on_loop: ``raise`` a `DegenerateLoopError` to the caller that recorded the third identical iteration, and again after
+            every further three; or ``report`` it (see `findings`); or a function to call with the finding, whose
+            exceptions are passed on.
         settings: thresholds of the detectors, as an object or a table.
-        clock: returns seconds since 1970; what stalls are judged against.
-        watch_every: look for stalls every so many seconds, in a thread of its own.
-        on_hung: hears of every stall that `tick` sees, once; needed with ``watch_every``.
+        clock: returns the present in seconds since 1970, for judging stalls.
+        watch_every: seconds between two checks for stalls, in a thread of its own.
+        on_hung: called once for every stall that `tick` finds; required with ``watch_every``.
         mask: whether secrets of known shapes are masked before they are written.
         options: ``session``, ``process``, ``workflow``, ``agent``, ``durability``, ``on_live``, ``meta``, ``episode``: see
             `Recorder`.
 
     Attributes:
         location: path of the target, None when it is a `Sink`.
-        failures: the latest errors that were kept from the workflow: of writes, of the detectors, of ``on_hung``.
+        failures: the latest errors that were not raised to the workflow: of writes, of the detectors, of ``on_hung``.
 
     Raises:
         InvalidInput, Busy, StorageFailed: as `Recorder`; or a setting is wrong.
@@ -81,13 +85,13 @@ class BlackboardHistory:
         if watch_every is not None and (on_hung is None or not watch_every > 0):
             raise InvalidInput("watch_every needs a time above 0 and on_hung", "pass a function that hears of stalls")
         self.location = _location(target) if isinstance(target, (str, os.PathLike)) else None
-        self.failures: deque[Exception] = deque(maxlen=_KEPT)
-        self._guard = LiveMonitor(
+        self.failures: deque[Exception] = deque(maxlen=_MAX_FAILURES)
+        self._monitor = LiveMonitor(
             settings if isinstance(settings, DetectSettings) else DetectSettings.from_table(settings or {})
         )
         self._on_loop: OnLoop = on_loop
         self._clock = clock
-        self._here = _Here()
+        self._thread = _ThreadState()
         self._actions: dict[str, str] = {}
         self._answered: dict[str, int] = {}  # finding -> its rounds when a continuation was given
         self._captured = self._lost = 0
@@ -96,9 +100,9 @@ class BlackboardHistory:
         self._early: list[Record] = []
         known = self.location is not None and options.get("session") is not None
         known = known and (is_url(str(self.location)) or os.path.exists(str(self.location)))
-        self._tape = ObservedRecorder(target, mask=mask, complete=self._complete, written=self._written, options=options)
+        self._recorder = ObservedRecorder(target, mask=mask, complete=self._complete, written=self._written, options=options)
         self._open = True
-        if not known or self._tape.session != options.get("session") or not self._remember(str(self.location)):
+        if not known or self._recorder.session != options.get("session") or not self._remember(str(self.location)):
             self._catch_up(self._early)
         self._early = []
         self._alarm = StallAlarm(self, on_hung) if on_hung is not None else None
@@ -110,32 +114,32 @@ class BlackboardHistory:
     @property
     def session(self) -> str:
         """The id of the session."""
-        return self._tape.session
+        return self._recorder.session
 
     @property
     def process(self) -> str:
         """The id of this execution."""
-        return self._tape.process
+        return self._recorder.process
 
     @property
     def published(self) -> int:
-        """How many events were published while this was subscribed, by the count of the bus."""
+        """Number of events that were published while this was subscribed, as counted by the bus."""
         return 0 if self._subscription is None else self._subscription.published
 
     @property
     def captured(self) -> int:
-        """How many of them are recorded."""
+        """Number of them that are recorded."""
         return self._captured
 
     @property
     def lost(self) -> int:
-        """How many of them could not be recorded, or not with all of their content. Must read 0."""
+        """Number of them that could not be recorded completely. Must read 0."""
         return self._lost
 
     @property
     def retries(self) -> int:
-        """How many writes failed at first and were tried again."""
-        return self._tape.retries
+        """Number of writes that failed and were tried again."""
+        return self._recorder.retries
 
     def entry(self, agent: str | None, action: str, input: object = None, **about: Unpack[Context]) -> str:  # noqa: A002
         """Record that an action begins; see `Recorder.entry`.
@@ -143,7 +147,7 @@ class BlackboardHistory:
         Raises:
             DegenerateLoopError: it closes a loop; it is recorded all the same.
         """
-        entry = self._tape.entry(agent, action, input, **about)
+        entry = self._recorder.entry(agent, action, input, **about)
         self.answer()
         return entry
 
@@ -157,21 +161,21 @@ class BlackboardHistory:
         duration_ms: float | None = None,
         usage: dict[str, Any] | None = None,
     ) -> None:
-        """Record what completed an entry; see `Recorder.result`.
+        """Record the result of an entry; see `Recorder.result`.
 
         Raises:
             DegenerateLoopError: it closes a loop; it is recorded all the same.
         """
-        self._tape.result(entry, status, output=output, error=error, duration_ms=duration_ms, usage=usage)
+        self._recorder.result(entry, status, output=output, error=error, duration_ms=duration_ms, usage=usage)
         self.answer(error if isinstance(error, BaseException) else None)
 
     def event(self, type: str, data: object = None, *, entry: str | None = None, agent: str | None = None) -> str:  # noqa: A002
-        """Record a message, a thought, an interrupt or anything else that is said; see `Recorder.event`.
+        """Record a message, a thought, an interrupt or any other event; see `Recorder.event`.
 
         Raises:
             DegenerateLoopError: it closes a loop; it is recorded all the same.
         """
-        event = self._tape.event(type, data, entry=entry, agent=agent)
+        event = self._recorder.event(type, data, entry=entry, agent=agent)
         self.answer()
         return event
 
@@ -181,16 +185,16 @@ class BlackboardHistory:
         On leaving it raises a `DegenerateLoopError` when the action closes a loop, also in place of the action's own
         exception, which is then its cause.
         """
-        return GuardedStep(self, self._tape, agent, name, details)
+        return GuardedStep(self, self._recorder, agent, name, details)
 
     def receive(self, event: object, seq: int) -> None:
-        """Record what was published: an `Event`, an action's start or end, or any other object (see `published.described`).
+        """Record a published event: an `Event`, an action's start or end, or any other object (see `described`).
 
         Raises:
-            CtxmgrError: it could not be recorded, or not with its content, and counts as lost.
+            CtxmgrError: it could not be recorded completely, and counts as lost.
             DegenerateLoopError: it closes a loop.
         """
-        self._here.seq = seq
+        self._thread.seq = seq
         before = unstored()
         try:
             self._record(event)
@@ -200,38 +204,38 @@ class BlackboardHistory:
                     "publish text, numbers, lists, objects with fields",
                 )
         except Exception as error:
-            with self._tape.lock:
+            with self._recorder.lock:
                 self._lost += 1
             self.failures.append(error)
-            self.answer()  # a loop that it closes goes first
+            self.answer()  # if it closes a loop, that error takes precedence
             raise
         finally:
-            self._here.seq = None
-        with self._tape.lock:
+            self._thread.seq = None
+        with self._recorder.lock:
             self._captured += 1
         self.answer()
 
     def _record(self, event: object) -> None:
         if isinstance(event, ActionStarted):
             parent = None if event.parent is None else self._actions.get(event.parent, event.parent)
-            self._actions[event.id] = self._tape.entry(
+            self._actions[event.id] = self._recorder.entry(
                 event.agent, event.action, event.input, input_type=event.input_type, turn=event.turn, step=event.step,
                 parent=parent, task=event.task, timeout_ms=event.timeout_ms, meta=event.meta,
             )  # fmt: skip
         elif isinstance(event, ActionFinished):
             entry = self._actions.pop(event.id, event.id)
-            self._tape.result(
+            self._recorder.result(
                 entry, event.status, output=event.output, error=event.error, duration_ms=event.duration_ms, usage=event.usage
             )
         else:
-            told = described(event)
-            entry = None if told.entry is None else self._actions.get(told.entry, told.entry)
-            self._tape.event(told.type, told.data, entry=entry, agent=told.agent)
+            described_event = described(event)
+            entry = None if described_event.entry is None else self._actions.get(described_event.entry, described_event.entry)
+            self._recorder.event(described_event.type, described_event.data, entry=entry, agent=described_event.agent)
 
     def _complete(self, record: Record) -> None:
-        """Add what only a running history knows: an event's number, and at the end how many were lost."""
-        if self._here.seq is not None:
-            record["seq"] = self._here.seq
+        """Add the fields that only a running history knows: an event's number, and at the end the number of lost ones."""
+        if self._thread.seq is not None:
+            record["seq"] = self._thread.seq
             record.setdefault("process", self.process)  # numbers begin anew with every process
         if record["kind"] == "sessionEnd" and self._subscription is not None:
             published = self.published
@@ -240,27 +244,27 @@ class BlackboardHistory:
     def _written(self, record: Record) -> None:
         if self._open:
             self.follow(record)
-        else:  # the session's own beginning, which belongs behind what is there already
+        else:  # written by the recorder's own start: the detectors see it after the records that are there already
             self._early.append(record)
 
     def follow(self, record: Record) -> None:
-        """Show the detectors a record that was written to this session: by this history, or by a recovery beside it."""
-        with self._tape.lock:
+        """Show the detectors a record that was written to this session, by this history or by a recovery of it."""
+        with self._recorder.lock:
             try:
-                self._here.found += self._guard.take(record, repeat=self._on_loop != "report")
+                self._thread.found += self._monitor.take(record, repeat=self._on_loop != "report")
                 if record.get("kind") == "continuation":
                     self._excuse_standing()
             except Exception as error:  # a fault in a detector must cost neither the record nor the workflow
                 self.failures.append(error)
 
     def _excuse_standing(self) -> None:
-        self._answered |= {finding.id: finding.count for finding in self._guard.findings(self._clock())}
+        self._answered |= {finding.id: finding.count for finding in self._monitor.findings(self._clock())}
 
     def _remember(self, location: str) -> bool:
-        """Show the detectors the session so far, with the beginning of this process; return whether it could be read."""
+        """Show the detectors the whole session so far; return whether it could be read."""
         try:
             self._catch_up(past_records(location, self.session))
-            self._excuse_standing()  # they were an earlier process's
+            self._excuse_standing()  # these loops are of an earlier process: this one is only stopped if it goes on with them
         except CtxmgrError as error:  # what can't be read back is no reason not to record what comes
             self.failures.append(error)
             return False
@@ -268,18 +272,18 @@ class BlackboardHistory:
 
     def _catch_up(self, records: Iterable[Record]) -> None:
         for record in records:
-            self._guard.take(record, repeat=False)
+            self._monitor.take(record, repeat=False)
 
     def answer(self, cause: BaseException | None = None) -> None:
-        """Let out what this thread's records have raised, in the way that was asked for.
+        """Report the loops that this thread's records have closed, as ``on_loop`` says.
 
-        An interruption, and a loop error of an action inside this one, are on their way already: they go first.
+        An interruption, or a loop error of a nested action, that is being raised already takes precedence.
 
         Raises:
             DegenerateLoopError: for the first loop, when loops are to be raised.
         """
-        loops = [finding for finding in self._here.found if finding.severity == "loop"]
-        self._here.found.clear()
+        loops = [finding for finding in self._thread.found if finding.severity == "loop"]
+        self._thread.found.clear()
         goes_first = cause is not None and (is_interruption(cause) or isinstance(cause, DegenerateLoopError))
         if not loops or goes_first or self._on_loop == "report":
             return
@@ -290,17 +294,17 @@ class BlackboardHistory:
 
     def findings(self, now: float | None = None) -> list[Finding]:
         """Return every finding so far, resolved ones too, as of ``now`` (seconds since 1970; by default the clock)."""
-        with self._tape.lock:
-            return self._guard.findings(self._clock() if now is None else now)
+        with self._recorder.lock:
+            return self._monitor.findings(self._clock() if now is None else now)
 
     def check(self, now: float | None = None) -> None:
-        """Return when the workflow makes progress as of ``now`` (seconds since 1970; by default the clock).
+        """Check that the workflow makes progress as of ``now`` (seconds since 1970; by default the clock).
 
-        A loop that was answered by a continuation is given as many rounds again before it counts.
+        A loop that was answered by a continuation counts again only after as many further rounds.
 
         Raises:
-            DegenerateLoopError: it goes in circles; ``finding`` holds the pattern.
-            HungError: it stands still beyond its limit; ``finding`` holds the last action and the silence.
+            DegenerateLoopError: it loops; ``finding`` has the pattern.
+            HungError: it has made no progress within its limit; ``finding`` has the last action and the time since.
         """
         standing = self.findings(now)
         for finding in standing:
@@ -309,10 +313,10 @@ class BlackboardHistory:
         self.check_stalls(now, standing)
 
     def check_stalls(self, now: float | None = None, standing: list[Finding] | None = None) -> None:
-        """Return when nothing stands still; else as `check`.
+        """Check that nothing is hung; see `check`.
 
         Raises:
-            HungError: something does.
+            HungError: something is.
         """
         for finding in self.findings(now) if standing is None else standing:
             if finding.severity == "hung" and finding.resolved is None:
@@ -320,21 +324,21 @@ class BlackboardHistory:
 
     def _is_due(self, finding: Finding) -> bool:
         answered = self._answered.get(finding.id)
-        return answered is None or finding.count >= answered + self._guard.rounds(finding)
+        return answered is None or finding.count >= answered + self._monitor.rounds(finding)
 
     def tick(self, now: float | None = None) -> None:
-        """Look for stalls once and tell ``on_hung`` of a new one; what the thread of ``watch_every`` does each time."""
+        """Check once for stalls, and call ``on_hung`` for a new one; the thread of ``watch_every`` calls this."""
         if self._alarm is not None and self._open:
             self._alarm.tick(now)
 
     def end(self, outcome: Outcome = "completed") -> None:
-        """Unsubscribe, record how the workflow ended and how many events were lost, and close; again does nothing."""
+        """Unsubscribe, record the outcome and the number of lost events, and close; a second call does nothing."""
         if self._subscription is not None:
             self._subscription.close()
         if self._alarm is not None:
             self._alarm.stop()
         try:
-            self._tape.end(outcome)
+            self._recorder.end(outcome)
         finally:
             self._open = False
 
@@ -348,12 +352,12 @@ class BlackboardHistory:
 
 
 class GuardedStep(Step):
-    """An action of a `BlackboardHistory` while it happens."""
+    """An action of a `BlackboardHistory` in progress."""
 
     def __init__(
-        self, board: BlackboardHistory, tape: ObservedRecorder, agent: str | None, name: str, details: Details
+        self, board: BlackboardHistory, recorder: ObservedRecorder, agent: str | None, name: str, details: Details
     ) -> None:
-        super().__init__(tape, agent, name, details)
+        super().__init__(recorder, agent, name, details)
         self._board = board
 
     def __enter__(self) -> Step:

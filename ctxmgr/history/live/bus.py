@@ -1,8 +1,8 @@
-"""Publish and subscribe inside one process, in one order and without loss; the events that a workflow publishes.
+"""Publish and subscribe inside one process, in one order and without loss.
 
-Not built on blinker (1.9 was tried): its order of receivers is undefined (a set), one that raises keeps the event from those
-after it and stops the publisher, a lambda vanishes unless asked for otherwise, and events published at once from several
-threads reach a receiver interleaved. What is left of it once those four are made good is a list.
+Why not blinker (1.9 was tried): its order of receivers is undefined (a set); a receiver that raises keeps the event from the
+next ones and stops the publisher; a lambda is dropped, being held weakly; and events that several threads publish at once
+reach a receiver interleaved. Without these four only a list would be left of it.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.recorder import Status
 
-_KEPT = 100
-_DEEPEST = 50
+_MAX_FAILURES = 100  # the latest failures that are kept
+_MAX_DEPTH = 50  # events published in answer to each other; more is an endless exchange
 _log = logging.getLogger("ctxmgr.bus")
 _buses: weakref.WeakSet[EventBus] = weakref.WeakSet()
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A message, a thought, a tool-call update, an interrupt: anything that is said or reported.
+    """A message, a thought, a tool-call update, an interrupt or any other event.
 
     Attributes:
         type: one of the types of log format 1, an alias of one, or any other name, which is kept.
         data: its content.
-        agent: whose it is.
-        entry: the action it belongs to: the id from the history, or the one it was published with.
+        agent: the agent that it is from.
+        entry: the action it belongs to, by its id in the history, or by the id it was published with.
     """
 
     type: str
@@ -46,7 +46,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class ActionStarted:
-    """An action begins; ``id`` is the publisher's own name for it until it finishes. For the rest see `Recorder.entry`."""
+    """An action begins; ``id`` is the publisher's own id for it until it finishes. For the rest see `Recorder.entry`."""
 
     id: str
     action: str
@@ -84,21 +84,23 @@ def described(event: object) -> Event:
         return event
     published = event
     try:
-        return _of_mapping(cast("Mapping[object, object]", event)) if isinstance(event, Mapping) else _of_object(event)
+        return (
+            _event_of_mapping(cast("Mapping[object, object]", event)) if isinstance(event, Mapping) else _event_of_object(event)
+        )
     except Exception:  # properties and mappings are their author's code and may raise anything
-        return Event(_class_of(published), published)
+        return Event(_class_name(published), published)
 
 
-def _of_object(event: object) -> Event:
+def _event_of_object(event: object) -> Event:
     kind, agent, entry = (_text(getattr(event, name, None)) for name in ("type", "agent", "entry"))
-    return Event(kind or _class_of(event), event, agent, entry)
+    return Event(kind or _class_name(event), event, agent, entry)
 
 
-def _class_of(event: object) -> str:
+def _class_name(event: object) -> str:
     return type(event).__name__
 
 
-def _of_mapping(fields: Mapping[object, object]) -> Event:
+def _event_of_mapping(fields: Mapping[object, object]) -> Event:
     rest = {name: value for name, value in fields.items() if name not in ("type", "agent", "entry")}
     kind, agent, entry = (_text(fields.get(name)) for name in ("type", "agent", "entry"))
     return Event(kind or "event", rest.get("data", cast("object", rest)), agent, entry)
@@ -110,10 +112,10 @@ def _text(value: object) -> str | None:
 
 @runtime_checkable
 class EventSubscriber(Protocol):
-    """What an event bus delivers to."""
+    """Receives the events of a bus."""
 
     def receive(self, event: object, seq: int) -> None:
-        """Take one event.
+        """Receive one event.
 
         Args:
             event: as it was published.
@@ -124,7 +126,7 @@ class EventSubscriber(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A subscriber raised: which one, at which event, with what number, and what it raised."""
+    """A subscriber raised: its name, the event with its number, and the error."""
 
     subscriber: str
     event: object
@@ -133,10 +135,10 @@ class Failure:
 
 
 class Subscription:
-    """One subscriber's place on a bus; ends with `close`, or with its ``with`` block.
+    """The subscription of one subscriber to a bus; ends with `close`, or with its ``with`` block.
 
     Attributes:
-        published: how many events were published since it began; the number of the latest one.
+        published: number of events published since it began, i.e. the number of the latest one.
     """
 
     def __init__(self, bus: EventBus, receive: Callable[[object, int], object], name: str) -> None:
@@ -146,7 +148,7 @@ class Subscription:
         self._bus = bus
 
     def close(self) -> None:
-        """Unsubscribe; when this returns no event is on its way to the subscriber. Calling it again does nothing."""
+        """Unsubscribe; after this returns, the subscriber receives nothing more. A second call does nothing."""
         self._bus.unsubscribe(self)
 
     def __enter__(self) -> Subscription:
@@ -175,17 +177,18 @@ class EventBus:
     A subscriber must not wait for another thread that publishes: that thread waits for the subscriber.
 
     Args:
-        on_error: hears of every failure of a subscriber; without it they are logged as warnings.
+        on_error: called with every failure of a subscriber; without it failures are logged as warnings.
 
     Attributes:
-        failed: how many deliveries a subscriber ended by raising.
+        failed: number of deliveries in which a subscriber raised.
         failures: the latest of them.
     """
 
     def __init__(self, on_error: Callable[[Failure], None] | None = None) -> None:
         self.failed = 0
-        self.failures: deque[Failure] = deque(maxlen=_KEPT)
+        self.failures: deque[Failure] = deque(maxlen=_MAX_FAILURES)
         self._on_error = on_error
+        # Held while delivering, which gives all threads one order; reentrant, since subscribers publish too.
         self._lock = threading.RLock()
         self._subscriptions: list[Subscription] = []
         self._queue: deque[_Delivery] = deque()
@@ -231,11 +234,13 @@ class EventBus:
         """
         with self._lock:
             depth = self._depth + 1
-            if depth > _DEEPEST:
+            if depth > _MAX_DEPTH:
                 raise InvalidInput(
-                    f"{_DEEPEST} events were published in answer to each other", "look for subscribers in a loop"
+                    f"{_MAX_DEPTH} events were published in answer to each other", "look for subscribers in a loop"
                 )
-            self._queue.append(_Delivery(event, [(each, _numbered(each)) for each in self._subscriptions], depth, guard))
+            # Numbered when published, not when delivered: a subscriber that is closed meanwhile has counted the event all the
+            # same.
+            self._queue.append(_Delivery(event, [(each, _next_number(each)) for each in self._subscriptions], depth, guard))
             if self._depth:
                 return
             stops = self._deliver_all()
@@ -243,7 +248,7 @@ class EventBus:
             raise stops[0]
 
     def _deliver_all(self) -> list[BaseException]:
-        """Empty the queue; return what the publisher must hear: that it is stuck, or an interruption such as Ctrl-C."""
+        """Empty the queue; return the errors to raise to the publisher: stuck errors, or an interruption such as Ctrl-C."""
         stops: list[BaseException] = []
         try:
             while self._queue:
@@ -258,7 +263,7 @@ class EventBus:
                         else:
                             self._report(Failure(subscription.name, delivery.event, seq, error))
                     except BaseException as interruption:
-                        # The others get the event all the same: whoever presses Ctrl-C wants no hole in the history.
+                        # The others still receive the event: Ctrl-C must leave no gap in the history.
                         stops.insert(0, interruption)
         finally:
             self._depth = 0
@@ -268,20 +273,20 @@ class EventBus:
         self.failed += 1
         self.failures.append(failure)
         if self._on_error is None:
-            kind = type(failure.error).__name__  # its message may quote what was published
+            kind = type(failure.error).__name__  # not its message, which may quote a published secret
             _log.warning("subscriber %s raised %s at event %d", failure.subscriber, kind, failure.seq)
             return
         with suppress(Exception):
             self._on_error(failure)
 
     def leave_parent(self) -> None:
-        """Go on in a forked child, where no other thread lives that could give a lock back."""
+        """Reset the bus in a forked child, where a lock that another thread held would never be released."""
         self._lock = threading.RLock()
         self._queue.clear()
         self._depth = 0
 
 
-def _numbered(subscription: Subscription) -> int:
+def _next_number(subscription: Subscription) -> int:
     subscription.published += 1
     return subscription.published
 

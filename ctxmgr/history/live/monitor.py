@@ -1,4 +1,4 @@
-"""Watch a workflow while it runs: show each record that is written, judge it, and judge stalls against a clock."""
+"""Watch a running workflow: show each written record to the detectors, and judge stalls by a clock."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ctxmgr.history.live.blackboard import BlackboardHistory
 
 
-_MOST_OPEN = 10_000
-_MOST_KNOWN = 50_000
+_MAX_OPEN = 10_000  # entries without a result; bounds the memory of a session that runs for weeks
+_MAX_KNOWN = 50_000  # ids of entries, to recognise one that is repeated
 
 Listener = Callable[[Record], None]
 
@@ -33,11 +33,11 @@ Listener = Callable[[Record], None]
 class RecordStream:
     """Turns the records of one session into observations, in the order in which they are given.
 
-    The same as `ctxmgr.detect.replay.observations_of` over the whole log, except that of a log in which more than 10,000
-    entries are open at once the oldest are forgotten, and an entry that comes again after 50,000 others counts as new.
+    The result is that of `ctxmgr.detect.replay.observations_of` over the whole log, with two limits: of more than 10,000
+    open entries the oldest are forgotten, and an entry repeated after 50,000 others counts as new.
 
     Attributes:
-        entries: how many entries there were so far.
+        entries: number of entries so far.
     """
 
     def __init__(self) -> None:
@@ -47,42 +47,42 @@ class RecordStream:
         self._known: dict[str, None] = {}
 
     def take(self, record: Record) -> list[Observation]:
-        """Return what the record says happened; nothing for records that are no step of the run."""
+        """Return the observations of a record; none for a record that is no step of the run."""
         self._place += 1
         index, context = self.entries, [record]
         kind, name = record.get("kind"), record.get("id")
         if kind == "result":
             entry = record.get("entry")
-            begun = self._open.pop(entry, None) if isinstance(entry, str) else None
-            if begun is None:
+            started = self._open.pop(entry, None) if isinstance(entry, str) else None
+            if started is None:
                 return []
-            # The entry is told again with its result, since a result alone does not say what it answers.
-            context, index = [begun[0], record], begun[1]
+            # Observed together with its entry, since a result alone has neither action nor input.
+            context, index = [started[0], record], started[1]
         elif kind == "entry":
             if not isinstance(name, str) or not name or name in self._known:
                 return []
             self._begin(name, record)
         seen = list(observations_of(context))
-        return [self._placed(each, index) for each in (seen[-1:] if kind == "result" else seen)]
+        return [self._numbered(each, index) for each in (seen[-1:] if kind == "result" else seen)]
 
     def _begin(self, name: str, record: Record) -> None:
         self._known[name] = None
-        if len(self._known) > _MOST_KNOWN:
+        if len(self._known) > _MAX_KNOWN:
             del self._known[next(iter(self._known))]
         if not isinstance(record.get("status"), str):
             self._open[name] = (record, self.entries)
-            if len(self._open) > _MOST_OPEN:
+            if len(self._open) > _MAX_OPEN:
                 del self._open[next(iter(self._open))]
         self.entries += 1
 
-    def _placed(self, seen: Observation, index: int) -> Observation:
+    def _numbered(self, seen: Observation, index: int) -> Observation:
         seen.seq = 2 * self._place + (seen.seq & 1)
         seen.index = None if seen.index is None else index
         return seen
 
 
 def past_records(location: str, session: str) -> Iterator[Record]:
-    """Yield what a log or database holds of a session; nothing when it holds none.
+    """Yield the records of a session in a log or database; none if the session is not in it.
 
     Raises:
         CtxmgrError: it can't be read.
@@ -102,38 +102,38 @@ def past_records(location: str, session: str) -> Iterator[Record]:
 
 
 class LiveMonitor:
-    """A monitor that can be shown records, and that speaks again of a loop that goes on all the same.
+    """A monitor of records that reports a loop again if it goes on.
 
-    A finding is raised once. A workflow that goes on with the same loop, for instance because the advice it got did not
-    help, would then never be stopped again; so a loop counts anew from where it was raised.
+    A detector raises a finding once. A workflow that goes on with the same loop, e.g. because the advice did not help, would
+    then never be stopped again; so the rounds of a loop are counted anew from where it was raised.
     """
 
     def __init__(self, settings: DetectSettings) -> None:
         self._monitor = Monitor(settings)
-        self._feed = RecordStream()
-        self._standing: dict[str, list[int]] = {}  # finding -> [results until it is looked at again, rounds it then has]
+        self._stream = RecordStream()
+        self._ongoing: dict[str, list[int]] = {}  # finding -> [results until it is looked at again, rounds it then has]
 
     def take(self, record: Record, *, repeat: bool) -> list[Finding]:
-        """Take a record; return the findings that it raises, with ``repeat`` those that go on too."""
-        raised = [found for seen in self._feed.take(record) for found in self._monitor.observe(seen)]
+        """Observe a record; return the findings that it raises, and with ``repeat`` also loops that go on."""
+        raised = [found for seen in self._stream.take(record) for found in self._monitor.observe(seen)]
         if not repeat:
             return raised
-        again = self._go_on() if self._standing and record.get("kind") in ("entry", "result") else []
+        again = self._repeated_loops() if self._ongoing and record.get("kind") in ("entry", "result") else []
         for finding in (*raised, *again):
             if finding.severity == "loop":
                 rounds = self.rounds(finding)
-                self._standing[finding.id] = [rounds * max(1, finding.period), finding.count + rounds]
+                self._ongoing[finding.id] = [rounds * max(1, finding.period), finding.count + rounds]
         return raised + again
 
     def rounds(self, finding: Finding) -> int:
-        """Return how many rounds make a loop of this kind."""
+        """Return the number of rounds that make a loop of this period."""
         settings = self._monitor.settings
         return settings.cycle_rounds if finding.period > 1 else settings.repeat_rounds
 
-    def _go_on(self) -> list[Finding]:
+    def _repeated_loops(self) -> list[Finding]:
         due: list[str] = []
-        for name, (left, _) in self._standing.items():
-            self._standing[name][0] = left - 1
+        for name, (left, _) in self._ongoing.items():
+            self._ongoing[name][0] = left - 1
             if left <= 1:
                 due.append(name)
         if not due:
@@ -143,29 +143,30 @@ class LiveMonitor:
         for name in due:
             finding = known.get(name)
             if finding is None or finding.resolved is not None:
-                del self._standing[name]
-            elif finding.count >= self._standing[name][1]:
+                del self._ongoing[name]
+            elif finding.count >= self._ongoing[name][1]:
                 again.append(finding)
             else:
-                self._standing[name][0] = 1
+                self._ongoing[name][0] = 1
         return again
 
     def findings(self, now: float) -> list[Finding]:
-        """Return every finding so far, with the stalls as of ``now``."""
+        """Return every finding so far, with stalls as of ``now`` (seconds since 1970)."""
         return self._monitor.findings(now, live=True)
 
 
 class StallAlarm:
-    """Tells of each stall of a history once."""
+    """Reports each stall of a history once."""
 
     def __init__(self, board: BlackboardHistory, on_hung: Callable[[HungError], object]) -> None:
+        # Weak, so that the thread does not keep alive a history that its owner has dropped without `end`.
         self._board = weakref.ref(board)
         self._on_hung = on_hung
-        self._told: str | None = None
+        self._reported: str | None = None
         self._stopped = threading.Event()
 
     def tick(self, now: float | None = None) -> None:
-        """Look once; what ``on_hung`` raises is kept in the history's failures."""
+        """Check once; an exception of ``on_hung`` is added to the history's failures."""
         board = self._board()
         if board is None:
             self._stopped.set()
@@ -173,18 +174,18 @@ class StallAlarm:
         try:
             try:
                 board.check_stalls(now)
-                self._told = None
+                self._reported = None
             except HungError as stall:
                 finding = stall.finding
                 name = finding.id if isinstance(finding, Finding) else ""
-                if name != self._told:
-                    self._told = name
+                if name != self._reported:
+                    self._reported = name
                     self._on_hung(stall)
         except Exception as error:  # the thread has nobody to raise to
             board.failures.append(error)
 
     def start(self, every: float) -> None:
-        """Look every so many seconds, in a daemon thread, until `stop` or until the history is gone."""
+        """Check every ``every`` seconds, in a daemon thread, until `stop` or until the history is garbage-collected."""
         threading.Thread(target=self._run, args=(every,), name="ctxmgr-stall-alarm", daemon=True).start()
 
     def _run(self, every: float) -> None:
@@ -197,7 +198,7 @@ class StallAlarm:
 
 
 class Options(TypedDict, total=False):
-    """What a `Recorder` takes besides its target; see there."""
+    """The options of a `Recorder` besides its target; see there."""
 
     session: str | None
     process: str | None
@@ -210,21 +211,21 @@ class Options(TypedDict, total=False):
 
 
 class ObservedRecorder(Recorder):
-    """A recorder whose records are completed before, and shown after, they are written.
+    """A recorder with hooks: records are completed before they are written, and shown to a listener afterwards.
 
-    What is shown is what a reader of the log will find: plain JSON with the secrets masked, not the agent's own objects,
-    which may change later. A write that fails is tried once more.
+    The listener sees what a reader of the log will find: plain JSON with secrets masked, not the agent's own objects, which
+    may change later. A failed write is tried once more.
 
     Args:
         target: see `Recorder`.
         mask: whether secrets of known shapes are masked.
-        complete: may add fields to a record before it is written.
-        written: is shown each record after that.
+        complete: called with each record before it is written; may add fields.
+        written: called with each record after it was written.
         options: see `Recorder`.
 
     Attributes:
         lock: held while a record is written and shown.
-        retries: how many writes failed at first.
+        retries: number of writes that failed at first.
     """
 
     def __init__(
@@ -241,10 +242,10 @@ class ObservedRecorder(Recorder):
         self._masks = mask
         self._complete = complete
         self._written = written
-        super().__init__(target, mask=False, **options)  # masked here, where it is shown as well
+        super().__init__(target, mask=False, **options)  # masked in `_ready`, so that the listener sees it masked too
 
     def _open_sink(self) -> Sink:
-        return _Shown(super()._open_sink(), self)
+        return _HookedSink(super()._open_sink(), self)
 
     def write(self, sink: Sink, records: Sequence[Record]) -> None:
         """Write records to the sink and show them.
@@ -278,15 +279,15 @@ class ObservedRecorder(Recorder):
         super().leave_parent()
 
 
-class _Shown:
-    """The sink of a tape: the real one, with the tape in between."""
+class _HookedSink:
+    """The sink of an `ObservedRecorder`: passes records through its hooks to the real sink."""
 
-    def __init__(self, sink: Sink, tape: ObservedRecorder) -> None:
+    def __init__(self, sink: Sink, recorder: ObservedRecorder) -> None:
         self._sink = sink
-        self._tape = tape
+        self._recorder = recorder
 
     def append(self, records: Sequence[Record]) -> None:
-        self._tape.write(self._sink, records)
+        self._recorder.write(self._sink, records)
 
     def close(self) -> None:
         self._sink.close()

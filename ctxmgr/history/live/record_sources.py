@@ -1,4 +1,4 @@
-"""Read new records from a store, a growing log or the log of a foreign agent, and report each finding once when it changes."""
+"""Follow a store, a growing log or a foreign log, and report findings when they change."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from ctxmgr.store.repositories.tail import records_after
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.importing import FileCount
 
-_MARK = 256
+_MARK = 256  # bytes before the offset by which a rewritten log is recognised
 _CHUNK = 1 << 16
 _SHARE = 4
-"""A foreign log is read again no sooner than so many times after the time that reading it took."""
+"""Pause before a foreign log is read again, as a multiple of the time that reading it took: at most 1/5 of a core."""
 
 
 @dataclass(slots=True)
 class Batch:
-    """What came since last time.
+    """The new records since the last poll.
 
     Attributes:
         records: to be read at once; reading them may raise `OSError` or `StorageFailed`.
-        fresh: they are the whole again, from its beginning.
-        begun: sessions whose records are read from their beginning now: what was over in them is past.
+        fresh: whether they are all records again, from the beginning.
+        begun: sessions that are read from their beginning; findings that were over in them are not reported.
         gone: sessions that are no longer followed here.
     """
 
@@ -49,15 +49,15 @@ class Batch:
 
 
 class Source(Protocol):
-    """Something that grows and can be asked what came."""
+    """A growing source of records that can be polled."""
 
     def poll(self) -> Batch | None:
-        """Return what came since last time, or None."""
+        """Return the new records since the last poll, or None."""
         ...
 
 
 class StoreTail:
-    """Sessions of a store: one, or whichever is the latest."""
+    """Follows sessions of a store: one, or whichever is the latest."""
 
     def __init__(self, store: Store, key: int | None = None) -> None:
         self._store = store
@@ -78,9 +78,10 @@ class StoreTail:
 
 
 class LogTail:
-    """A log of format 1, read on from where the last reading ended; from its start when it was cut, replaced or written over.
+    """Follows a log of format 1 from the last offset, or from its start if it was truncated, replaced or rewritten.
 
-    What is read twice then does no harm: entries are known by their ids. A session that goes on in the new file goes on.
+    Reading a record twice does no harm, since entries are identified by id. A session that continues in the new file is
+    followed on.
     """
 
     def __init__(self, path: Path, session: str | None = None) -> None:
@@ -91,7 +92,7 @@ class LogTail:
         self._mark = b""
 
     def poll(self) -> Batch | None:
-        """Return the records of the lines that were completed since last time; None too while there is no such file."""
+        """Return the records of lines completed since the last poll; None also while there is no such file."""
         try:
             status = os.stat(self._path)
             state = (status.st_ino, status.st_size, status.st_mtime_ns)
@@ -123,7 +124,7 @@ class LogTail:
                 self._mark = stream.read(min(end, _MARK))
             self._offset = end
         except (OSError, NotFound):
-            self._state = None  # it was taken away while it was read: whatever lies there next is read anew
+            self._state = None  # removed while it was read: a file that is there next is read from its start
             raise StorageFailed(f"{self._path} went away while it was read") from None
 
 
@@ -142,10 +143,10 @@ def _last_line_end(path: Path, start: int, size: int) -> int:
 
 
 class ForeignLog:
-    """The session in another agent's log, with the logs of its sub-agents.
+    """Follows the session in another agent's log, with the logs of its sub-agents.
 
-    These formats can't be read on from the middle, so the whole is read again through its importer, only when a file has
-    changed and at most once in ``every`` seconds; more rarely where reading takes long.
+    These formats can't be read from the middle, so the whole session is imported again, only if a file has changed and at
+    most once in ``every`` seconds; more rarely if reading takes long.
     """
 
     def __init__(self, importer: Importer, path: Path, every: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -157,7 +158,7 @@ class ForeignLog:
         self._state: list[tuple[str, int, int, int]] = []
 
     def poll(self) -> Batch | None:
-        """Return the whole session when any of its files has changed."""
+        """Return the whole session if any of its files has changed."""
         if self._clock() < self._next:
             return None
         try:
@@ -170,15 +171,15 @@ class ForeignLog:
         return Batch(self._records(group, state), fresh=True)
 
     def _records(self, group: list[Path], state: list[tuple[str, int, int, int]]) -> Iterator[Record]:
-        began = self._clock()
+        start = self._clock()
         counts: list[FileCount] = []
         yield from with_waits(self._importer.name, self._importer.read(group, counts))
-        self._state = state  # not before: what could not be read to its end is read again
-        self._next = self._clock() + max(self._every, _SHARE * (self._clock() - began))
+        self._state = state  # only now: a reading that was interrupted is repeated
+        self._next = self._clock() + max(self._every, _SHARE * (self._clock() - start))
 
 
 class LogSource:
-    """A log of a format that its first line will tell."""
+    """Follows a log whose format is recognised once its first line is there."""
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ class LogSource:
         once: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Follow a log; ``once``: it will not be asked again, so that what tells no format is refused at once."""
+        """Follow a log; with ``once`` there is no second poll, so an unrecognised beginning is refused at once."""
         self._path = path
         self._once = once
         self._session = session
@@ -198,16 +199,16 @@ class LogSource:
         self._source: Source | None = None
 
     def poll(self) -> Batch | None:
-        """Return what came; None also while nothing tells the format yet.
+        """Return the new records; None also while the format can't be recognised yet.
 
         Raises:
             InvalidInput: it is a log of no known format.
         """
         if self._source is None:
-            self._source = self._recognised()
+            self._source = self._recognise()
         return None if self._source is None else self._source.poll()
 
-    def _recognised(self) -> Source | None:
+    def _recognise(self) -> Source | None:
         try:
             head = read_head(self._path)
         except OSError:
@@ -224,23 +225,23 @@ class LogSource:
 
 
 PASSING = (Busy, StorageFailed, OSError)
-"""What a source may raise for a while: another process writes, a file was taken away. Asking again later helps."""
+"""Temporary errors of a source (another process writes, a file was removed): the next poll may succeed."""
 
 
-_MOST_RUNS = 64
+_MAX_RUNS = 64
 
 What = Literal["raised", "escalated", "over", "ended"]
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """Something to tell.
+    """A change to report.
 
     Attributes:
         event: a finding was ``raised``, ``escalated`` to a higher severity, or is ``over``; or the session ``ended``.
-        finding: what was found; None when the session ended.
-        outcome: of an ended session.
-        lost: how many published events were not captured, when the session's own history counted them.
+        finding: the finding; None when the session ended.
+        outcome: the outcome of an ended session.
+        lost: number of published events that were not captured, if the session's own history counted them.
     """
 
     event: What
@@ -260,7 +261,7 @@ class _Run:
     muted: bool = False
     end: Record | None = None
     ends: int = 0
-    told_ends: int = 0
+    reported_ends: int = 0
 
     def take(self, record: Record) -> None:
         for seen in self.feed.take(record):
@@ -271,14 +272,14 @@ class _Run:
             self.end = None
 
     def skip_past(self, now: float, *, all_of_it: bool) -> None:
-        """Keep silent about what was over before anyone watched; of a session of the past, about everything."""
+        """Mark findings that were over before watching began as known; for a past session, all findings."""
         found = self.monitor.findings(now, live=True)
         self.known = {each.id: each for each in found if all_of_it or each.resolved is not None}
         self.muted = all_of_it
 
     def look(self, session: str, now: float) -> list[Sight]:
         found = {each.id: each for each in self.monitor.findings(now, live=True)}
-        # A stall that nothing is left of, or a loop that a later result disproved.
+        # A finding may vanish: a stall when progress comes, a loop that a later result disproves.
         gone = [each for name, each in self.known.items() if name not in found]
         sights = [
             Sight("over", session, each.model_copy(update={"resolved": "progress"})) for each in gone if each.resolved is None
@@ -288,36 +289,38 @@ class _Run:
         for each in gone:
             del self.known[each.id]
         self.known.update(found)
-        if self.end is not None and self.ends > self.told_ends:
+        if self.end is not None and self.ends > self.reported_ends:
             sights.append(Sight("ended", session, None, str(self.end.get("outcome")), _lost(self.end)))
-        self.told_ends = max(self.ends, self.told_ends)
+        self.reported_ends = max(self.ends, self.reported_ends)
         return sights
 
     def _changes(self, before: Finding | None, now: Finding) -> list[What]:
         if before is None or (before.resolved is not None and now.resolved is None):
             if now.resolved is None:
                 return ["raised"]
-            # A call that came back late was told of while it was overdue, unless it all happened between two looks.
-            told = now.kind == "hung" and any(each.kind == "hung" and each.first == now.first for each in self.known.values())
-            return [] if told else ["raised", "over"]
+            # A call that returned late was reported while it was overdue, unless both happened between two looks.
+            reported = now.kind == "hung" and any(
+                each.kind == "hung" and each.first == now.first for each in self.known.values()
+            )
+            return [] if reported else ["raised", "over"]
         if now.resolved is not None:
             return [] if before.resolved is not None else ["over"]
         return ["escalated"] if before.severity == "warn" != now.severity else []
 
 
 class Follower:
-    """Asks a source what came, shows it to the detectors, and says what changed.
+    """Polls a source, shows new records to the detectors, and returns what changed.
 
-    What was already over at the first look is not told of, nor what lies in sessions other than the latest, until these
-    go on. At most 64 sessions are kept in mind, those that went on last.
+    Findings that were over at the first look are not reported, nor those of sessions other than the latest, until these
+    go on. At most 64 sessions are followed, those that went on last.
 
     Args:
-        source: what to follow.
+        source: the source to follow.
         settings: table of thresholds, see `DetectSettings.from_table`.
-        clock: returns seconds since 1970; what stalls are judged against.
+        clock: returns the present in seconds since 1970, for judging stalls.
 
     Attributes:
-        wait: waits so many seconds at most for something new, where the source can tell; None elsewhere.
+        wait: waits up to a number of seconds for new records, if the source can notify; None otherwise.
     """
 
     wait: Callable[[float], None] | None = None
@@ -332,13 +335,13 @@ class Follower:
         self._looked = False
 
     def tick(self) -> list[Sight]:
-        """Look once; return what is to be told, oldest first."""
+        """Poll once; return the changes to report, oldest first."""
         try:
             batch = self._source.poll()
             if batch is not None:
                 self._take(batch)
         except PASSING:
-            pass  # what can't be read now is read at the next look
+            pass  # read again at the next tick
         now = self._clock()
         return [sight for session, run in self._runs.items() if not run.muted for sight in run.look(session, now)]
 
@@ -347,7 +350,7 @@ class Follower:
         return {session: run.feed.entries for session, run in self._runs.items() if not run.muted}
 
     def ended(self) -> bool:
-        """Whether there is a session, and all that are followed have ended."""
+        """Whether at least one session is followed, and all followed ones have ended."""
         runs = [run for run in self._runs.values() if not run.muted]
         return bool(runs) and all(run.end is not None for run in runs)
 
@@ -364,7 +367,7 @@ class Follower:
             run = runs.pop(session, None) or self._new_run(session)
             run.muted = False
             runs[session] = run
-            if len(runs) > _MOST_RUNS:
+            if len(runs) > _MAX_RUNS:
                 del runs[next(iter(runs))]
             run.take(record)
         self._runs = runs
@@ -380,7 +383,7 @@ class Follower:
     def _new_run(self, session: str) -> _Run:
         run = _Run(Monitor(self._settings))
         if (old := self._runs.get(session)) is not None:
-            run.known, run.told_ends = old.known, old.told_ends
+            run.known, run.reported_ends = old.known, old.reported_ends
         return run
 
 

@@ -1,4 +1,4 @@
-"""All sessions of a store on a server that go on: followed by one, by many in one process, or shared out among processes."""
+"""Follow all active sessions of a store on a server: alone, for many readers in one process, or shared by leases."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.store.repositories.tail import changed_sessions, leased, recent_sessions, records_after, settled
 
 MOST = 64
-"""Sessions that one process follows at once."""
+"""Most sessions that one process follows at once."""
 
 RECENT = 3600.0
 """Seconds without a record after which a session is no longer followed."""
 
 LEASE = 30.0
-"""Seconds after which the sessions of a process that fell silent are taken over by others."""
+"""Seconds after which other watchers take over the sessions of a process that stopped renewing its leases."""
 
 _SESSION, _MEMBER = "ctxmgr:watch:", "ctxmgr:watcher:"
 
 
 class SharedSessions:
-    """The sessions of a server that go on; each is read from its beginning when it is first followed.
+    """The active sessions of a server; each is read from its beginning when it is first followed.
 
     Args:
-        store: on a server.
-        share: follow only those whose lease is won; processes on any machines have them in about equal numbers.
-        clock: returns seconds that only go forward.
+        store: a store on a server.
+        share: follow only sessions whose lease this process has; all watchers get about equal numbers of them.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, store: Store, *, share: bool, clock: Callable[[], float] = time.monotonic) -> None:
@@ -43,8 +43,8 @@ class SharedSessions:
         self._holder = f"{os.uname().nodename}-{os.getpid()}-{new_id()}"
         self._place: int | None = None
         self._active: dict[int, str] = {}
-        self._heard: dict[int, float] = {}
-        self._seen: dict[int, int] = {}
+        self._last_seen: dict[int, float] = {}
+        self._followed: dict[int, int] = {}
         self._changed: set[int] = set()
         self._renewed: dict[str, float] = {}
         self._begun: set[str] = set()
@@ -52,13 +52,13 @@ class SharedSessions:
 
     def poll(self) -> Batch:
         """Return the new records of the sessions that are followed."""
-        self._notice()
+        self._find_changes()
         self._choose()
         gone, self._gone = frozenset(self._gone), set[str]()
         return Batch(self._records(), fresh=False, begun=frozenset(self._begun), gone=gone)
 
-    def _notice(self) -> None:
-        """Find what went on since last time; what lies behind where something can still appear is looked for again."""
+    def _find_changes(self) -> None:
+        """Find the sessions that changed since last time; places where transactions may still commit are looked at again."""
         now, upto = self._clock(), settled(self._store.engine)
         if self._place is None:
             found = recent_sessions(self._store.engine, self._store.clock() - RECENT)
@@ -67,36 +67,38 @@ class SharedSessions:
         self._changed |= {key for key, _ in found}
         self._place = max(self._place or 0, upto)
         for key, name in found:
-            self._active[key], self._heard[key] = name, now
-        for key in [key for key, heard in self._heard.items() if now - heard > RECENT]:
+            self._active[key], self._last_seen[key] = name, now
+        for key in [key for key, last_seen in self._last_seen.items() if now - last_seen > RECENT]:
             self._leave(key)
-            del self._active[key], self._heard[key]
+            del self._active[key], self._last_seen[key]
 
     def _choose(self) -> None:
         if not self._share:
-            newest = sorted(self._active, key=self._heard.__getitem__, reverse=True)[:MOST]
-            for key in [key for key in self._seen if key not in newest]:
+            newest = sorted(self._active, key=self._last_seen.__getitem__, reverse=True)[:MOST]
+            for key in [key for key in self._followed if key not in newest]:
                 self._leave(key)
             for key in newest:
                 self._begin(key)
             return
         self._take(f"{_MEMBER}{self._holder}")
-        for key in list(self._seen):
+        for key in list(self._followed):
             if not self._take(f"{_SESSION}{self._active[key]}"):
                 self._leave(key)
         members = max(1, len(leased(self._store.engine, _MEMBER)))
+        # Every watcher computes the same share from the same leases: whoever has too many gives some up, whoever has too few
+        # takes them.
         fair = min(MOST, math.ceil(len(self._active) / members))
-        for key in list(self._seen)[fair:]:
+        for key in list(self._followed)[fair:]:
             self._leave(key)
         taken = leased(self._store.engine, _SESSION)
         for key, name in self._active.items():
-            if len(self._seen) >= fair:
+            if len(self._followed) >= fair:
                 return
-            if key not in self._seen and f"{_SESSION}{name}" not in taken and self._take(f"{_SESSION}{name}"):
+            if key not in self._followed and f"{_SESSION}{name}" not in taken and self._take(f"{_SESSION}{name}"):
                 self._begin(key)
 
     def _take(self, name: str) -> bool:
-        """Win a lease, or keep it; whether it is held is asked of the server before half of it is over."""
+        """Take or renew a lease; it is renewed after a third of its time, so that one lost renewal does not lose it."""
         now = self._clock()
         if now - self._renewed.get(name, -math.inf) < LEASE / 3:
             return True
@@ -107,29 +109,29 @@ class SharedSessions:
         return True
 
     def _begin(self, key: int) -> None:
-        if key not in self._seen:
-            self._seen[key] = 0
+        if key not in self._followed:
+            self._followed[key] = 0
             self._changed.add(key)
             self._begun.add(self._active[key])
 
     def _leave(self, key: int) -> None:
         name = f"{_SESSION}{self._active[key]}"
-        if self._seen.pop(key, None) is not None:
+        if self._followed.pop(key, None) is not None:
             self._gone.add(self._active[key])
             self._begun.discard(self._active[key])
         if self._renewed.pop(name, None) is not None:
             self._store.leases.release(name, self._holder)
 
     def _records(self) -> Iterator[Record]:
-        for key in sorted(self._changed & self._seen.keys()):  # the others hold nothing new
-            for place, record in records_after(self._store.engine, key, self._seen[key]):
-                self._seen[key] = place
+        for key in sorted(self._changed & self._followed.keys()):  # the others have nothing new
+            for place, record in records_after(self._store.engine, key, self._followed[key]):
+                self._followed[key] = place
                 yield record
         self._changed.clear()
-        self._begun.clear()  # not before: what could not be read to its end is still being begun
+        self._begun.clear()  # only now: if reading is interrupted, they still count as begun
 
     def close(self) -> None:
-        """Give all leases back, so that nobody has to wait for their end."""
+        """Release all leases, so that others need not wait for their end."""
         for name in list(self._renewed):
             del self._renewed[name]
             self._store.leases.release(name, self._holder)

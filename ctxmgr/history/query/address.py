@@ -1,4 +1,4 @@
-"""Resolve what a request names: a session, and entries by index or id."""
+"""Resolve the session and the entries that a request names, by index or id."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Address:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is an index as people write it; a negative one counts from the end."""
+    """Whether a text is an index; a negative one counts from the end."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) <= 15
 
 
 def parse(text: str, session: str | None = None) -> Address:
-    """Return what an address means; ``session`` is the one that ``--session`` names.
+    """Parse an address: ``SESSION@42``, ``@-1``, ``@last``, an index or an id; ``session`` is that of ``--session``.
 
     Raises:
         InvalidInput: it is no address, or names another session than ``--session``.
@@ -52,7 +52,7 @@ def parse(text: str, session: str | None = None) -> Address:
 
 
 def session_key(store: Store, session: str | None, entry_id: str | None = None) -> int | None:
-    """Return the key of the session a request means; None only when none is named and the store is empty.
+    """Return the row key of the session a request means; None only if none is named and the store is empty.
 
     A session is named by its id, an unambiguous prefix, or the id of the process that executed it (FR-013, FR-026). When
     none is named it is the one that holds the entry asked for, else the only or the latest one.
@@ -82,7 +82,7 @@ def session_key(store: Store, session: str | None, entry_id: str | None = None) 
 
 
 def queried_session(store: Store, request: Any) -> int | None:
-    """Return the key of the session that a query means: the one that it names, else the one that its process executed.
+    """Return the row key of a query's session: the one that it names, else the one that its process executed.
 
     Raises:
         NotFound, InvalidInput: as `session_key`; also when the process executed several sessions.
@@ -115,7 +115,7 @@ def entry_of(store: Store, key: int | None, index: int | None, entry_id: str | N
 
 
 def _hint(store: Store, name: str) -> str:
-    """Return what to do about an id that no entry has: it may be a session's."""
+    """Return the hint for an unknown entry id, which may be a session's."""
     try:
         key = store.sessions.key(name)
     except InvalidInput:
@@ -126,7 +126,7 @@ def _hint(store: Store, name: str) -> str:
 
 
 def entry_from(store: Store, reader: Any, key: int | None, index: int | None, entry_id: str | None) -> Any:
-    """Return the entry as a reader of the store gives it, see `entry_of`."""
+    """Return the entry in the form of the reader (view or row); see `entry_of`."""
     if (index is None) == (entry_id is None):
         raise InvalidInput("name the entry by its index or by its id", "e.g. SESSION@42, @-1, or an entry id")
     total = 0 if key is None else store.sessions.entry_count(key)
@@ -168,25 +168,25 @@ def entries_from(store: Store, rows: Rows, key: int | None, indexes: Sequence[in
 
 
 def linked(store: Store, key: int, links: Sequence[str]) -> list[str]:
-    """Return the ids of what a note links to, each once; they are looked up in its session first, then in all.
+    """Return the ids of the records that a note links to, each once; looked up in its session first, then in all.
 
     Args:
-        store: where to look.
-        key: of the note's session.
+        store: the store to search.
+        key: row key of the note's session.
         links: addresses (``@3``, ``SESSION@42``), ids of entries or unambiguous beginnings of these, or whole ids of notes
             and other records.
 
     Raises:
-        NotFound, OutOfBounds: one names nothing that is there.
+        NotFound, OutOfBounds: a link leads nowhere.
         InvalidInput: one is empty, or fits several ids.
     """
     from ctxmgr.store.repositories.queries import Rows
 
-    return list(dict.fromkeys(_linked(store, Rows(store.engine), key, link) for link in links))
+    return list(dict.fromkeys(_linked_id(store, Rows(store.engine), key, link) for link in links))
 
 
 def still_linked(store: Store, key: int, links: Sequence[str]) -> list[str]:
-    """Return the ids of those links that lead somewhere, see `linked`; others were written elsewhere, or are gone."""
+    """Return the ids of those links that lead somewhere, see `linked`; dead links are left out."""
     from contextlib import suppress
 
     found: list[str] = []
@@ -216,7 +216,7 @@ def linked_entry(store: Store, rows: Rows, key: int, link: str) -> Plain | None:
     return cast("Plain", entry_from(store, rows, owners[0], None, name)) if owners else None
 
 
-def _linked(store: Store, rows: Rows, key: int, link: str) -> str:
+def _linked_id(store: Store, rows: Rows, key: int, link: str) -> str:
     if (found := linked_entry(store, rows, key, link)) is not None:
         return str(found["id"])
     name = link.strip()

@@ -39,13 +39,13 @@ def add_note(store: Store, request: Any) -> Plain:
 
 
 def note_record(store: Store, key: int | None, request: Any) -> Record:
-    """Return the record of a note, checked but not yet written; raises as `add_note`."""
+    """Return the record of a note, checked but not written; raises like `add_note`."""
     if not request.content.strip():
         raise InvalidInput("Note content cannot be empty", "say what the note is to tell: -m TEXT")
-    session, entries = _named(store, key, request)
+    session, entries = _named_entries(store, key, request)
     if request.supersedes is not None and (key is None or store.annotations.note_row(key, request.supersedes) is None):
         raise NotFound(f"no note {request.supersedes!r} to supersede", "'ctxmgr note list' shows the ids")
-    identity, ts = _minted()
+    identity, ts = _new_id_and_time()
     return build(
         "note",
         session,
@@ -86,13 +86,13 @@ def create_snapshot(store: Store, request: Any) -> Plain:
 
 
 def snapshot_record(store: Store, key: int | None, request: Any) -> Record:
-    """Return the record of a snapshot, checked but not yet written; raises as `create_snapshot`."""
+    """Return the record of a snapshot, checked but not written; raises like `create_snapshot`."""
     if not request.summary.strip():
         raise InvalidInput("Snapshot summary cannot be empty", "say what the bundle is: --summary TEXT")
-    session, entries = _named(store, key, request)
+    session, entries = _named_entries(store, key, request)
     if key is None:
         raise NoHistory
-    identity, ts = _minted()
+    identity, ts = _new_id_and_time()
     return build(
         "snapshot",
         session,
@@ -114,21 +114,21 @@ def list_snapshots(store: Store, request: Any) -> Found:
 
 
 def content_hash(store: Store, key: int, ids: Sequence[str]) -> str:
-    """Return one hash over what the entries were and did; a result that comes later changes it."""
+    """Return one hash over entries and results, which changes with a later result; a snapshot shows so whether it is intact."""
     from ctxmgr.log.codec import fingerprint
 
     bodies = store.annotations.entry_bodies(key, ids)
     return fingerprint([bodies.get(entry) for entry in ids])
 
 
-def _named(store: Store, key: int | None, request: Any) -> tuple[str, list[str]]:
+def _named_entries(store: Store, key: int | None, request: Any) -> tuple[str, list[str]]:
     """Return the session and the ids of the entries that a request names."""
     entries: list[Plain] = entries_from(store, Rows(store.engine), key, request.entry_indices, request.entry_ids)
     return entries[0]["session"], [entry["id"] for entry in entries]
 
 
-def _minted() -> tuple[str, str]:
-    """Return a new id and the present."""
+def _new_id_and_time() -> tuple[str, str]:
+    """Return a new id and the present time."""
     from ctxmgr.log.ids import new_id, now
 
     moment = now()

@@ -1,8 +1,7 @@
 """A store as one agent may see it: hidden records do not exist in it.
 
-What it may read is copied into a disposable index, which grows with the history and answers all questions, so that
-counts, places, search hits and errors can't tell of anything else. What it writes goes into the whole history, when it may
-write it.
+The records that it may read are copied into a disposable index, which grows with the history and answers all queries, so
+that counts, indexes, search hits and errors reveal nothing else. Its writes go into the whole history, if permitted.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from ctxmgr.store.write.append import AppendResult
 from ctxmgr.types.record import check
 
 _LAYOUT = "3"
-"""Of what is copied, and how; with another one every index is made anew."""
+"""Version of the index; with a new one every index is built anew."""
 
 _HINT = "'ctxmgr access explain' shows the rule that decides"
 _WITH_ID = ("entry", "event", "note", "snapshot", "continuation", "result")
@@ -41,15 +40,16 @@ class FilteredStore(Store):
 
     Args:
         source: the whole history; it is closed with this store.
-        agent: who asks.
-        rules: what it may read and write of the resource type ``history``.
-        progress: hears of long copying.
+        agent: the asking agent.
+        rules: the rules, of which those on ``history`` are used.
+        progress: called during long copying.
 
     Attributes:
-        agent: who asks.
+        agent: the asking agent.
         source: the whole history.
-        hidden: how many records are kept back from the agent; those of the project's own state are not counted.
-        looked_at, copied: how many records the last catching up judged, and how many of them it copied.
+        hidden: number of records that are hidden from the agent, without those of the project's own state.
+        looked_at: number of records that the last `catch_up` judged.
+        copied: number of them that it copied.
 
     Raises:
         InvalidInput: no agent can be called so.
@@ -66,12 +66,12 @@ class FilteredStore(Store):
 
     def _use(self, engine: Engine) -> None:
         super().__init__(engine, self.source.location, readonly=self.source.readonly, masked=True)
-        self.queries = Queries(engine, exact=True)  # records keep their places, which tell how many lie between
+        self.queries = Queries(engine, exact=True)  # counted: gaps between places would reveal the number of hidden records
         self.leases = Leases(self.source.engine)
         self._extract = Extract(self.source.engine, engine)
 
     def catch_up(self, progress: Progress | None = None) -> None:
-        """Copy what was written since last time, all or nothing; everything, when the history is another one now.
+        """Copy the records written since last time, all or none; all records if the history was replaced.
 
         Raises:
             CtxmgrError: the whole history can't be read.
@@ -84,7 +84,7 @@ class FilteredStore(Store):
         try:
             self._catch_up(progress)
         except (Busy, Conflict, Damaged, StorageFailed):
-            # The index can't be used now. It holds nothing that can't be had again; a fault of the history comes up again.
+            # The index is unusable now: use a new one in memory. A fault of the history itself is raised again by that.
             self.engine.close()
             self._use(open_in_memory())
             self._catch_up(progress)
@@ -94,7 +94,7 @@ class FilteredStore(Store):
         reached = self._extract.reached()
         if reached is None or reached.place != self._extract.last_place():
             with self._extract.transaction():
-                reached = self._extract.reached()  # another process may have been faster
+                reached = self._extract.reached()  # again under the lock: another process may have been faster
                 if reached is None:
                     self._extract.clear()
                 before = reached or CopyProgress()
@@ -105,11 +105,11 @@ class FilteredStore(Store):
         self.hidden = reached.kept_back
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> AppendResult:
-        """Write records into the whole history, all or none, when the agent may; see `Store.append`.
+        """Write records into the whole history, all or none, if the agent may; see `Store.append`.
 
         Raises:
             Denied: it may not write one of them.
-            NotFound: one of them names an entry or a note that is not there, or that it may not see.
+            NotFound: one of them names an entry or a note that is missing or hidden.
             InvalidInput, Conflict, StorageFailed, Busy: as `Store.append`.
         """
         self._require_writable()
@@ -129,14 +129,14 @@ class FilteredStore(Store):
         return self.append((line.record for line in lines), on_conflict=on_conflict)
 
     def bulk(self) -> None:
-        """Return None: each record has to be allowed."""
+        """Return None: each record has to be checked by itself."""
         return None
 
     def index(self, progress: Progress | None = None) -> bool:
-        """Do nothing: what an agent sees is searched by reading.
+        """Do nothing: this store is searched by reading.
 
-        Records are copied at the places that they have in the whole history, a little out of order, and a search index
-        relies on nothing being written below the place up to which it was made.
+        Records are copied with their places in the whole history, slightly out of order, while a search index relies on
+        nothing being written below the place up to which it was built.
         """
         return False
 
@@ -145,15 +145,15 @@ class FilteredStore(Store):
         return 0
 
     def damage(self) -> list[DamagedRange]:
-        """Return nothing: what is damaged in the whole history is not the agent's to know."""
+        """Return nothing: damage of the whole history may concern hidden records."""
         return []
 
     def examine(self) -> Examined:
-        """Count the records that are seen; sums and anchors of the whole history are not the agent's to know."""
+        """Count the visible records; the sums of the whole history can't be checked without hidden ones."""
         return Examined(sum(1 for _ in self.sessions.records(None)), [])
 
     def is_live(self, session: str) -> bool:
-        """Whether a recorder holds this session open now; a session that is not seen is not live."""
+        """Whether a recorder has this session open now; false for a hidden session."""
         return self._extract.shows(storable(session)) and self.source.is_live(session)
 
     def clock(self) -> float:
@@ -169,12 +169,12 @@ class FilteredStore(Store):
 
 
 def _open_index(location: str, agent: str, rules: str) -> Engine:
-    """Return the index for what an agent sees under these rules of the history at a location."""
+    """Return the index of an agent's view, under these rules, of the history at a location."""
     try:
         if is_url(location):
             path = location
         elif not os.path.isfile(location):
-            return open_in_memory()  # so is the history itself
+            return open_in_memory()  # as the history itself is
         else:
             path = os.path.realpath(location)
     except (OSError, ValueError):
@@ -184,7 +184,7 @@ def _open_index(location: str, agent: str, rules: str) -> Engine:
 
 
 class WritePermissions:
-    """The questions of one append.
+    """Checks whether an agent may append records.
 
     Args:
         seen: the history as the agent sees it.
@@ -194,8 +194,8 @@ class WritePermissions:
         records: all that is to be written together, checked: they may name one another.
     """
 
-    def __init__(self, seen: Store, extract: Extract, agent: str, rules: Rules, records: Sequence[Record]) -> None:
-        self._seen = seen
+    def __init__(self, visible: Store, extract: Extract, agent: str, rules: Rules, records: Sequence[Record]) -> None:
+        self._visible = visible
         self._extract = extract
         self._agent = agent
         self._rules = rules
@@ -207,12 +207,12 @@ class WritePermissions:
         }
 
     def require(self) -> None:
-        """Return when all may be written.
+        """Check that all records may be written.
 
         Raises:
             Denied: a record needs a permission that the agent does not have.
-            NotFound: a record names one that is not there, or that the agent may not see.
-            Conflict: a record has the id of one that is there.
+            NotFound: a record names one that is missing or hidden.
+            Conflict: a record has the id of a hidden one.
         """
         for record in self._records:
             session = storable(record["session"])
@@ -222,8 +222,10 @@ class WritePermissions:
                 )
             for owner in self._owners(record, session):
                 if not self._rules.may(self._agent, "write", "history", owner, session):
-                    told = f"agent {quoted(self._agent)} may not write history of {quoted(owner)} in session {quoted(session)}"
-                    raise Denied(told, _HINT)
+                    message = (
+                        f"agent {quoted(self._agent)} may not write history of {quoted(owner)} in session {quoted(session)}"
+                    )
+                    raise Denied(message, _HINT)
         for record in self._records:
             self._require_new(record, storable(record["session"]))
 
@@ -236,41 +238,41 @@ class WritePermissions:
             return self._agents(session, [record["entry"]])
         if kind == "event":
             named = [] if record.get("entry") is None else self._agents(session, [record["entry"]])
-            said = record.get("agent")
-            return [*named, *([str(said)] if said is not None else [] if named else [USER])]
+            agent = record.get("agent")
+            return [*named, *([str(agent)] if agent is not None else [] if named else [USER])]
         if kind in ("note", "snapshot"):
-            return self._annotated(record, session)
+            return self._annotation_owners(record, session)
         if kind == "continuation":
-            return self._continued(record, session)
+            return self._continuation_owners(record, session)
         if kind in ("session", "sessionEnd"):
             return [self._agent]
         raise Denied(f"agent {quoted(self._agent)} may not write records of kind {quoted(str(kind))}", "only the operator may")
 
-    def _annotated(self, record: Record, session: str) -> list[str]:
+    def _annotation_owners(self, record: Record, session: str) -> list[str]:
         author = record.get("author")
         names = [str(name) for name in record["entries"]]
         owners = self._agents(session, names) if names else [USER if author is None else str(author)]
         former = record.get("supersedes") if record["kind"] == "note" else None
         if former is not None and former != record["id"]:
-            owners += self._superseded(session, str(former))
+            owners += self._superseded_owners(session, str(former))
         return owners
 
-    def _superseded(self, session: str, name: str) -> list[str]:
-        """Return the agents of the entries that the note which is put out of force was attached to."""
+    def _superseded_owners(self, session: str, name: str) -> list[str]:
+        """Return the agents of the entries of the note that is superseded."""
         if (new := self._new.get((session, "note", storable(name)))) is not None:
             return self._agents(session, [str(entry) for entry in new["entries"]])
         key = self._key(session)
-        note = None if key is None else self._seen.annotations.note(key, name)
+        note = None if key is None else self._visible.annotations.note(key, name)
         if note is None:
             raise NotFound(f"no note {name!r} to supersede", "'ctxmgr note list' shows the ids")
         return self._agents(session, note.entries) if note.entries else [USER if note.author is None else note.author]
 
-    def _continued(self, record: Record, session: str) -> list[str]:
+    def _continuation_owners(self, record: Record, session: str) -> list[str]:
         target, cited = record.get("target"), citations(record)
         if not isinstance(target, str) or cited is None:
             raise Denied(f"agent {quoted(self._agent)} may not write a continuation of this shape", "only the operator may")
         key = self._key(session)
-        there: set[str] = set() if key is None else self._seen.annotations.known(key, cited)
+        there: set[str] = set() if key is None else self._visible.annotations.known(key, cited)
         for name in cited:
             stored = storable(name)
             if name not in there and not any(
@@ -280,13 +282,13 @@ class WritePermissions:
         return [target]
 
     def _agents(self, session: str, names: Sequence[str]) -> list[str]:
-        """Return the agents of entries, seen or written along.
+        """Return the agents of entries, which are visible or written in the same append.
 
         Raises:
             NotFound: one of them is neither.
         """
         key = self._key(session)
-        bodies = {} if key is None else self._seen.annotations.entry_bodies(key, names)
+        bodies = {} if key is None else self._visible.annotations.entry_bodies(key, names)
         agents: dict[str, None] = {}
         for name in names:
             entry = next((body for body in bodies.get(name, []) if body.get("kind") == "entry"), None)
@@ -298,10 +300,10 @@ class WritePermissions:
 
     def _key(self, session: str) -> int | None:
         """Return the key of the session with exactly this id."""
-        return self._seen.sessions.key(session) if self._extract.shows(session) else None
+        return self._visible.sessions.key(session) if self._extract.shows(session) else None
 
     def _require_new(self, record: Record, session: str) -> None:
-        """Refuse an id that a hidden record has: first kept, it would let the rest of this append be about that one."""
+        """Refuse the id of a hidden record: if that one were kept, other records of this append would refer to it."""
         kind = record["kind"]
         if kind not in _WITH_ID:
             return

@@ -1,7 +1,7 @@
 """Answer requests of the history tools with models (FR-007 to FR-012, FR-022 to FR-025).
 
-Each takes one request and returns one response. Reading an empty history answers ``empty``; asking for one thing in it is
-an error (ruling 4). How they go about it is in `ctxmgr.history.query.tools`.
+Each takes one request and returns one response. A query of an empty history answers ``empty``; asking for a single thing in
+it is an error (ruling 4). The work is done on plain rows, in `ctxmgr.history.query.tools`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def list_snapshots(store: Store, request: ListSnapshotsRequest) -> ListSnapshots
 
 
 def show_snapshot(store: Store, request: ShowSnapshotRequest) -> ShowSnapshotResponse:
-    """Return a snapshot, its entries as they stand now, and whether they are what was bundled.
+    """Return a snapshot, its entries as they are now, and whether they are unchanged since.
 
     Raises:
         NotFound: no such snapshot.
@@ -137,7 +137,7 @@ def show(store: Store, request: ShowRequest) -> ShowResponse:
 
 
 def messages(store: Store, request: MessagesRequest) -> MessagesResponse:
-    """Return what was said at an entry, or in the whole session when none is named.
+    """Return the messages at an entry, or of the whole session if none is named.
 
     Raises:
         NoHistory, OutOfBounds, NotFound, InvalidInput: as `show`, when an entry is named.

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Found:
-    """What a tool found.
+    """The result of a tool.
 
     Attributes:
-        session: the id of the session that was meant, if any.
+        session: the id of the session, if there is one.
         rows: entries, events or hits, in order.
-        page: offset, limit, number of rows shown, and in all, and whether that is exact.
-        entry: the one that messages were asked for.
+        page: (offset, limit, number of rows, total, whether the total is exact).
+        entry: the entry whose messages were asked for.
     """
 
     __slots__ = ("entry", "page", "rows", "session")
@@ -54,7 +54,7 @@ class Found:
         return "ok" if self.rows else "empty"
 
 
-def _named(store: Store, key: int | None) -> str | None:
+def _session_name(store: Store, key: int | None) -> str | None:
     return None if key is None else store.sessions.name(key)
 
 
@@ -65,7 +65,7 @@ def trace(store: Store, reader: Any, request: Any) -> Found:
     total, exact = 0, True
     if key is not None:
         entries, total, exact = reader.entries(key, request, request.offset, request.limit)
-    return Found(_named(store, key), entries, request.offset, request.limit or max(1, len(entries)), total, exact=exact)
+    return Found(_session_name(store, key), entries, request.offset, request.limit or max(1, len(entries)), total, exact=exact)
 
 
 def list_(store: Store, reader: Any, request: Any) -> Found:
@@ -73,7 +73,7 @@ def list_(store: Store, reader: Any, request: Any) -> Found:
     key = _session(store, request)
     rows: list[Any] = []
     total, exact = 0, True
-    # Who asks for types of events wants to see events.
+    # A filter on event types implies events, even if the request leaves the default kind.
     kind = "event" if request.event_type and request.kind == "entry" else request.kind
     if key is not None and kind == "entry":
         rows, total, exact = reader.entries(key, request, request.offset, request.limit, newest_first=request.newest_first)
@@ -82,17 +82,17 @@ def list_(store: Store, reader: Any, request: Any) -> Found:
             key, request, kind, request.offset, request.limit, newest_first=request.newest_first
         )
         rows = reader.rows(places)
-    return Found(_named(store, key), rows, request.offset, request.limit, total, exact=exact)
+    return Found(_session_name(store, key), rows, request.offset, request.limit, total, exact=exact)
 
 
 def search(store: Store, reader: Any, request: Any, hit: Hit) -> Found:
     """Find the rows that contain the query literally, regardless of case, inside words too.
 
     Args:
-        store: where to look.
-        reader: of its rows.
-        request: what for.
-        hit: makes a hit of a row, the field that matches, and an excerpt of it.
+        store: the store to search.
+        reader: the reader of its rows.
+        request: the query and filters.
+        hit: (row, matching field, excerpt) -> hit.
 
     Raises:
         InvalidInput: "Query cannot be empty".
@@ -108,7 +108,7 @@ def search(store: Store, reader: Any, request: Any, hit: Hit) -> Found:
             key, request, request.kind, request.query, request.offset, request.max_results, every=request.exact_total
         )
     hits = [hit(row, field, excerpt) for row, field, excerpt in found]
-    return Found(_named(store, key), hits, request.offset, request.max_results, total, exact=exact)
+    return Found(_session_name(store, key), hits, request.offset, request.max_results, total, exact=exact)
 
 
 def show(store: Store, reader: Any, request: Any) -> Any:
@@ -124,7 +124,7 @@ def show(store: Store, reader: Any, request: Any) -> Any:
 
 
 def messages(store: Store, reader: Any, request: Any) -> Found:
-    """Find what was said at an entry, or in the whole session when none is named.
+    """Find the messages at an entry, or of the whole session if none is named.
 
     Raises:
         NoHistory, OutOfBounds, NotFound, InvalidInput: as `show`, when an entry is named.
@@ -138,11 +138,11 @@ def messages(store: Store, reader: Any, request: Any) -> Found:
     total = 0
     if key is not None:
         found, total = reader.messages(key, entry, request.offset, request.limit, request)
-    return Found(_named(store, key), found, request.offset, request.limit, total, entry=entry)
+    return Found(_session_name(store, key), found, request.offset, request.limit, total, entry=entry)
 
 
 def _session(store: Store, request: Any) -> int | None:
-    """Return the key of the session that is meant, and refuse times that are none in an empty history too."""
+    """Return the row key of the request's session; invalid times are refused even if the history is empty."""
     key = queried_session(store, request)
     _check_times(request)
     return key

@@ -1,7 +1,7 @@
-"""The records of a history that an agent may see, and the copy of them that grows with the history.
+"""Decide which records of a history an agent may see, and copy them as the history grows.
 
-Which owners and records the visibility of a record depends on is told by what it says: `stand_of` looks nothing up, and what
-it does not understand is not to be seen. `VisibilitySync` judges each record once.
+`stand_of` derives from a record alone on which owners and records its visibility depends; a record that it does not understand
+is hidden. `VisibilitySync` judges each record once, and keeps those that depend on a record that has not come yet.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from ctxmgr.store.write.encoded_record import record_id
 from ctxmgr.types.record import check
 
 FRAME = ("session", "sessionEnd")
-"""Kinds that show with the other records of their session."""
+"""Kinds that are visible as soon as another record of their session is."""
 
 ENTRIES = ("entry",)
 NOTES = ("note",)
 CITED = ("entry", "event", "note", "snapshot", "continuation")
 
 _STEP = 1_000
-_REMEMBERED = 100_000
+_MAX_REMEMBERED = 100_000
 Progress = Callable[[int, int], None]
-"""Called with the place reached and the last place while more of a history is copied."""
+"""Called with (place reached, last place) while a history is copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """What a record stands on.
+    """The conditions for a record to be visible.
 
     Attributes:
-        owner: the agent whose history must be readable; None when it is told by the entries alone.
-        names: (kinds, id) of each record of the session that must be seen as well.
+        owner: the agent whose history must be readable; None if ``names`` decides alone.
+        names: (kinds, id) of each record of the session that must be visible too.
     """
 
     owner: str | None
@@ -47,7 +47,7 @@ class Stand:
 
 
 def read(stored: Stored) -> Record | None:
-    """Return a stored record that is what it was stored as; None for one that was changed from outside."""
+    """Return a stored record; None if it was changed from outside, so that its columns and body disagree."""
     try:
         body = stored.body.encode("ascii")
         record = check(decode(body))
@@ -58,10 +58,10 @@ def read(stored: Stored) -> Record | None:
 
 
 def stand_of(record: Record, agent: str) -> Stand | None:
-    """Return what must be seen for the agent to see a record; None when it sees it in no case."""
+    """Return the conditions for the agent to see a record; None if it never sees it."""
     kind = record["kind"]
     if record["session"] == PROJECT and kind not in ("entry", "result"):
-        return None  # the project's state has commands of its own, which judge each part of it
+        return None  # the project's state has its own commands, which check each part of it
     if kind == "entry":
         return Stand(str(record["agent"]), [])
     if kind == "result":
@@ -76,11 +76,11 @@ def stand_of(record: Record, agent: str) -> Stand | None:
 
 
 def _annotation(record: Record) -> Stand | None:
-    """Return what a note or a snapshot stands on: its entries; without any it is its author's, as an event is its agent's."""
+    """Return the conditions of a note or snapshot: those of its entries; without entries it belongs to its author."""
     names: list[tuple[tuple[str, ...], str]] = [(ENTRIES, storable(name)) for name in dict.fromkeys(record["entries"])]
     author = record.get("author")
     sources = record.get("sources")
-    if sources is not None:  # what an episode quotes
+    if sources is not None:  # the records that an episode quotes
         if not isinstance(sources, list) or any(not isinstance(name, str) for name in cast("list[object]", sources)):
             return None
         names += [(CITED, storable(name)) for name in dict.fromkeys(cast("list[str]", sources))]
@@ -100,7 +100,7 @@ def _continuation(record: Record, agent: str) -> Stand | None:
 
 
 def citations(record: Record) -> list[str] | None:
-    """Return the ids of the records that a continuation rests on or names, each once; None when it is shaped otherwise."""
+    """Return the ids of the records that a continuation cites, each once; None if it has an unknown shape."""
     try:
         return list(dict.fromkeys(_cited(record)))
     except TypeError:
@@ -109,8 +109,8 @@ def citations(record: Record) -> list[str] | None:
 
 def _cited(record: Record) -> Iterator[str]:
     context = _table(record.get("context"))
-    for told in (context.get("facts"), context.get("held"), record.get("doNotRepeat"), record.get("alternatives")):
-        for item in _list(told):
+    for items in (context.get("facts"), context.get("held"), record.get("doNotRepeat"), record.get("alternatives")):
+        for item in _list(items):
             yield from _texts(_table(item).get("entries"))
     yield from _texts([item["given"] for item in map(_table, _list(context.get("held"))) if item.get("given") is not None])
     for pattern in map(_table, (record.get("loop"), record.get("stall"))):
@@ -144,9 +144,9 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def framed(record: Record, *, with_words: bool) -> Record:
-    """Return the beginning or the end of a session without what tells of hidden records.
+    """Return a ``session`` or ``sessionEnd`` record without fields that reveal hidden records.
 
-    A title is made of a person's words, and what a bus counted counts the events of all agents.
+    A title is made of a person's words, and ``capture`` counts the events of all agents.
     """
     if record["kind"] == "sessionEnd":
         return {name: value for name, value in record.items() if name != "capture"}
@@ -162,7 +162,7 @@ def framed(record: Record, *, with_words: bool) -> Record:
 
 
 class VisibilitySync:
-    """Copies into an extract what an agent may see of the records behind those that were looked at already."""
+    """Copies the visible ones of the records that were not judged yet into an extract."""
 
     def __init__(
         self, extract: Extract, agent: str, rules: Rules, reached: CopyProgress, progress: Progress | None = None
@@ -179,60 +179,60 @@ class VisibilitySync:
         self.copied = 0
 
     def run(self) -> CopyProgress:
-        """Copy, and return how far the extract is then; call inside its transaction."""
-        self.copied = self._extract.copy(self._seen_records())
+        """Copy, and return the progress of the extract; call inside its transaction."""
+        self.copied = self._extract.copy(self._visible_records())
         self._extract.set_right(self._late)
         return CopyProgress(self._place, self._looked_at, self._kept_back)
 
-    def _seen_records(self) -> Iterator[tuple[int, Record]]:
+    def _visible_records(self) -> Iterator[tuple[int, Record]]:
         last = self._extract.last_place() if self._progress is not None else 0
         for stored in self._extract.stored_after(self._place):
             own_state = stored.session == PROJECT and stored.kind not in ("entry", "result")
             self._place = stored.place
             self._looked_at += 1
             self._kept_back += not own_state
-            for place, record in self._sifted(stored):
+            for place, record in self._visible_now(stored):
                 self._kept_back -= 1
                 yield place, record
             if self._progress is not None and self._looked_at % _STEP == 0:
                 self._progress(stored.place, last)
 
-    def _sifted(self, stored: Stored) -> list[tuple[int, Record]]:
-        """Return what is to be copied now that this record has come, in the order of the history."""
+    def _visible_now(self, stored: Stored) -> list[tuple[int, Record]]:
+        """Return the (place, record) rows to copy now that this record has come, in the order of the history."""
         if stored.kind in FRAME:
-            return self._framing([stored]) if self._shows(stored) else []
+            return self._frame_rows([stored]) if self._shows(stored) else []
         record = read(stored)
         verdict = False if record is None else self._verdict(stored, record, stored.place, set())
         if isinstance(verdict, str):
             self._extract.wait(stored, verdict)
             self._waiting = True
         if stored.kind == "entry":
-            if len(self._entries) >= _REMEMBERED:
+            if len(self._entries) >= _MAX_REMEMBERED:
                 self._entries.clear()
             self._entries[stored.key, stored.id] = verdict is True
         found = {stored.place: record} if record is not None and verdict is True else {}
         if self._waiting and stored.kind in CITED:
-            found |= self._released(stored, set(found))
+            found |= self._release_waiting(stored, set(found))
         if not found:
             return []
-        found = {place: self._with_seen_links(each, found) for place, each in found.items()}
-        rows = [] if self._shows(stored) else self._framing(self._extract.frame(stored.key, stored.place))
+        found = {place: self._with_visible_links(each, found) for place, each in found.items()}
+        rows = [] if self._shows(stored) else self._frame_rows(self._extract.frame(stored.key, stored.place))
         self._shown.add(stored.key)
         return sorted([*rows, *found.items()], key=lambda row: row[0])
 
-    def _with_seen_links(self, record: Record, accepted: Container[int]) -> Record:
-        """Return a record without those of a note's links that name nothing which the agent sees.
+    def _with_visible_links(self, record: Record, accepted: Container[int]) -> Record:
+        """Return a record, for a note without links to records that the agent does not see.
 
-        A link that is not understood is not shown either: an address, or the beginning of an id, may lead to what is hidden.
+        Other links are removed too: an address, or a prefix of an id, may lead to a hidden record.
         """
         if record["kind"] != "note" or not record.get("links"):
             return record
         given: object = record["links"]
         links = cast("list[object]", given) if isinstance(given, list) else []
-        seen = [link for link in links if isinstance(link, str) and self._leads(link, accepted)]
-        return {**record, "links": seen}
+        visible = [link for link in links if isinstance(link, str) and self._leads_to_visible(link, accepted)]
+        return {**record, "links": visible}
 
-    def _leads(self, link: str, accepted: Container[int]) -> bool:
+    def _leads_to_visible(self, link: str, accepted: Container[int]) -> bool:
         return any(place in accepted or self._extract.holds(place) for place in self._extract.places_of(storable(link)))
 
     def _shows(self, stored: Stored) -> bool:
@@ -241,7 +241,7 @@ class VisibilitySync:
             return True
         return False
 
-    def _framing(self, frame: list[Stored]) -> list[tuple[int, Record]]:
+    def _frame_rows(self, frame: list[Stored]) -> list[tuple[int, Record]]:
         rows: list[tuple[int, Record]] = []
         for stored in frame:
             record = None if stored.session == PROJECT else read(stored)
@@ -249,8 +249,8 @@ class VisibilitySync:
                 rows.append((stored.place, framed(record, with_words=self._may(USER, stored.session))))
         return rows
 
-    def _released(self, stored: Stored, accepted: set[int]) -> dict[int, Record]:
-        """Return the records that are to be seen because this one has come, and because of those: none waits for it longer."""
+    def _release_waiting(self, stored: Stored, accepted: set[int]) -> dict[int, Record]:
+        """Return the records that become visible because this one has come, directly or through others that do."""
         found: dict[int, Record] = {}
         come = [stored.id]
         while come:
@@ -270,16 +270,16 @@ class VisibilitySync:
         return found
 
     def _verdict(self, stored: Stored, record: Record, upto: int, accepted: set[int]) -> bool | str:
-        """Return whether a record is seen, or the id of a record on which that depends and which has not come."""
+        """Return whether a record is visible, or the id of a record on which that depends and that has not come yet."""
         stand = stand_of(record, self._agent)
         if stand is None or (stand.owner is not None and not self._may(stand.owner, stored.session)):
             return False
         missing: str | None = None
         for kinds, name in stand.names:
-            seen = self._sees(stored.key, kinds, name, upto, accepted)
-            if seen is False:
+            visible = self._sees(stored.key, kinds, name, upto, accepted)
+            if visible is False:
                 return False
-            missing = name if seen is None and missing is None else missing
+            missing = name if visible is None and missing is None else missing
         return True if missing is None else missing
 
     def _sees(self, key: int, kinds: tuple[str, ...], name: str, upto: int, accepted: set[int]) -> bool | None:

@@ -46,23 +46,23 @@ from ctxmgr.types.route import (
 from ctxmgr.types.view import EntryView
 
 MAX_BYTES = 60_000
-"""Longest continuation as a record, in bytes: whatever was recorded, it fits a message and a prompt."""
+"""Longest continuation as a record, in bytes, so that it always fits into a message and a prompt."""
 
 _REASON = 2_000
 _QUOTES = 6
 _LOOKED_AT = 400
-"""Entries in which a cause is looked for: each is judged before it is passed on, which takes time."""
+"""Entries that are searched for a cause; each is checked for injections first, which takes time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Additions:
-    """What a model adds to the rules' answer, after the gate has passed it.
+    """The additions of a model to the rules' answer, after they have passed the gate.
 
     Attributes:
-        target: the agent it chose out of those allowed; None to keep the rules' choice.
-        facts, alternatives, sections, unanswered: told beside those of the rules.
-        dropped: entries that the rules cited and that are left out, each with its reason.
-        model: how it took part; also when its answer does not count and nothing is added.
+        target: the agent that it chose among the allowed ones; None to keep the rules' choice.
+        facts, alternatives, sections, unanswered: given besides those of the rules.
+        dropped: id -> reason of entries that the rules cited and that are left out.
+        model: the use of the model; set even if its answer failed and nothing is added.
     """
 
     target: Target | None = None
@@ -75,21 +75,21 @@ class Additions:
 
     @property
     def counts(self) -> bool:
-        """Whether anything of the model's stands in the answer."""
+        """Whether the answer contains anything of the model."""
         told = self.target or self.facts or self.alternatives or self.sections or self.unanswered or self.dropped
         return self.model is not None and self.model.failure is None and bool(told)
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What the rules found, from which continuations are written: their own, or one with a model's additions.
+    """The findings of the rules, from which continuations are made, with or without a model's additions.
 
     Attributes:
-        holding: what an agent holds already, to leave it out; None to tell everything.
-        attempt: how many answers to this trouble there are, this one included.
-        beside: facts from elsewhere than this history.
+        holding: agent -> what it has already, to leave that out; None to give everything.
+        attempt: number of answers to this problem, including this one.
+        beside: facts from outside of this history.
         diagnosis: why the calls fail, as far as the record shows it.
-        related: the reader of related sessions; None where only this one is read.
+        related: the reader of related sessions; None if only this one is read.
     """
 
     reader: HistoryReader

@@ -76,13 +76,13 @@ _CLAIM = lazy_pattern(
 
 
 def claims(text: str) -> bool:
-    """Whether a text claims an approval or a permission, speaks for a person, or tells its reader what to do."""
+    """Whether a text claims an approval or a permission, speaks for a person, or gives its reader orders."""
     return _CLAIM.search(text[:_LONGEST]) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """How much a continuation may say: characters of an excerpt and of a person's words, and lengths of lists."""
+    """Limits of a continuation: characters of an excerpt and of a person's words, and lengths of lists."""
 
     excerpt: int
     words: int
@@ -93,17 +93,18 @@ class Amounts:
 
 _CALL = 240
 
+# From the fullest to the barest: the first whose continuation fits into `draft.MAX_BYTES` is used.
 FULL = Amounts(excerpt=400, words=1_200, facts=24, steps=12, ids=20)
 SHORT = Amounts(excerpt=160, words=400, facts=12, steps=8, ids=8)
 BARE = Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3)
 
 
 def facts(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[Fact]:
-    """Return the facts in the order in which a reader needs them: the task, the trouble, the state around it."""
+    """Return the facts in reading order: the task, the problem, the state around it."""
     told: set[str] = set()
     found = [*_words(brief, amounts), *_once(brief.between, "In between, again and again", told, amounts)]
     last = "" if brief.last_success is None else brief.last_success.id
-    # The last step that worked is named as that, unless it is known to be more.
+    # The last successful step is named as such, unless it also answers the question for certain.
     holding = [each for each in brief.relevant if each.row.id not in told and (each.sure or each.row.id != last)]
     found += [_holds(each, amounts, asked=finding is None) for each in holding]
     told.update(each.row.id for each in holding)

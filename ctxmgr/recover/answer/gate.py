@@ -35,12 +35,12 @@ _FAILURE = lazy_pattern(
     r"before|once|if|when|would|should|must|needs?)\b|n't\b",
     re.IGNORECASE,
 )
-"""Words that make a claim of success none: it is denied, wished for, or made to depend on something."""
+"""Words that turn a claim of success into a denial, a wish or a condition."""
 _INSTEAD = lazy_pattern(
     r"\b(?:not|never|avoid|stop|instead|rather|without|before|after|once|when|until|if|then|unless|failed|fails)\b|n't\b",
     re.IGNORECASE,
 )
-"""Words before a call that make advice of it another one: it is advised against, or only after something else."""
+"""Words before a call that change advice to make it: against it, or only after something else."""
 _AGAIN = lazy_pattern(r"\b(?:again|once more|retry|re-?run|repeat|keep trying)\b", re.IGNORECASE)
 _FAILED = lazy_pattern(r"\b(?:fail(?:s|ed|ure)?|broken|crash(?:es|ed)?|refused|rejected|denied)\b", re.IGNORECASE)
 _NOTHING = lazy_pattern(
@@ -55,7 +55,7 @@ _BODY = 200_000
 def refusals(
     continuation: Continuation, request: ContextRequest, reader: HistoryReader, related: RelatedReader | None = None
 ) -> list[str]:
-    """Return why a continuation must not be given, each in a sentence; empty when it may be (FR-018, FR-019)."""
+    """Return the reasons not to give a continuation, each as a sentence; none if it may be given (FR-018, FR-019)."""
     target = continuation.target
     found: list[str] = []
     if is_context_manager(target) or any(is_context_manager(agent) for agent in continuation.candidates):
@@ -77,7 +77,7 @@ def refusals(
 
 
 def _strange(continuation: Continuation, reader: HistoryReader, related: RelatedReader | None) -> list[str]:
-    """Return ids that are cited as known though no record has them; what is labelled unknown may be gone."""
+    """Return cited ids that no record has; facts labelled ``unknown`` may cite missing ones."""
     ids = [
         *(name for fact in continuation.context.facts if fact.label != "unknown" for name in fact.entries),
         *(name for lead in continuation.alternatives for name in lead.entries),
@@ -90,9 +90,9 @@ def _strange(continuation: Continuation, reader: HistoryReader, related: Related
 
 
 def objections(proposal: Proposal, draft: Draft) -> list[str]:
-    """Return what is wrong with a model's proposal, each in a sentence that the model can act on.
+    """Return the faults of a model's proposal, each as a sentence that the model can act on.
 
-    That it cites only what it was shown is seen to by the consultation itself, which knows what that was.
+    The consultation itself checks that the model cites only what it was shown.
     """
     found: list[str] = []
     allowed = allowed_targets(draft)

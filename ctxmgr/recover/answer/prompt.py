@@ -38,15 +38,16 @@ from ctxmgr.types.route import ContextRequest, Fact
 from ctxmgr.types.view import EntryView
 
 LONGEST = 3_000
-"""Characters of a prompt."""
+"""Most characters of a prompt: an agent reads it in full, at the cost of its own context."""
 _EARLY = 900
-"""Characters within which cause and next step stand."""
+"""Characters within which cause and next step must appear."""
+# Characters of each kind of quoted text.
 _TASK, _LATER, _STEP, _QUOTE, _ASKED = 500, 240, 320, 520, 600
 _LEAST_CAUSE, _EARLY_QUOTE, _SOURCE, _CALL = 180, 180, 70, 110
 _MOST_CALLS, _MOST_KNOWN = 2, 5
 _LEAST_QUOTE = 120
 _LARGEST = 15_000
-"""Bytes of a prompt in a record, where signs of some scripts take many: it stands there twice."""
+"""Most bytes of a prompt in a record. Some scripts take 6 to 12 bytes a character, and it is recorded twice."""
 _BESIDE_CAUSE = 2
 _PLANNED = 1_200
 _PLAN = "Where the plan stands"
@@ -55,7 +56,7 @@ _FAILED = ("error", "denied")
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a prompt is written from.
+    """The input of a prompt.
 
     Attributes:
         target: the agent that reads it.
@@ -88,15 +89,17 @@ class Told:
 
 
 def prompt_of(told: Told) -> str:
-    """Return the text: at most `LONGEST` characters, cause and next step among the first 900."""
+    """Return the prompt: at most `LONGEST` characters, with cause and next step among the first 900."""
     parts = [f"[ctxmgr] {_situation(told)}", *_cause(told), _task(told)]
     if told.held is not None:
         parts.append("What an earlier answer told you still holds; here is only what is new since.")
     ends = [_not_again(told), _last_resort(told)]
+    # Fixed parts first; the known facts get the rest, since they can be cut at any number of them.
     room = LONGEST - sum(len(part) + 2 for part in [*parts, *ends])
     parts += _known(told, room)
     text = "\n\n".join(part for part in [*parts, *ends] if part)
     most = LONGEST - 2
+    # A last resort, for scripts whose escaped form is much longer than their text.
     while len(text) > LONGEST or len(json.dumps(text)) > _LARGEST:
         text = f"{text[:most].rstrip()} …"
         most = most * 3 // 4
@@ -104,7 +107,7 @@ def prompt_of(told: Told) -> str:
 
 
 def _situation(told: Told) -> str:
-    """Return what is going on, how often and since when, with the calls it consists of."""
+    """Return the first sentence: what happens, how often and since when, with its calls."""
     if told.finding is None:
         return _asked(told)
     return _stall(told, told.finding) if told.finding.severity == "hung" else _loop(told, told.finding)

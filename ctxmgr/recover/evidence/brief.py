@@ -29,7 +29,7 @@ _MOST_ENDED = 3
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What the rules found; every list is short.
+    """The findings of the rules; every list is short.
 
     Attributes:
         members: the entries of the loop (of a long one its first and last), or the open calls of a stall.

@@ -32,17 +32,17 @@ _MOST_NAMING, _SHORTEST_NAME = 20, 4
 _MOST_STATING = 60
 _FILE = lazy_pattern(r"[^.]\.[A-Za-z]\w{0,7}$")
 _TASK, _SAID, _SUBJECT = 0.8, 0.6, 0.7
-"""How much a word counts that only the task, the agent's last words, or what is under review holds."""
+"""Weights of words that occur only in the task, in the agent's last message, or in the changes under review."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is known of a loop or stall before the history is searched: see `Brief`.
+    """The facts about a loop or stall before the history is searched; see `Brief`.
 
     Attributes:
         members: ids of all its entries.
-        stuck: the agent that is stuck, where it is one.
-        last: what it said or thought last.
+        stuck: the stuck agent, if it is a single one.
+        last: its last message or thought.
     """
 
     rounds: Sequence[EntryView]

@@ -24,11 +24,11 @@ from ctxmgr.types.view import EntryView, EventView, NoteView
 
 MOST_TOLD = 3
 _SESSIONS, _REMEMBERED = 8, 40
-"""Related sessions whose entries are read, and those whose memory is."""
+"""Most related sessions whose entries are read, and most of those whose memory is read."""
 _ENTRIES, _SAID, _HITS, _MEMORIES = 60, 30, 10, 60
 _MOST_SEARCHES = 6
 _STEP = 10**8
-"""Distance of the places that sessions have beside each other: more than any session has entries."""
+"""Distance between the indexes of consecutive sessions, when rows of several are ordered: more than any session's entries."""
 _LEAST_ERROR = 12
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",

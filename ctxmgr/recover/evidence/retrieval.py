@@ -30,14 +30,14 @@ _LITTLE = 0.3
 _SOME = 0.25
 _BESIDE = 0.25
 _CHANCE, _LEAST = 1.15, 3.0
-"""Weight beyond which words in common are hardly chance: a little more than that of a word that one record alone holds."""
+"""Common words of more weight than this are hardly chance: a little more than one word that only one record has."""
 _RARE = 0.4
-"""A word with more than this share of that weight is rare."""
+"""A word is rare if its weight is more than this share of that."""
 _NO_WORDS = ("usage", "stuck", "compaction", "heartbeat")
 _MORE = 2
-"""Records beside those that are sure."""
+"""Number of uncertain records that are given besides the certain ones."""
 _WORTH = 0.4
-"""Share of the weight that is hardly chance from which a record is worth telling though it may be chance."""
+"""Share of that weight from which a record is worth giving, although the common words may be chance."""
 _GENERIC = 0.3
 _PLAIN = frozenset(
     map(
@@ -50,28 +50,28 @@ _PLAIN = frozenset(
         ),
     )
 )
-"""Words that any error and any input may hold: they say little of what a trouble is about."""
+"""Words of any error and any input, by stem; they say little about the subject of a problem."""
 
 
 class Finder(Protocol):
-    """What finds rows by a text: a session, or those related to it."""
+    """Finds rows by a text, in a session or in related ones."""
 
     def find(self, text: str, most: int, /) -> tuple[list[Row], int]:
-        """Return the newest rows in which a text occurs, oldest first, and in how many it occurs."""
+        """Return up to ``most`` of the newest rows with a text, oldest first, and the number of all rows with it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievedRecord:
-    """A record that speaks of what is asked for.
+    """A record that is relevant to what is asked for.
 
     Attributes:
         row: the entry, or the message.
-        excerpt: its words around what was found, verbatim.
-        cover: how much of what is sought it covers, by weight.
+        excerpt: verbatim text around the match.
+        cover: share of the query that it covers, by weight, 0 to 1.
         sure: whether that is enough to take it for an answer.
         replaces: indexes of entries whose answer it replaces; -1 for a message.
-        met: the words that it has in common with what is sought.
+        met: the words of the query that it contains.
     """
 
     row: Row
@@ -84,7 +84,7 @@ class RetrievedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What was found, oldest first, the clauses that no record answers, and ids of records whose answer was replaced."""
+    """The records found, oldest first, the clauses that no record answers, and ids of records whose answer was replaced."""
 
     found: list[RetrievedRecord]
     unanswered: list[str]
@@ -282,7 +282,7 @@ def _renewed(found: RetrievedRecord, old: Mapping[str, SupersededRecord]) -> Ret
 
 
 def _is_block(text: str) -> bool:
-    """Whether a message is nothing but a block between tags: a program put it there, nobody said it."""
+    """Whether a message is only a block between tags, which a program inserted (e.g. reminders of a client)."""
     return text.lstrip()[:1] == "<" and text.rstrip()[-1:] == ">"
 
 
@@ -313,9 +313,9 @@ _NOT_KNOWN = lazy_pattern(
 
 
 def states(line: str, forms: Sequence[Sequence[str]], question: str) -> bool:
-    """Whether a line holds every word that a question asks by, each in some form, and a value that the question does not.
+    """Whether a line has every word of a question, in some form, and a value that the question does not have.
 
-    A line that asks itself, or says that it is not known, states nothing.
+    A line that is itself a question, or says that something is not known, states nothing.
     """
     said = line.casefold()
     if not all(any(form in said for form in each) for each in forms):

@@ -28,9 +28,10 @@ _LEAD = 16
 
 
 class Pattern(NamedTuple):
-    """One pattern: its name, why a hit is suspicious, the groups of literals that every hit has, and the expression.
+    """One pattern: name, reason of suspicion, groups of literals of which every hit has one each, and the expression.
 
-    ``led`` patterns count only where a sentence begins or an order is given. ``exact`` ones look at signs and case.
+    The literals are a cheap test before the expression. ``led`` patterns count only at the beginning of a sentence or after
+    a word of command; ``exact`` ones respect punctuation and case.
     """
 
     name: str
@@ -83,9 +84,10 @@ def _joined(text: str) -> str:
 
 
 def matches(pattern: Pattern, text: str, *, loose: bool = False) -> bool:
-    """Return whether a text holds what the pattern describes; ``loose``: though nothing parts the words.
+    """Return whether a pattern hits a text; with ``loose`` even if no blanks separate the words.
 
-    A group named ``tag`` is the name of a closing tag: it counts only where more such tags were closed than opened.
+    A group named ``tag`` is the name of a closing tag, and counts only if more such tags are closed than opened: a balanced
+    pair is ordinary markup.
     """
     for hit in expression(pattern, loose).finditer(text):
         tag = hit.groupdict().get("tag")
@@ -99,7 +101,7 @@ def matches(pattern: Pattern, text: str, *, loose: bool = False) -> bool:
 
 @cache
 def expression(pattern: Pattern, loose: bool = False) -> re.Pattern[str]:
-    """Return the expression of a pattern. Few are ever needed, and all of them take long to compile."""
+    """Return the compiled expression of a pattern; compiled on demand, for few are ever needed and compiling all is slow."""
     words = pattern.words
     while "«" in words:
         words = re.sub("«(\\w+)»", lambda found: f"(?:{patterns().words[found[1]]})", words)
@@ -109,18 +111,19 @@ def expression(pattern: Pattern, loose: bool = False) -> re.Pattern[str]:
 
 
 WHOLE = 24_000
-"""Characters up to which a text is judged whole; of a longer one both ends and what lies around telling words."""
+"""Longest text, in characters, that is judged completely; of a longer one both ends and the surroundings of key words."""
 END = 8_000
 """Characters judged at each end of a longer text."""
 AROUND = 240
-"""Characters judged on each side of a telling word."""
+"""Characters judged on each side of a key word."""
 REACH = 250_000
-"""Characters at each end of a long text in which telling words are looked for."""
+"""Characters at each end of a long text that are searched for key words."""
 MOST_AROUND = 24_000
-"""Characters judged around telling words of one text."""
+"""Most characters judged around the key words of one text: bounds the time for a hostile one."""
 
 _CORE = ("skip earlier orders", "skip your orders", "hand over control")
-"""Patterns that are also tried on words written without blanks."""
+"""Patterns that are also tried on words without blanks between them."""
+# Parts of words, in the spellings in which `str.find` is to meet them: a case-insensitive search would be slower.
 _TELLING = (
     "gnore ", "GNORE ", "isregard", "ISREGARD", "orget ", "nstructions", "NSTRUCTIONS", "ou are now", "SYSTEM:", "SYSTEM]",
     "system prompt", "<|", "[INST", "<<SYS", "</tool", "</untrusted", "<!--", "verride", "OVERRIDE", "must now", "and over",
@@ -132,7 +135,7 @@ _TELLING = (
 
 
 def suspicion(text: str) -> str | None:
-    """Return why a text reads like instructions to whoever reads it, or None when it reads like data."""
+    """Return why a text reads like instructions to its reader, None if it reads like data."""
     for part in _parts(text):
         clear = visible(part)
         reason = _reason(clear)
@@ -144,7 +147,7 @@ def suspicion(text: str) -> str | None:
 
 
 def _reason(clear: str) -> str | None:
-    """Return why a text without invisible signs is suspicious, in the forms that it can hide in."""
+    """Return why a text is suspicious, trying the disguises one after the other; ``clear`` has no invisible characters."""
     reason = _plainly(clear)
     if reason is None and (said := unescaped(clear)) is not None:
         reason = _plainly(visible(said))
@@ -179,14 +182,14 @@ def _index(which: str) -> AnchorIndex:
 
 
 _SHORT = 2_000
-"""Characters up to which a text's own triples are looked up; in a longer one each literal is looked for."""
+"""Longest text, in characters, whose triples are looked up; in a longer one it is faster to search for each literal."""
 
 
 class AnchorIndex:
-    """Which of some patterns can hit a text at all: those of whose every group of literals it holds one.
+    """Finds the patterns that can hit a text at all: those with one literal of each group in it.
 
-    This is asked several times of every text that is read, and hundreds of literals would each be looked for. So the triples
-    of letters that a text has say first which of them can be there.
+    Every recorded text is tested several times, and searching for hundreds of literals each time would be slow. So the
+    triples of letters in a short text are looked up first, to find the literals that it may contain.
     """
 
     def __init__(self, orders: Sequence[Pattern]) -> None:
@@ -202,7 +205,7 @@ class AnchorIndex:
         self._brief = [literal for literal in self._literals if len(literal) < 3]
 
     def possible(self, text: str) -> list[Pattern]:
-        """Return the patterns in question, in their order."""
+        """Return the patterns that may hit, in their order."""
         if len(text) <= _SHORT:
             there = self._triples.intersection([text[place : place + 3] for place in range(len(text) - 2)])
             held = {literal for each in there for literal in self._beginning[each] if literal in text}
@@ -215,7 +218,7 @@ class AnchorIndex:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the text, or of a long one its ends and the surroundings of words that orders are made of."""
+    """Yield the text, or of a long one its ends and the surroundings of key words."""
     if len(text) <= WHOLE:
         yield text
         return
@@ -232,7 +235,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 MOST_BLOBS = 24
-"""Encoded pieces of one text that are decoded."""
+"""Most encoded pieces (base64, hex) of one text that are decoded."""
 _BLOB_CHARS = 24_000
 
 _COMBINING = lazy_pattern("[\u0300-\u036f\u0483-\u0489\u20d0-\u20f0]+")
@@ -255,6 +258,7 @@ _LINES = lazy_pattern("\n{2,}")
 _DOTTED = lazy_pattern(r"(?<![a-z])[a-z]{2,20}+(?:\.[a-z]{2,20}+){2,12}+")
 _LONG = lazy_pattern(r"(?<![a-z])[a-z]{16,200}+")
 
+# Cyrillic, Greek, IPA and small capital letters that look like Latin ones.
 _LOOKS = str.maketrans(
     "аеорсухіјѕԁһќԛԝѵгпмткнвьзӏєαβεηικνορτυχγωδσ" + "ɑɡɩʟɴʀʏıȷᴀʙᴄᴅᴇɢʜᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢ",
     "aeopcyxijsdhkqwvrnmtkhbb3leabenikvoptuxywds" + "agilnryijabcdeghjkmoptuvwz",
@@ -264,6 +268,7 @@ LEET = str.maketrans("013457@$!|", "oieastasil")
 _LEETED = lazy_pattern(r"[a-z][0134570@$!|][a-z]")
 _SPACED = lazy_pattern(r"(?<![^\W_])(?:[^\W_][^\w\n]{1,2}|[^\W_]_{1,2}){6,}[^\W_](?![^\W_])")
 _BETWEEN = lazy_pattern(r"(?<=[^\W_])[\W_](?=[^\W_](?:[\W_]|$))")
+# Words of injections spelled backwards, and in rot13: only a text with one of them is turned and tried again.
 _BACKWARDS = ("erongi", "snoitcurtsn", "dragersid", "tpmorp", "stcurtsni", "etuor")
 _ROTATED = ("vtaber", "qvfertneq", "sbetrg", "vafgehpgvba", "bireevqr", "flfgrz cebzcg")
 _BASE64 = lazy_pattern(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+(?:\r?\n[A-Za-z0-9+/_-]{16,}+){0,40}+={0,2}")
@@ -274,7 +279,7 @@ _SIGNS = {"n": "\n", "r": "\n", "t": " ", '"': '"', "'": "'", "/": "/"}
 
 
 def visible(text: str) -> str:
-    """Return the text as a reader who sees every sign would write it: no invisible signs, no styled letters, no accents."""
+    """Return the text without invisible characters, styled letters, accents and reversed runs (bidi overrides)."""
     if text.isascii() and text.isprintable():
         return text
     clear = _TERMINAL.sub("", text)
@@ -289,7 +294,7 @@ def visible(text: str) -> str:
 
 
 def words_of(lowered: str) -> str:
-    """Return a lower-case text with one sign between two words: a line end, a comma or a blank; markup is left out."""
+    """Return a lower-case text with one separator between words: a line end, a comma or a blank; markup is removed."""
     clear = _MARKUP.sub(",", lowered) if "<" in lowered else lowered
     clear = _BLANKS.sub(" ", clear.translate(_PARTING)).replace(" ,", ",").replace(", ", ",")
     clear = _COMMAS.sub(",", clear).replace(" \n", "\n").replace("\n ", "\n").replace(",\n", "\n")

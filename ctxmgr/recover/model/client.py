@@ -1,7 +1,7 @@
-"""Ask a model within its limits; an answer or a reason comes back in time.
+"""Ask a model within its limits; return an answer, or the reason why there is none, in time.
 
-The conversation runs in a thread of its own, with a loop of its own. So it works inside a program that runs a loop as
-well, and a model that blocks its thread can't keep the caller waiting.
+The conversation runs in its own thread with its own event loop. So it works inside a program that runs an event loop too, and
+a model client that blocks its thread can't delay the caller.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Check = Callable[[Proposal], list[str]]
 Progress = Callable[[str], None]
 
 GRACE = 0.25
-"""Seconds after the deadline in which a conversation may still end by itself, and a tool put its work down."""
+"""Seconds after the deadline in which a conversation may still end by itself, and a tool may finish."""
 
 
 def ready(choice: ModelChoice) -> None:
-    """Return when the model could be asked, as far as that can be seen without contacting anything.
+    """Check that the model can be asked, as far as that is possible without contacting anything.
 
     Raises:
-        MissingExtra: a part is not installed; the hint names the command.
+        MissingExtra: a package is not installed; the hint names the command.
         InvalidInput: the provider is unknown, or its key is missing.
     """
     _stack(choice).build(choice)
@@ -46,15 +46,15 @@ def consult(
     progress: Progress | None = None,
     model: Any = None,
 ) -> ModelAnswer:
-    """Ask a model, and return what came of it within ``choice.seconds``.
+    """Ask a model, and return the result within ``choice.seconds``.
 
     Args:
-        question: what it may know and do.
-        choice: which model, and what that may take.
-        check: the gate's objections to a proposal in the session's own names, none when it passes. Entries that the
-            model never looked at and unknown agents are refused before. Called in the thread of the tools.
-        progress: hears how it goes, one line at a time, in the calling thread; the first before anything is sent.
-        model: a pydantic-ai model to be asked in place of the one named.
+        question: the material for the model, and what it may do.
+        choice: the model and its limits.
+        check: returns the gate's objections to a proposal (in the session's own names), none if it passes. Entries that
+            the model did not see, and unknown agents, are refused before. Called in the thread of the tools.
+        progress: called with each line of progress, in the calling thread; the first before anything is sent.
+        model: a pydantic-ai model to ask instead of the configured one.
 
     Raises:
         MissingExtra, InvalidInput: as `ready`; for anything else the reason is in ``use.failure``.
@@ -63,6 +63,7 @@ def consult(
     heard: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     try:
         call.start(heard.put)
+        # Only this thread prints; it waits for lines no longer than the call has left, so that nothing can hold it.
         while True:
             try:
                 line = heard.get(timeout=max(0.001, call.patience))
@@ -77,11 +78,11 @@ def consult(
 
 
 _LOADING = 60.0
-"""Seconds after which a library that does not load counts as broken."""
+"""Seconds after which a library that has not loaded counts as broken."""
 
 
 class Preparation:
-    """Loads the model's library and looks whether the model could be asked, beside other work.
+    """Imports the model's library and checks the model in a thread, while the rules are working.
 
     Args:
         choice: which model.
@@ -102,7 +103,7 @@ class Preparation:
             self._error = missing("", error)
 
     def wait(self) -> None:
-        """Return when the model can be asked.
+        """Wait until the model can be asked.
 
         Raises:
             MissingExtra, InvalidInput: as `ready`.
@@ -113,7 +114,7 @@ class Preparation:
 
 
 class _Call:
-    """One consultation and the thread it runs in."""
+    """One consultation and its thread."""
 
     def __init__(
         self, question: Consultation, choice: ModelChoice, check: Check, progress: Progress | None, model: Any
@@ -135,7 +136,7 @@ class _Call:
 
     @property
     def patience(self) -> float:
-        """Seconds to wait on; until the first request the model's library may still be loading, which nobody counts."""
+        """Seconds to wait for the next line; before the first request the library may be loading, which does not count."""
         budget = self._talk.budget
         return (budget.left if budget.began else max(budget.left, _LOADING)) + GRACE
 
@@ -148,7 +149,7 @@ class _Call:
 
     def _run(self) -> None:
         try:
-            # Loading takes a while, on a busy machine seconds: it is no reason to answer late either.
+            # Here and not in the caller's thread: importing takes a while, on a busy machine seconds.
             model, client = (
                 (self._model, None) if self._model is not None else _stack(self._talk.choice).build(self._talk.choice)
             )
@@ -173,10 +174,10 @@ class _Call:
             self._stop = stop
             try:
                 await converse(self._talk, model, client)
-            finally:  # whatever ended it, nobody waits out the limit for a conversation that is over
+            finally:  # however it ended, the caller must not wait for the time limit
                 self._finish()
 
-        # Cancelled, or broken in a way that is nobody's business any more: the caller has its answer.
+        # Cancelled, or failed after the caller has its answer: there is nobody to report to.
         with suppress(Exception, asyncio.CancelledError):
             asyncio.run(conversation())
 
@@ -188,14 +189,15 @@ class _Call:
         self._hear(line)
 
     def tell(self, line: str) -> None:
-        """Pass a line on; a progress report that fails is no reason to fail."""
+        """Pass a line on; an error in the progress callback does not end the consultation."""
         if self._progress is not None:
             with suppress(Exception):
                 self._progress(line)
 
     def end(self) -> None:
-        """Close the tools, whatever happened, and give one that is at work a moment to put it down."""
+        """Close the tools, whatever happened, and give a running one a moment to finish."""
         talk = self._talk
+        # Closed first: from here on a late tool call can't write a note, so what is kept is final.
         self._kept = talk.kit.close()
         self._in_time = self._finished
         self._seconds = talk.budget.spent
@@ -204,7 +206,7 @@ class _Call:
         talk.worker.rests(GRACE)
 
     def outcome(self) -> ModelAnswer:
-        """Return what came of it, or raise what kept it from beginning."""
+        """Return the answer, or raise the error that prevented the consultation."""
         if self._unusable is not None:
             raise self._unusable
         talk, budget = self._talk, self._talk.budget

@@ -39,33 +39,33 @@ _OWN_HOSTS: Mapping[str, str] = {
     "GEMINI_API_KEY": "generativelanguage.googleapis.com",
     "GOOGLE_API_KEY": "generativelanguage.googleapis.com",
 }
-"""Providers' own key variables, and the domain that each belongs to."""
+"""Providers' own key variables, and the domain to which each key may be sent."""
 
-SECONDS, TOOL_CALLS, TOKENS = 30.0, 24, 60_000
+SECONDS, TOOL_CALLS, TOKENS = 30.0, 24, 60_000  # of one consultation: seconds in all, calls, and tokens read and written
 
 _OPENAI = ("openai", "openai-chat")
 _SAME_DIALECT = (*_OPENAI, "ollama", "vllm", "litellm", "openrouter", "deepseek", "together", "fireworks")
-"""Providers that speak the chat completions dialect, which every server named by its address is taken to speak."""
+"""Providers with the chat completions API, which every server named by its address is assumed to have."""
 
 _OTHER_DIALECT = ("anthropic", "google", "google-cloud", "bedrock", "cohere", "mistral", "groq", "openai-responses")
 _KNOWN = ("name", "base_url", "key_variable", "mode", "timeout", "max_tokens", "max_tool_calls")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 _HOST = re.compile(r"[\w.-]{1,253}|[0-9a-f:.]{2,45}(?:%\w{1,16})?")
-"""Names and addresses; of any other sign two programs may think differently where the name of a server ends."""
+"""Host names and addresses; with other characters two URL parsers may disagree where the host ends, and leak the key."""
 _PROVIDER = re.compile(r"[a-z0-9][a-z0-9/-]{0,40}")
 _EXAMPLE = "e.g. --model anthropic:NAME, or --model NAME --base-url http://127.0.0.1:11434/v1"
 
 
 class MissingExtra(InvalidInput):
-    """A model was named, but what is needed to ask it is not installed; the hint is the command that installs it."""
+    """A model was named, but a package that it needs is not installed; the hint is the command that installs it."""
 
 
 _EXTRAS = ("anthropic", "google", "groq", "mistral", "bedrock", "cohere")
 
 
 def missing(name: str, error: ImportError) -> MissingExtra:
-    """Return the error for a model whose provider's part is not installed."""
+    """Return the error for a model whose provider's package is not installed."""
     provider = name.partition(":")[0].split("-")[0]
     extra = provider if provider in _EXTRAS and "pydantic_ai" not in str(error.name) else "llm"
     return MissingExtra(
@@ -76,18 +76,18 @@ def missing(name: str, error: ImportError) -> MissingExtra:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model to be asked, and what that may take.
+    """A model to ask, and the limits for that.
 
     Attributes:
         name: ``provider:name``; for a server named by its address, the name that it knows the model by.
         base_url: address of a server that speaks the chat completions dialect, or None for the provider's own.
         mode: ``tools`` lets the model read the history itself; ``lead`` asks it one narrow question.
-        seconds: wall clock of the whole consultation.
-        max_requests: answers of the model, its tool calls included.
-        max_tool_calls: calls that are answered; the next ones are told to stop reading.
-        max_tokens: read and written by the model over the whole consultation.
-        max_characters: of all that the tools tell it.
-        api_key: for ``base_url``; providers find their own.
+        seconds: wall clock time of the whole consultation.
+        max_requests: requests to the model, including those after tool calls.
+        max_tool_calls: tool calls that are answered; to further ones the answer is to stop reading.
+        max_tokens: tokens read and written by the model over the whole consultation.
+        max_characters: characters that all tools together return.
+        api_key: the key for ``base_url``; providers' libraries find their own.
     """
 
     name: str
@@ -103,10 +103,10 @@ class ModelChoice:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where history would be sent.
+    """The destination to which history would be sent.
 
-    ``host`` is None when the provider's usual address is used; ``leaves`` is whether the history leaves this machine;
-    ``text`` says all of it in a sentence.
+    ``host`` is None if the provider's default address is used; ``leaves`` tells whether the history leaves this machine;
+    ``text`` is the same as a sentence.
     """
 
     provider: str
@@ -124,11 +124,11 @@ def resolve(
     environment: Mapping[str, str],
     table: Mapping[str, Any] | None,
 ) -> ModelChoice | None:
-    """Return the model that is to be asked, or None when the rules answer alone.
+    """Return the model to ask, or None if the rules answer alone.
 
-    The flag comes before ``CTXMGR_MODEL``, that before the configuration's ``[recover.model]``; ``none`` in any of them
-    turns the model off. An address belongs to the name beside it: a provider that is named by a flag is never looked
-    for at the address of the configuration.
+    The flag takes precedence over ``CTXMGR_MODEL``, and that over the configuration's ``[recover.model]``; ``none`` in any of
+    them turns the model off. An address belongs to the name beside it: a provider named by a flag is never contacted at the
+    configuration's address.
 
     Raises:
         InvalidInput: a name, an address, a mode or a setting that can't be used.
@@ -150,7 +150,7 @@ def resolve(
     addresses = [address for _, address in sources]
     stronger = next((address for address in addresses[: place + 1] if address is not None), None)
     weaker = next((address for address in addresses[place + 1 :] if address is not None), None)
-    # A bare name means nothing without a server, so that it can only be meant for the one that was set up.
+    # A name without a provider needs a server, so it can only mean the configured one.
     address = stronger if stronger is not None or _provider(name) is not None else weaker
     by_file = address is not None and address not in addresses[:-1]
     return _choice(name, address, mode, environment, table, by_file=by_file)
@@ -192,13 +192,13 @@ def _choice(
 
 
 def _key(provider: str | None, address: str, environment: Mapping[str, str], variable: str | None) -> str | None:
-    """Return the key that belongs to a server named by its address, or None.
+    """Return the key for a server named by its address, or None: a key goes only to the host it belongs to.
 
     Args:
-        provider: named before the model.
-        address: of the server, in its one form.
-        environment: of the process.
-        variable: the one that was named for this server, or `KEY_VARIABLE` where an option or the environment names it.
+        provider: the provider before the model's name, if any.
+        address: the normalised address of the server.
+        environment: the environment of the process.
+        variable: the variable configured for this server, or `KEY_VARIABLE` if an option or the environment names the server.
 
     Raises:
         InvalidInput: the variable is a provider's own, and the server is not that provider's.
@@ -226,7 +226,7 @@ def _belongs(variable: str, scheme: str, host: str) -> bool:
 
 
 def _origin(address: str) -> tuple[str, str, int | None]:
-    """Return the scheme, host and port of an address; of an unusable one something that equals no other."""
+    """Return (scheme, host, port) of an address; for an invalid one a value that equals no other."""
     try:
         parts = urlsplit(address.strip())
         return parts.scheme, (parts.hostname or "").rstrip(".").lower(), parts.port
@@ -240,7 +240,7 @@ def _provider(name: str) -> str | None:
 
 
 def _address(text: str) -> str:
-    """Return the address of a server in one form; what it must not hold is refused."""
+    """Return the normalised address of a server; credentials, queries and fragments are refused."""
     shown = quoted(text, 120)
     hint = "e.g. --base-url http://127.0.0.1:11434/v1"
     try:

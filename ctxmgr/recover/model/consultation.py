@@ -43,7 +43,7 @@ _BASIS = "suggested by the model"
 
 
 def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
-    """Return what a passed proposal adds. All of it is marked as the model's, and nothing of it as verified."""
+    """Return the additions of a proposal that passed the gate; all are marked as the model's, and none as verified."""
     target = draft.target
     if proposal.target != target.agent:
         reason = f"the model chose it: {quoted(proposal.reason, 400)}; the rules would have chosen {named(target.agent)}"
@@ -66,14 +66,14 @@ def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
 
 
 def _from(draft: Draft, entries: Sequence[str]) -> str:
-    """Return which other sessions a statement rests on, in words; "" for this one alone."""
+    """Return the other sessions that a statement is based on, in words; "" if it is this session alone."""
     related = draft.related
     rows = [] if related is None else [row for name in entries if (row := related.entry(name)) is not None]
     return "".join(f", {where}" for where in dict.fromkeys(related.told(row).where for row in rows)) if related else ""
 
 
 def from_lead(entry: EntryView, lead: Lead, use: ModelUse) -> Additions:
-    """Return an unverified lead: the record's own words, and that only a model thinks they answer."""
+    """Return an unverified lead: the record's own words, with the remark that only a model takes them for an answer."""
     where = f"@{entry.index}, {named(entry.agent)}"
     told = f"A lead, not verified ({where}): {call(entry, 160)} -> {outcome(entry, 400)}"
     need = quoted(lead.need, 200)
@@ -91,7 +91,7 @@ def from_lead(entry: EntryView, lead: Lead, use: ModelUse) -> Additions:
 _CANDIDATES = 80
 _SHORTEST_ID = 6
 _LEAST, _REST = 0.1, 0.5
-"""Seconds that a model has at least, and what is kept back for writing the answer down."""
+"""Seconds that a model gets at least, and seconds reserved for recording the answer."""
 
 
 def consultant(
@@ -102,9 +102,9 @@ def consultant(
     progress: Callable[[str], None] | None,
     model: Any = None,
 ) -> Consult | None:
-    """Return what asks the model that was named; None when there is none.
+    """Return the function that asks the named model; None if no model is named.
 
-    ``model`` is a pydantic-ai model that is asked in place of the one named, as a test or a program's own would be.
+    ``model`` is a pydantic-ai model to ask instead, e.g. that of a test or of an embedding program.
 
     Raises:
         InvalidInput: it can't be asked: a setting is wrong, a part is not installed, a key is missing.

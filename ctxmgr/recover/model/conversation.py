@@ -23,8 +23,8 @@ _Job = tuple[Future[Any], Callable[[], Any]]
 class Worker(Executor):
     """A pool of one daemon thread.
 
-    A store answers one thread at a time, so the tools of a consultation share one. A job that hangs is left behind: unlike
-    the threads of a usual pool, this one is not waited for when the program ends.
+    A store serves one thread at a time, so the tools of a consultation share one. A hanging job is abandoned: unlike the
+    threads of `concurrent.futures`, a daemon thread is not joined when the program ends.
     """
 
     def __init__(self, name: str) -> None:
@@ -48,14 +48,14 @@ class Worker(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more jobs; those that wait are done unless they were cancelled. Never waits: see `rests`."""
+        """Accept no more jobs; queued ones are still done unless they were cancelled. Never waits: see `rests`."""
         with self._lock:
             if not self._ended:
                 self._ended = True
                 self._jobs.put(None)
 
     def rests(self, seconds: float) -> bool:
-        """Wait up to some seconds; return whether no job is at work."""
+        """Wait up to ``seconds`` for the jobs to end; return whether none is running."""
         return self._idle.wait(seconds)
 
     def _work(self) -> None:
@@ -77,14 +77,15 @@ _LINE = 300
 
 @dataclass(slots=True)
 class Conversation:
-    """What a conversation with a model works on.
+    """The state of one conversation with a model.
 
     Attributes:
-        check: the gate's objections to a proposal, none when it passes.
-        say: hears how it goes, a line at a time.
-        refused: the last objection to an answer, and how many answers were refused.
+        check: returns the gate's objections to a proposal, none if it passes.
+        say: called with each line of progress.
+        refused: the last objection to an answer.
+        refusals: number of refused answers.
         input_tokens, output_tokens: as the server counts them.
-        transcript: everything said so far, as JSON; set when the conversation ends by itself.
+        transcript: all messages as JSON; set when the conversation ends by itself.
     """
 
     question: Consultation
@@ -105,13 +106,13 @@ class Conversation:
     cancel: Callable[[], None] | None = field(default=None)
 
     def refuse(self, reason: str) -> None:
-        """Remember an objection to an answer, and say so."""
+        """Note an objection to an answer, and report it."""
         self.refused, self.refusals = one_line(reason), self.refusals + 1
         self.say(f"answer refused: {clipped(self.refused, 160)}, asking again")
 
 
 def one_line(text: str) -> str:
-    """Return text as one printable line of bounded length: servers and models write what they like."""
+    """Return text of a server or model, which may be anything, as one printable line of at most 300 characters."""
     plain = " ".join(text.split())
     shown = quoted(plain, _LINE)
     return clipped(plain, _LINE) if shown[1:-1] == plain else shown[1:-1].replace('\\"', '"')

@@ -28,13 +28,13 @@ RETRIES = 2
 LONGEST_ANSWER = 200_000
 """Characters of one answer; a longer one is not worth correcting, since all of it would be sent again."""
 
-_TOKENS, _LEAD_TOKENS = 4_000, 400
+_TOKENS, _LEAD_TOKENS = 4_000, 400  # of one answer; a lead is a number and a phrase
 _TOOL_SECONDS = 5.0
 _Answer = TypeVar("_Answer", bound=BaseModel)
 
 
 async def converse(talk: Conversation, model: Model, client: AsyncClient | None) -> None:
-    """Ask the model, and leave the answer or the failure in the talk; raises nothing but what ends the program.
+    """Ask the model; the answer or the failure is set in ``talk``. Raises only what ends the program.
 
     ``client`` is the connection to be closed at the end, if it is ours.
     """
@@ -113,9 +113,9 @@ async def _narrow(talk: Conversation, model: Model) -> None:
 async def put(
     choice: ModelChoice, model: Model, client: AsyncClient | None, instructions: str, prompt: str, shape: type[_Answer]
 ) -> tuple[_Answer | None, str | None]:
-    """Put one question to a model that gets no tools; return its answer, or why there is none.
+    """Put one question to a model without tools; return (answer, None), or (None, the reason why there is none).
 
-    ``client`` is the connection to be closed at the end, if it is ours.
+    ``client`` is the connection to close at the end, if it is ours.
     """
     budget = Budget(choice)
     hooks: Hooks[None] = Hooks()
@@ -158,7 +158,7 @@ async def put(
 
 
 def _answer_type(names: Sequence[str]) -> type[Proposal]:
-    """Return the proposal with the allowed agents as the only targets that can be written down."""
+    """Return the type of the answer, whose schema allows only these agents as targets."""
     target: Any = Literal[tuple(names)]
     return create_model("Answer", __base__=Proposal, target=(target, ...))
 

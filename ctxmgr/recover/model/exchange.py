@@ -20,24 +20,25 @@ from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
 from ctxmgr.types.route import ContextRequest, Continuation, ModelUse, is_context_manager
 from ctxmgr.types.view import EntryView, EventView
 
+# When so little is left, the model gets no more tools: a late answer is lost, a less informed one is not.
 _WIND_UP_SECONDS, _WIND_UP_SHARE = 6.0, 0.25
 _WIND_UP_CHARACTERS = 600
 _WIND_UP_TOKENS = 0.75
 
 
 class BudgetError(Exception):
-    """The consultation ends here; the message names the limit."""
+    """A limit is reached, so the consultation ends; the message names the limit."""
 
 
 class Budget:
-    """Counts what was used of a choice's limits.
+    """Counts the use of a model's limits.
 
     Attributes:
-        requests: sent to the model.
-        tool_calls: that the model made, refused ones included.
-        tokens: used so far, estimated where the server does not say.
-        began: whether the first request was sent: from then on the time counts. Loading the model's library is no part of it.
-        closed: the consultation is over; a tool that is still at work must not touch anything any more.
+        requests: number of requests sent to the model.
+        tool_calls: number of tool calls by the model, including refused ones.
+        tokens: tokens used so far, estimated if the server does not report them.
+        began: whether the first request was sent. The time counts from then on, without importing the model's library.
+        closed: the consultation is over; a tool that is still running must not write anything any more.
     """
 
     def __init__(self, choice: ModelChoice, clock: Callable[[], float] = time.monotonic) -> None:
@@ -68,11 +69,11 @@ class Budget:
 
     @property
     def characters(self) -> int:
-        """Characters that the tools may still tell."""
+        """Characters that tools may still return."""
         return self._characters
 
     def request(self) -> None:
-        """Count a request to the model that is about to be sent.
+        """Count a request to the model, before it is sent.
 
         Raises:
             BudgetError: it would be one too many, or the tokens are used up.
@@ -85,7 +86,7 @@ class Budget:
             self._started = self._clock()
 
     def require_tokens(self) -> None:
-        """Return while tokens are left.
+        """Check that tokens are left.
 
         Raises:
             BudgetError: they are used up.
@@ -94,19 +95,19 @@ class Budget:
             raise BudgetError(f"the limit of {self._choice.max_tokens:,} tokens was reached without an answer")
 
     def call(self) -> bool:
-        """Count a tool call; False when it is beyond the limit."""
+        """Count a tool call; return whether it is within the limit."""
         with self._lock:
             self.tool_calls += 1
             return self.tool_calls <= self._choice.max_tool_calls
 
     def tell(self, characters: int) -> None:
-        """Count what a tool told."""
+        """Count characters that a tool returned."""
         with self._lock:
             self._characters = max(0, self._characters - characters)
 
     @property
     def is_low(self) -> bool:
-        """Whether it is time to answer instead of reading on."""
+        """Whether the model should answer now instead of reading on."""
         choice = self._choice
         return (
             self.requests >= choice.max_requests - 2
@@ -123,9 +124,9 @@ _MOST_PROBLEMS = 4
 
 
 def aliases(agents: Sequence[str]) -> dict[str, str]:
-    """Return for every agent the name by which the model calls it, in the same order: alias to name.
+    """Return alias -> name of every agent, in the same order; the model uses the aliases.
 
-    Recorded names are not trusted: only those of letters, digits and ``_.-`` stand as they are.
+    Recorded names are hostile: only those of letters, digits and ``_.-`` are used unchanged.
     """
     taken = {agent for agent in agents if PLAIN.fullmatch(agent)}
     named: dict[str, str] = {}

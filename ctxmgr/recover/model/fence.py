@@ -1,8 +1,7 @@
-"""Recorded data as a model sees them: rows cut short, in a fence of random delimiters with their provenance beside them.
+"""Show recorded data to a model: shortened rows, fenced with a random delimiter, with their provenance beside them.
 
-Nothing within the data can end the fence or speak in another's turn: each block's data are one line of ASCII in which
-angle brackets, bars, backquotes, square brackets and number signs stand as escapes, and the delimiter, drawn anew for
-every call, does not occur.
+The data can neither end the fence nor imitate another speaker: each block's data are one line of ASCII in which angle brackets,
+bars, backquotes, square brackets and number signs are escaped, and the delimiter, new for every call, does not occur.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ Suspicion = Callable[[EntryView | EventView], str | None]
 _ESCAPED = re.compile(r"[<>|`#]")
 _NOTES = 3
 _MARKED = 200
-"""Characters of what is shown marked."""
+"""Characters of suspicious values that are shown."""
 
 
 def entry_row(entry: EntryView, limit: int, suspicion: Suspicion) -> dict[str, Any]:
     """Return an entry with each of its values cut to about ``limit`` characters.
 
-    One that reads like instructions to an agent says so first, and its values are cut short.
+    An entry that reads like instructions to an agent begins with that reason, and its values are cut to 200 characters.
     """
     reason = suspicion(entry)
     if reason is not None:
@@ -55,7 +54,7 @@ def entry_row(entry: EntryView, limit: int, suspicion: Suspicion) -> dict[str, A
 
 
 def note_row(note: NoteView, limit: int) -> dict[str, Any]:
-    """Return a note with its author: what an earlier model wrote is no rule either."""
+    """Return a note with its author, so that an earlier model's note is not taken for a rule."""
     return {
         "author": None if note.author is None else clipped(note.author, 80),
         "content": clipped(note.content, limit),
@@ -64,7 +63,7 @@ def note_row(note: NoteView, limit: int) -> dict[str, Any]:
 
 
 def event_row(event: EventView, limit: int, suspicion: Suspicion) -> dict[str, Any]:
-    """Return an event, marked like an entry; ``after`` is the index of the entry before it."""
+    """Return an event, marked like a suspicious entry; ``after`` is the index of the entry before it."""
     reason = suspicion(event)
     return _marked(reason) | {
         "type": clipped(event.type, 60),
@@ -79,19 +78,20 @@ def _marked(reason: str | None) -> dict[str, Any]:
 
 
 def size(value: Any) -> int:
-    """Return about how many characters a JSON value takes in its block: all but plain ASCII is escaped there."""
+    """Return the approximate size of a JSON value in a block, in characters, with everything but plain ASCII escaped."""
     written = json.dumps(value)
     return len(written) + 5 * len(_ESCAPED.findall(written))
 
 
 MOST = 6_000
-"""Characters of one body as it is written; the rest is left out and counted."""
+"""Most characters of one block's data; the rest is left out, and its size given."""
 TOLD = 200
-"""Characters of one part of the provenance."""
+"""Most characters of one part of the provenance."""
 
 _NAME = lazy_pattern(r"[A-Za-z0-9_.:@/+-]{1,64}")
 _LOOKALIKES = {"<": "‹", ">": "›", "|": "¦", "[": "(", "]": ")"}
-"""What stands for the signs of tags, fences and chat templates in a text that is shown as it is."""
+"""Harmless look-alikes of the characters of tags, fences and chat templates, for texts that are shown unescaped."""
+# With a letter other than e: digits and one e are a number in JSON, which may occur in the data.
 _DELIMITER = lazy_pattern(r"(?=.*[A-DF-Za-df-z])[A-Za-z0-9]{8,64}")
 _STRING = lazy_pattern(r'"(?:[^"\\]|\\.)*+"')
 _SIGNS = lazy_pattern(r"[<>|`\[\]#\x7f]")
@@ -101,8 +101,8 @@ _SHORTEST = 8
 class Fence:
     """The delimiter of one call to a model, and the blocks made with it.
 
-    A block is four lines: ``<<<data DELIMITER>>>``, a JSON object that tells where the data come from, the data as JSON,
-    and ``<<<end DELIMITER>>>``.
+    A block has four lines: ``<<<data DELIMITER>>>``, a JSON object with the provenance, the data as JSON, and
+    ``<<<end DELIMITER>>>``.
     """
 
     def __init__(self, delimiter: str | None = None) -> None:
