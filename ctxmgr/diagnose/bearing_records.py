@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import fsum
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import word_set
@@ -243,13 +244,13 @@ class _Search:
             return 0.0
         best = max(record.units, key=self.worth, default=_Unit("", set(), 0.0))
         near = record.asked | best.words
-        shared = sum(self.weight(word) * (1.0 if word in near else _REST) for word in record.words)
+        shared = fsum(self.weight(word) * (1.0 if word in near else _REST) for word in record.words)
         written = _DOCUMENTED if record.words and record.explains else 0.0
         return record.extra + written + shared + (best.extra if self.worth(best) > best.extra else 0.0)
 
     def worth(self, unit: _Unit) -> float:
         """Return how much a line says: by the words that it shares, and where it shares one by what it adds."""
-        shared = sum(map(self.weight, unit.words))
+        shared = fsum(map(self.weight, unit.words))
         return shared * (1.0 if unit.extra else _NOTHING_NEW) + unit.extra if shared > _TOUCHES else shared
 
     def split(self, place: EntryView | Message, said: str) -> Iterator[_Unit]:

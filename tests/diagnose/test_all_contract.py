@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -201,6 +204,20 @@ def test_a_class_is_a_function_of_the_evidence(name: str) -> None:
 
     assert {each.KIND: each.applies(known) for each in reversed(CLASSES)} == answers(name)
     assert [entry.model_dump_json() for entry in known.entries] == before
+
+
+@pytest.mark.slow
+def test_answers_do_not_depend_on_the_order_of_sets() -> None:
+    """The same history gives the same answer in each process, whatever its hash seed."""
+    answers = {
+        subprocess.run(
+            [sys.executable, "-m", "bench.diagnosis", str(FOLDER / "tuning")],
+            cwd=FOLDER.parents[1], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }  # fmt: skip
+
+    assert len(answers) == 1
 
 
 def test_what_is_said_is_short_and_fit_to_be_shown() -> None:
