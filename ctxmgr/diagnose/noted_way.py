@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.diagnose.bearing_records import names_in
+from ctxmgr.diagnose.bearing_records import names_in, told_in
 from ctxmgr.diagnose.calls import called, command_of, path_of
 from ctxmgr.diagnose.counterparts import nearest_recorded
 from ctxmgr.diagnose.error_lines import telling_line
@@ -16,7 +16,7 @@ from ctxmgr.diagnose.evidence import Evidence, given, program_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.paths import is_file_name
 from ctxmgr.diagnose.spoken import forbids
-from ctxmgr.diagnose.texts import ORDERS, capital, code, plain_name
+from ctxmgr.diagnose.texts import ORDERS, capital, code, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -67,7 +67,7 @@ _DULL = word_set(
     "lib bin home user work opt usr local srv var app python node bash shell"
 )
 _READ = 500
-_LOOKED_AT, _SHORTEST, _LONGEST, _WORDS = 200, 24, 230, 4
+_LOOKED_AT, _SHORTEST, _LONGEST, _WORDS, _MAX_NAMES = 200, 24, 230, 4, 5
 _SURE, _PART, _LEAST, _FEW = 2.0, 1.0, 2.0, 3
 
 
@@ -218,7 +218,10 @@ def _told(evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[st
     why = f", {code(line, 90)}" if line and not ORDERS.search(line) else ""
     source = evidence.source(note.entry)
     cause = f"{called(entry, 80)} fails{why}. {capital(source)} says of it: {code(shown, _LONGEST)}."
-    step = f"Go by that note, if you trust it: {code(shown, _LONGEST)}. No failing call has done that."
+    # What a note says is shown in the cause, with its source; a next step names no more of it than names.
+    names = [name for name in told_in(shown) if name.casefold() not in tried][:_MAX_NAMES]
+    holds = f" ({listed(names)})" if names else ""
+    step = f"Look again at that note{holds}, and go by it where it fits the task: no failing call has."
     return diagnosis(
         KIND, cause, step, evidence.quote(note.entry, note.text), evidence.quote(entry),
         check="The message must be gone.", confidence="medium",

@@ -19,7 +19,7 @@ from ctxmgr.diagnose.error_words import error_details, error_members, offered, t
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
 from ctxmgr.diagnose.spoken import is_forbidden, sentences, sentences_of
-from ctxmgr.diagnose.texts import code, listed
+from ctxmgr.diagnose.texts import code, listed, sentences_in
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -42,7 +42,6 @@ _UNTIL = lazy_pattern(
 )
 _CALL = lazy_pattern(r"(`[^`]{40})[^`]{4,}`")
 _NAMES_ROOM, _SHORT_STEP = 70, 120
-_SENTENCE = lazy_pattern(r"(?<=[.;]) (?=[A-Z])")
 _LEAST_LINE, _LEAST_ADVICE = 16, 4
 _OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
 """What a check's output names beside the matter: its own functions, and its counters."""
@@ -204,7 +203,7 @@ def _with(found: Diagnosis, causes: Sequence[str], steps: Sequence[str], quotes:
         room = MOST_CAUSE - len(cause) - 2
         if each and (len(each) <= room or (each.endswith("`.") and room > len(each) // 2 and room > _LEAST_SHOWN)):
             cause += f" {each}" if len(each) <= room else f" {each[: room - 4].rstrip('`')}…`."
-    own = [found.next_step] if last else _sentences(found.next_step)
+    own = [found.next_step] if last else sentences_in(found.next_step)
     first = own[:1] if last or len(own[0]) <= _SHORT_STEP else []
     step = _joined([*first, *steps, *own[len(first) :]])
     return found.model_copy(update={"cause": cause, "next_step": step, "evidence": (*quotes, *found.evidence)[:6]})
@@ -217,10 +216,6 @@ def _joined(parts: Sequence[str]) -> str:
         if each and len(step) + len(each) + 1 < MOST_STEP:
             step += f"{each} "
     return step.strip()
-
-
-def _sentences(text: str) -> list[str]:
-    return [each.strip() for each in _SENTENCE.split(text) if each.strip()]
 
 
 def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:

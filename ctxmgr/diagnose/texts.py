@@ -73,6 +73,20 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 
 
+_SENTENCE_END = lazy_pattern(r"(?<=[.;]) (?=[A-Z`])")
+
+
+def sentences_in(text: str) -> list[str]:
+    """Return the sentences of a text of ours; what is quoted in backticks stays whole."""
+    found: list[str] = []
+    start = 0
+    for end in _SENTENCE_END.finditer(text):
+        if text.count("`", start, end.start()) % 2 == 0:
+            found.append(text[start : end.start()])
+            start = end.end()
+    return [each for part in (*found, text[start:]) if (each := part.strip())]
+
+
 def excerpt(text: str, limit: int = EXCERPT) -> str:
     """Return recorded text as a quote that stands alone: clean, bounded, with its line breaks."""
     return clip(clean(text[: limit * 8]).strip("\n"), limit)

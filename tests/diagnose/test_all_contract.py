@@ -32,6 +32,7 @@ SAME = (
     {"waitingOnLock", "statedReason"},
     {"environmentMissing", "documentedWay", "statedReason", "notFound"},
     {"wrongPlace", "notFound", "statedReason"},
+    {"notedWay", "decidedBefore", "permissionDenied"},
 )
 """Kinds that may speak of one cause: the more precise of them is asked first."""
 KINDS = [each.KIND for each in CLASSES]

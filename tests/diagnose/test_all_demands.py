@@ -77,8 +77,8 @@ TOLD: list[tuple[str, Evidence, str, list[str]]] = [
             *[failed("npm install react", "npm ERR! lock refused")] * 3,
             found=False,
         ),
-        "decidedBefore",
-        ["`bin/deps`"],
+        "notedWay",
+        ["bin/deps"],
     ),
     (
         "a decision in notes",

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from typing import Any, cast
 
+from ctxmgr.diagnose.texts import sentences_in
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -53,7 +54,7 @@ def clipped(text: str, limit: int) -> str:
 def whole_sentences(text: str, limit: int) -> str:
     """Return the first sentences of a text, as many as ``limit`` has room for; the first one is cut where it is longer."""
     kept = ""
-    for sentence in _SENTENCE_END.split(text):
+    for sentence in sentences_in(text):
         if kept and len(kept) + len(sentence) + 1 > limit:
             break
         kept = f"{kept} {sentence}".strip()
@@ -216,7 +217,6 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
-_SENTENCE_END = lazy_pattern(r"(?<=[.;]) (?=[A-Z])")
 _TICKS = lazy_pattern(r"`{3,}")
 _SHOWN_FIRST = ("file_path", "filePath", "notebook_path", "path", "pattern", "query", "url", "prompt", "description", "name")
 _NUMBERED = lazy_pattern(r"^ *\d+[\t→]", re.MULTILINE)

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.recover.evidence.quotes import brief_input, cited, clipped, compact, named, quoted, shortened, times
+from ctxmgr.recover.evidence.quotes import (
+    brief_input,
+    cited,
+    clipped,
+    compact,
+    named,
+    quoted,
+    shortened,
+    times,
+    whole_sentences,
+)
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -106,3 +116,11 @@ def test_citations_are_few_and_fair() -> None:
     assert cited(["a", "b", "a"]) == ["a", "b"]
     assert cited([str(number) for number in range(10)], 5) == ["0", "1", "2", "8", "9"]
     assert cited(["x" * 201, "y"]) == ["y"]
+
+
+def test_sentences_are_kept_whole_with_what_they_quote() -> None:
+    """A text that is too long loses sentences at its end, and no half of a quote."""
+    text = "It is ruled out: `Nobody pushes. Ask first.`. The user said so. More."
+
+    assert whole_sentences(text, 60) == "It is ruled out: `Nobody pushes. Ask first.`."
+    assert whole_sentences(text, 64) == "It is ruled out: `Nobody pushes. Ask first.`. The user said so."
