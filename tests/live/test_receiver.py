@@ -157,7 +157,7 @@ def test_a_program_is_told_to_send_again_what_was_not_written() -> None:
 @pytest.mark.slow
 def test_who_sends_slowly_or_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection is cut after its time, however it goes on; more of them than there are seats wait their turn."""
-    monkeypatch.setattr(module, "SECONDS", 4.0)
+    monkeypatch.setattr(module, "MAX_SECONDS", 4.0)
     with serving(lambda _: 1) as receiver:
         port = int(receiver.address.rpartition(":")[2])
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(module.MAX_CONNECTIONS)]

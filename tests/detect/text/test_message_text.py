@@ -40,7 +40,7 @@ def test_messages_that_are_read_late_show_the_same(monkeypatch: pytest.MonkeyPat
     """A message whose end shows that nothing is chanted in it need not be read, for nothing that is found depends on it."""
     late = [_found(seed) for seed in range(40)]
     assert {each.kind for found in late for each in found} >= {"chanting"}
-    free = "_is_free"
+    free = "_holds_no_chant"
     monkeypatch.setattr(messages, free, lambda text, rounds: False)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     assert [_found(seed) for seed in range(40)] == late
 
