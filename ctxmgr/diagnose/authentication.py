@@ -9,7 +9,7 @@ from ctxmgr.diagnose.error_table import best_step
 from ctxmgr.diagnose.error_words import offered
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.noted_ways import noted_way
+from ctxmgr.diagnose.noted_way import way_in_note
 from ctxmgr.diagnose.spoken import forbids
 from ctxmgr.diagnose.texts import code, plain_name, spaced, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -109,7 +109,7 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         if place is None:
             step = f"Log in the way the user said, {code(sentence, 140)}, and then make the call once."
         return diagnosis(KIND, cause, step, *quotes, check="The answer must no longer be a refusal; if it is, ask the user.")
-    way = noted_way(evidence, entry, _CREDENTIAL)
+    way = way_in_note(evidence, entry, _CREDENTIAL)
     if way is not None:
         cause += f" {way.source}{way.why} speaks of another way in, with {way.told}."
         quotes.append(way.quote)

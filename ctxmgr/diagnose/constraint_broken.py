@@ -63,7 +63,7 @@ _INSTALLS = lazy_pattern(
     r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go"
     r"|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
 )
-_LEAST, _LATE = 2, 5
+_LEAST = 2
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:

@@ -29,7 +29,7 @@ _FRAME = lazy_pattern(r"\s*File \"")
 _CALLED = lazy_pattern(r"(?<![\w.])([A-Za-z_]\w{1,60})\(")
 _CHECKING = lazy_pattern(r"(?i)assert|expect|test|self$|raises$|approx$|mock|patch")
 _PLAIN = lazy_pattern(r"[\w@+=~%./:,'\" &|-]+")
-_SEVERAL, _MANY, _OFTEN, _MOST_REASON = 2, 8, 3, 200
+_SEVERAL, _MANY, _MOST_REASON = 2, 8, 200
 _SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
 _VERBOSE = tuple(
     (lazy_pattern(rf"\b{program}\b(?!.*{given})"), option)

@@ -143,7 +143,6 @@ _RUNTIMES = (
     (r"\bgo (?:run|test)", "a SIGQUIT to the process, which prints all stacks"),
 )
 _SEARCHES = lazy_pattern(r"^(?:grep|rg|find|ag|fd|ack|git grep|locate)\b")
-_EDITS = lazy_pattern(r"edit|replace|patch|write", re.IGNORECASE)
 
 
 def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:

@@ -1,4 +1,9 @@
-"""A call fails, and a note that was read speaks of the very thing: a README, a runbook, a comment, an exported variable."""
+"""A call fails, and a note that was read speaks of the very thing: a README, a runbook, a comment, an exported variable.
+
+`note_on` finds the paragraph that speaks of a name which an error is about; `way_in_note` finds what a note names in place of
+what is refused: a place, an account, a host, a setting. The prose of a note is shown with its source, and is never a next step:
+that names no more of it than names.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.diagnose.bearing_records import names_in, told_in
-from ctxmgr.diagnose.calls import called, command_of, path_of
+from ctxmgr.diagnose.bearing_records import COMMON, names_in, told_in
+from ctxmgr.diagnose.calls import called, changes_of, command_of, path_of
 from ctxmgr.diagnose.counterparts import nearest_recorded
 from ctxmgr.diagnose.error_lines import telling_line
 from ctxmgr.diagnose.error_texts import unknown_names
@@ -18,7 +23,7 @@ from ctxmgr.diagnose.paths import is_file_name
 from ctxmgr.diagnose.spoken import forbids
 from ctxmgr.diagnose.texts import ORDERS, capital, code, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "notedWay"
@@ -214,11 +219,7 @@ def _told(evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[st
     tried = "\n".join(given(each) for each in evidence.failing).casefold()
     if all(word in tried for word in _NAME.findall(shown.casefold()) if word not in _DULL):
         return None
-    line = telling_line(evidence, entry)
-    why = f", {code(line, 90)}" if line and not ORDERS.search(line) else ""
-    source = evidence.source(note.entry)
-    cause = f"{called(entry, 80)} fails{why}. {capital(source)} says of it: {code(shown, _LONGEST)}."
-    # What a note says is shown in the cause, with its source; a next step names no more of it than names.
+    cause = f"{_failure(evidence, entry)} {capital(evidence.source(note.entry))} says of it: {code(shown, _LONGEST)}."
     names = [name for name in told_in(shown) if name.casefold() not in tried][:_MAX_NAMES]
     holds = f" ({listed(names)})" if names else ""
     step = f"Look again at that note{holds}, and go by it where it fits the task: no failing call has."
@@ -226,6 +227,11 @@ def _told(evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[st
         KIND, cause, step, evidence.quote(note.entry, note.text), evidence.quote(entry),
         check="The message must be gone.", confidence="medium",
     )  # fmt: skip
+
+
+def _failure(evidence: Evidence, entry: EntryView) -> str:
+    line = telling_line(evidence, entry)
+    return f"{called(entry, 80)} fails{f', {code(line, 90)}' if line and not ORDERS.search(line) else ''}."
 
 
 def _exported(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
@@ -244,11 +250,9 @@ def _exported(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         if not found:
             continue
         told = " ".join(f"{name}={value}" for name, value in found[:2])
-        line = telling_line(evidence, entry)
         cause = (
-            f"{called(entry, 80)} fails{f', {code(line, 90)}' if line and not ORDERS.search(line) else ''}. "
-            f"{capital(evidence.source(other))} sets {code(told, 140)}, and no call of this session has it: a shell that "
-            "reads no such file runs without."
+            f"{_failure(evidence, entry)} {capital(evidence.source(other))} sets {code(told, 140)}, and no call of this "
+            "session has it: a shell that reads no such file runs without."
         )
         better = re.sub(
             rf"(?<![\w./-]){re.escape(program_of(entry))}(?=\s)",
@@ -267,3 +271,158 @@ def _exported(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             confidence="medium",
         )
     return None
+
+
+_READ_NUMBER = lazy_pattern(r"^\s{0,6}\d{1,5}(?:→|\t)", re.MULTILINE)
+_UNIT = lazy_pattern(r"\n\s*\n|\n(?=\s*(?:[-*#]|\d{1,2}[.)])\s)")
+_SAYS = lazy_pattern(
+    r"\b(?:go(?:es)? (?:to|into|in|through|via|over)|push(?:es)? to|use|put|belongs?|only|instead|needs? no"
+    r"|without|take|write to"
+    r"|log ?in|via|through|ask|must|should|submit|drop|place|store|save|moved|now|new|rotated|renewed|lies?|is in|are in"
+    r"|writable|allowed|permitted|everybody|everyone|anyone|may|can)\b",
+    re.IGNORECASE,
+)
+_STEM = lazy_pattern(r"[A-Za-z]{3,30}")
+_PLACE = lazy_pattern(r"(?<![\w/.<-])[~.]{0,2}/?(?:[\w.@-]{1,60}/){1,8}[\w.@-]{0,60}")
+_NAMES = (
+    lazy_pattern(r"`([^`\n]{2,90})`"),
+    lazy_pattern(r"(?<![\w$])([A-Z][A-Z0-9_]{2,30}=\$?[\w./~@:-]{1,60}|--[a-z][\w-]{2,40}(?:[= ][\w./~-]{1,40})?)"),
+    lazy_pattern(
+        r"\b(?:remote|branch|host|alias|profile|account|role|group|queue|channel|project|user|proxy|mirror|bucket"
+        r"|database|schema"
+        r"|key|cluster|registry|namespace|service|server|workspace|tenant)s?(?: named| called"
+        r"|:)? ['\"]?([a-z][\w.@-]{2,40})['\"]?(?=[\s.,;:)]|$)"
+    ),
+    lazy_pattern(
+        r"(?<![\w/.@$=-])((?:[~.]{0,2}/)?(?:[\w.@-]{1,60}/){1,8}[\w.@-]{0,60}|[\w.-]{1,40}@[\w.-]{2,60}(?::[\w./-]{1,80})?)"
+    ),
+    lazy_pattern(r"(?<![\w/.$-])(\$?[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{2,40})\b"),
+)
+_NO_NAME = word_set(
+    "and the that this for with from not are was were has have only which where when who its their your our may"
+    " must can should "
+    "will instead name names of is it be by to in on at as or if so no remote branch host alias profile account"
+    " role group queue "
+    "channel project user proxy mirrors bucket database schema key cluster registry namespace service server workspace tenant"
+)
+_CLOSED = lazy_pattern(
+    r"\b(?:noexec|read-only|nobody \w+ \w+|belongs? to (?:the )?\w+|needs? no \w+|(?:takes?|accepts?"
+    r"|allows?) no \w+|data only|closed|protected"
+    r"|switched off|frozen|reserved|no longer \w+)\b",
+    re.IGNORECASE,
+)
+_HARM = lazy_pattern(r"\b(?:rm|sudo|curl|wget|eval|chmod|chown|--force|--no-verify|--hard)\b|[|;&]")
+_MOST_TEXT, _MOST_UNIT, _LEAST_SHARED, _MAX_TOLD = 12_000, 700, 2, 3
+
+
+class NotedWay(NamedTuple):
+    """What a note names in place of what is refused.
+
+    Attributes:
+        names: plain names that no failing call has, those behind the word that says what goes first.
+        closed: the words that say what does not go, as a quote, or "".
+        source: where it stands, in words, as the beginning of a sentence.
+        quote: the note.
+    """
+
+    names: list[str]
+    closed: str
+    source: str
+    quote: Quote
+
+    @property
+    def told(self) -> str:
+        """The names as words."""
+        return listed(self.names[:_MAX_TOLD])
+
+    @property
+    def why(self) -> str:
+        """What the note says does not go, as a part of a sentence."""
+        return f" says {self.closed} and" if self.closed else ""
+
+
+def way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | None = None) -> NotedWay | None:
+    """Return what a note that was read names for what a call was refused, or None.
+
+    Args:
+        evidence: the session.
+        entry: the call that was refused.
+        about: words of the matter; a note with one of them needs to share less with the call.
+    """
+    steps = [each for each in evidence.failing if each.agent == entry.agent]
+    asked = "\n".join(command_of(step) or given(step) for step in [entry, *steps])
+    said = evidence.text(entry)[:2_000]
+    stems = _stems(f"{asked}\n{said}\n{entry.action.replace('_', ' ')}")
+    places = {place.strip("/.") for place in _PLACE.findall(asked)}
+    parts = {part for place in places for part in place.split("/") if len(part) > _MAX_TOLD}
+    best: tuple[float, NotedWay] | None = None
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or evidence.failed(other) or changes_of(other):
+            continue
+        for unit in _units(evidence.text(other)[:_MOST_TEXT]):
+            verb = _SAYS.search(unit)
+            shared = len(_stems(unit) & stems)
+            same = any(re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", unit) for part in parts)
+            rank = shared + 2 * same + (about is not None and about.search(unit) is not None)
+            if verb is None or rank < _LEAST_SHARED or (best is not None and rank <= best[0]):
+                continue
+            names = [
+                name
+                for name in _names(unit, verb.end())
+                if name not in asked and name not in said and not _within(name, places)
+            ]
+            if names:
+                source = capital(evidence.source(other))
+                best = (
+                    rank,
+                    NotedWay(
+                        names,
+                        listed(dict.fromkeys(match.group(0) for match in _CLOSED.finditer(unit)), 2),
+                        source,
+                        evidence.quote(other, unit),
+                    ),
+                )
+    return best[1] if best is not None else None
+
+
+def _units(text: str) -> Iterator[str]:
+    """Yield the paragraphs and list items of a text, in one line each; long ones, and what could be an order, are left out."""
+    for unit in _UNIT.split(_READ_NUMBER.sub("", text)):
+        lines = unit.strip().split("\n")
+        whole = " ".join(line.strip() for line in lines)
+        for each in [whole] if len(whole) <= _MOST_UNIT and (len(lines) == 1 or _is_prose(lines)) else lines:
+            if len(each) <= _MOST_UNIT and not ORDERS.search(each):
+                yield each.strip().replace("\\n", " ")
+
+
+def _is_prose(lines: list[str]) -> bool:
+    """Whether lines are those of a text that is wrapped, and no list of values."""
+    return sum(len(line.split()) for line in lines) > 4 * len(lines)
+
+
+def _stems(text: str) -> set[str]:
+    found = (word.casefold() for word in _STEM.findall(text[:6_000]))
+    return {word[:6].rstrip("s") for word in found if word not in COMMON and word not in _NO_NAME}
+
+
+def _names(unit: str, behind: int) -> list[str]:
+    """Return the names of a note, those behind a place in it first."""
+    found: dict[str, int] = {}
+    for pattern in _NAMES:
+        for match in pattern.finditer(unit):
+            name = match.group(1).split("<")[0].strip().rstrip(".,;:")
+            plain = plain_name(name.replace("$", "").replace("--", "").replace(" ", "/"))
+            if (
+                len(name) > 2
+                and plain
+                and not _HARM.search(name)
+                and name.casefold() not in _NO_NAME
+                and " " not in name.split("=")[0].strip()
+            ):
+                found.setdefault(name, match.start())
+    return sorted(found, key=lambda name: (found[name] < behind, found[name]))
+
+
+def _within(name: str, places: set[str]) -> bool:
+    bare = name.strip("/.")
+    return any(place == bare or place.startswith(f"{bare}/") for place in places)

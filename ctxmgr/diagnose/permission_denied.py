@@ -9,7 +9,7 @@ from ctxmgr.diagnose.error_table import best_step
 from ctxmgr.diagnose.error_words import told_lines
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.noted_ways import noted_way
+from ctxmgr.diagnose.noted_way import way_in_note
 from ctxmgr.diagnose.paths import asked_paths
 from ctxmgr.diagnose.spoken import ALLOWS, is_forbidden, sentences
 from ctxmgr.diagnose.texts import code, plain_name, spaced, words_of
@@ -95,7 +95,7 @@ def _nobody(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
 
 def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
     """Say which other place, account or setting a note names beside what is refused."""
-    way = noted_way(evidence, entry, _RIGHTS)
+    way = way_in_note(evidence, entry, _RIGHTS)
     if way is None:
         return None
     cause = f"{_start(evidence, entry, line)} {way.source}{way.why} names another way beside it: {way.told}."

@@ -48,7 +48,7 @@ _OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
 _STEM = lazy_pattern(r"[A-Za-z]{4,30}")
 _WORD = lazy_pattern(r"\w{3,40}")
-_LOOKED_AT, _MOST_LINE, _LEAST = 300, 240, 2
+_MOST_LINE = 240
 _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
 """Kinds that rest on the words of an error alone: what else the record says comes first there."""
 _OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHangs", "limitExceeded", "pollingFrozen"))

@@ -20,7 +20,6 @@ _MOST, _MOST_TEXT, _MOST_OBJECTS = 8, 12_000, 400
 _PATH_KEYS = ("path", "loc", "instancePath", "dataPath", "field", "pointer", "param", "property", "argument", "attribute")
 _MESSAGE_KEYS = ("message", "msg", "error", "reason", "detail", "description", "code")
 _NAME = r"[A-Za-z_][\w-]{0,60}"
-_DOTTED = rf"[`'\"]?({_NAME}(?:\[\d{{0,4}}\]|\.[\w-]{{1,60}}){{0,8}})[`'\"]?"
 _TYPES = {
     "str": "string", "string": "string", "int": "integer", "integer": "integer", "int32": "integer", "int64": "integer",
     "number": "number", "float": "number", "double": "number", "decimal": "number", "bool": "boolean", "boolean": "boolean",

@@ -20,7 +20,6 @@ from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import clean, mapping, moment, number, parsed, sequence, text
 
 _MODEL_CALLS = frozenset(("chat", "text_completion", "generate_content", "completion"))
-_AI_SDK_CALLS = (".dogenerate", ".dostream")
 _SESSIONS = ("gen_ai.conversation.id", "session.id", "conversation.id", "thread_id", "langgraph.thread_id")
 _EXPORTS = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")
 _CLAUDE = "claude_code."

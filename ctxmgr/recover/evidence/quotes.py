@@ -7,7 +7,6 @@ cannot close, for an agent.
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from typing import Any, cast
 
@@ -219,7 +218,6 @@ def _printable(text: str) -> str:
 
 _TICKS = lazy_pattern(r"`{3,}")
 _SHOWN_FIRST = ("file_path", "filePath", "notebook_path", "path", "pattern", "query", "url", "prompt", "description", "name")
-_NUMBERED = lazy_pattern(r"^ *\d+[\t→]", re.MULTILINE)
 _KEPT = "\n\t"
 _LONGEST = 20_000
 
