@@ -7,14 +7,14 @@ import re
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import blur
-from ctxmgr.diagnose.calls import command_of, path_of, same_file, tool
-from ctxmgr.diagnose.error_lines import reasons, telling_line
+from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change, started
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, same_file, tool
+from ctxmgr.diagnose.evidence.paths import FOREIGN
+from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
-from ctxmgr.diagnose.paths import FOREIGN
-from ctxmgr.diagnose.related_records import with_related
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.related.related_records import with_related
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView

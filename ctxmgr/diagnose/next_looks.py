@@ -7,10 +7,10 @@ import re
 from functools import cache
 from typing import NamedTuple, cast
 
-from ctxmgr.diagnose.calls import command_of, parts_of
-from ctxmgr.diagnose.error_table import table
+from ctxmgr.diagnose.errors.table import table
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, may_change
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.evidence.calls import command_of, parts_of
+from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 

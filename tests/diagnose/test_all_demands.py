@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.diagnose import CLASSES, Evidence, diagnose
-from ctxmgr.diagnose.violations import violations_of
+from ctxmgr.diagnose.errors.violations import violations_of
 from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
 
 

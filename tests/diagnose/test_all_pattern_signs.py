@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ctxmgr.diagnose import unknown_name, unknown_reference
+from ctxmgr.diagnose.classes.names import unknown_name, unknown_reference
 
 _WAYS = [(way.pattern, (way.sign,)) for way in unknown_name._WAYS]  # pyright: ignore[reportPrivateUsage]
 _UNKNOWN = [(each.pattern, each.signs) for each in unknown_reference._UNKNOWN]  # pyright: ignore[reportPrivateUsage]

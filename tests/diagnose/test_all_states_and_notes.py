@@ -8,7 +8,7 @@ import pytest
 
 from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.structured import ids_in, items_in
+from ctxmgr.diagnose.evidence.items import ids_in, items_in
 from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
 
 TIMES = 4

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from ctxmgr.detect.text import fingerprints, vocabulary
-from ctxmgr.diagnose.texts import capital
+from ctxmgr.diagnose.evidence.texts import capital
 from ctxmgr.history.evidence import RelatedSession, newest_entries, related_sessions
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import fingerprint
