@@ -17,12 +17,11 @@ from ctxmgr.diagnose.evidence.calls import (
     same_file,
     written,
 )
-from ctxmgr.diagnose.evidence.texts import clean, text_of
+from ctxmgr.diagnose.evidence.texts import NUMBERED, clean, text_of, unnumbered
 from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
-_NUMBERED = lazy_pattern(r"^ {0,8}(\d{1,7})(?:\t| {4}|→|\| ?|: )(.*)$")
 _READS = frozenset(("read", "view", "open", "cat", "show"))
 _WORD = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _RANGE = lazy_pattern(r"(\d{1,7}),(\d{1,7})p")
@@ -146,11 +145,11 @@ def _printed(entry: EntryView, command: str, path: str, said: Callable[[EntryVie
 
 def _content(text: str, path: str, first: int, entry: EntryView, *, whole: bool) -> Content | None:
     lines = _lines(text)
-    numbered = [match for line in lines if (match := _NUMBERED.match(line))]
+    numbered = [match.group() for line in lines if (match := NUMBERED.match(line))]
     filled = sum(bool(line.strip()) for line in lines)
     if numbered and len(numbered) >= 0.6 * filled:
-        lines = tuple(match.group(2) for match in numbered)
-        first = int(numbered[0].group(1))
+        lines = tuple(unnumbered(line) for line in lines if NUMBERED.match(line))
+        first = int(numbered[0].strip(" \t→|:"))
     return Content(path, lines, first, whole and first == 1, entry) if lines else None
 
 

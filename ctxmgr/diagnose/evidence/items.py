@@ -9,11 +9,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.diagnose.evidence.session import Evidence, given
+from ctxmgr.diagnose.evidence.texts import LINE_NUMBER
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _LINE = lazy_pattern(
-    r"^(?:\s{0,6}\d{1,5}(?:→|\t))?[\s<*-]{0,24}[\"']?([A-Za-z][\w .-]{0,39}?)[\"']?\s{0,12}[:=]\s{1,12}(\S[^\n]{0,200})$"
+    rf"^(?:{LINE_NUMBER})?[\s<*-]{{0,24}}[\"']?([A-Za-z][\w .-]{{0,39}}?)[\"']?\s{{0,12}}[:=]\s{{1,12}}(\S[^\n]{{0,200}})$"
 )
 _SEVERAL = lazy_pattern(r"\s*\|\s*|\t| {2,}")
 _RULE = lazy_pattern(r"[-=+| ]+")

@@ -44,6 +44,12 @@ def clean(text: str) -> str:
     return "".join(char for char in text if char == "\n" or char.isprintable())
 
 
+LINE_NUMBER = r" {0,8}\d{1,7}(?:\t| {4}|→|\| ?|: )"
+"""The number that clients and `cat -n` put before a line they show, as an expression; ``clean`` makes a tab four blanks."""
+NUMBERED = lazy_pattern(rf"^{LINE_NUMBER}", re.MULTILINE)
+"""The number at the beginning of a line that is shown."""
+
+
 _WRAPPER = lazy_pattern(
     r"^(?:Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code \d+|Original token count: \d+|Output:"
     r"|Command: .*|Directory: .*|Error: \(none\)|Exit [Cc]ode:? \d+|Signal: \(none\)|Background PIDs: \(none\)"
@@ -58,6 +64,11 @@ _WRAPPER = lazy_pattern(
 def unwrapped(text: str) -> str:
     """Return what a command printed without the lines that its client puts around it: they hold no names of the matter."""
     return _WRAPPER.sub("", text)
+
+
+def unnumbered(text: str) -> str:
+    """Return a text without the numbers before its lines."""
+    return NUMBERED.sub("", text)
 
 
 def ends(text: str, most: int = _ENDS) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ctxmgr.diagnose.errors.lines import tells
 from ctxmgr.diagnose.evidence import Evidence, call_key, given, program_of
 from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, path_of, tool
-from ctxmgr.diagnose.evidence.texts import code, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import NUMBERED, code, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -31,7 +31,6 @@ _TAG = lazy_pattern(r"</?[a-z][\w-]{1,40}>")
 _FIRST = lazy_pattern(r"\b(?:only )?(?:the )?first ([\d,]{1,9})(?: lines)?\b", re.IGNORECASE)
 _TOTAL = lazy_pattern(r"\b(?:has|of|total(?: of)?:?) ([\d,]{1,9}) lines\b", re.IGNORECASE)
 _MARK = 120
-_NUMBERED = lazy_pattern(r"\s*\d{1,7}(?: {2,}|→|[|:])")
 _SHOWN = lazy_pattern(
     r"(?:lines?|showing)\s*(?:lines? )?(\d{1,7})\s*(?:-|to|–)\s*(\d{1,7})\s*(?:of|/)\s*(\d{1,8})",
     re.IGNORECASE,
@@ -184,10 +183,10 @@ def _notice(said: str) -> str | None:
     lines = [line for line in said.split("\n") if line.strip()]
     lines = [_TAG.sub("", line) for line in lines]
     for line in [*lines[-4:], *lines[:3]]:
-        if len(line) < 400 and not _NUMBERED.match(line) and _CUT.search(f" {line}"):
+        if len(line) < 400 and not NUMBERED.match(line) and _CUT.search(f" {line}"):
             return line.strip()
     for line in lines:
-        if len(line) < _MARK and _CUT.search(f" {line}") and not _NUMBERED.match(line) and line.strip()[:1] in "[(<….-=":
+        if len(line) < _MARK and _CUT.search(f" {line}") and not NUMBERED.match(line) and line.strip()[:1] in "[(<….-=":
             return line.strip()  # a mark on a line of its own, in the middle of what is shown
     return None
 

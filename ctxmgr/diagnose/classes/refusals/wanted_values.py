@@ -12,7 +12,7 @@ from ctxmgr.diagnose.errors.violations import Violation, json_in, objects_in
 from ctxmgr.diagnose.evidence import Evidence, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.diagnose.evidence.nearest_names import nearest_of
-from ctxmgr.diagnose.evidence.texts import plain_name
+from ctxmgr.diagnose.evidence.texts import plain_name, unnumbered
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -174,9 +174,7 @@ def shown_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kn
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or evidence.failed(other) or (may_change(other) and other.action == entry.action):
             continue
-        text = "\n".join(
-            re.sub(r"^ {0,6}\d{1,5}(?:\t|→| {2,4})", "", line) for line in evidence.text(other)[:_MOST].split("\n")
-        )
+        text = unnumbered(evidence.text(other)[:_MOST])
         for match in mark.finditer(text):
             value = next(iter(json_in(text[match.end() :][:2_000], 1)), None) if text[match.end()] in "[{" else None
             if value is None or not _of_type(value, violation) or "type" in value:

@@ -11,7 +11,7 @@ from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
 from ctxmgr.diagnose.evidence.sentences import forbids
-from ctxmgr.diagnose.evidence.texts import code, listed, plain_name
+from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, code, listed, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -34,7 +34,7 @@ _DOCS = lazy_pattern(
     re.IGNORECASE,
 )
 _INLINE = lazy_pattern(r"`([^`\n]{4,90})`")
-_BLOCK = lazy_pattern(r"^(?:\s{0,6}\d{1,5}(?:→| {2,4}|\|) {0,8}(?:\$ )?| {4,8}|\t|\$ |> )(\S[^\n]{3,88})$", re.MULTILINE)
+_BLOCK = lazy_pattern(rf"^(?:{LINE_NUMBER} {{0,8}}(?:\$ )?| {{4,8}}|\t|\$ |> )(\S[^\n]{{3,88}})$", re.MULTILINE)
 _SAFE = lazy_pattern(
     r"(?:[A-Z][A-Z0-9_]{1,30}=[\w./:@+,-]{0,60} )*[A-Za-z.][\w./@+-]{0,60}(?: [\w./=:@+,%{}\[\]*-]{1,60}){0,8}"
 )

@@ -19,7 +19,7 @@ from ctxmgr.diagnose.evidence.calls import called, changes_of, command_of, path_
 from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
 from ctxmgr.diagnose.evidence.paths import is_file_name
 from ctxmgr.diagnose.evidence.sentences import forbids
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, listed, plain_name
+from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, ORDERS, capital, code, listed, plain_name, unnumbered
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.bearing_records import COMMON, names_in, told_in
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -38,14 +38,13 @@ _TELLS = lazy_pattern(
 )
 """Tools that show what is written down."""
 _COMMENT = lazy_pattern(r"^\s*(?:#|//|--|;|<!--|/?\*)+\s?(.{12,300})$")
-_NUMBERED = lazy_pattern(r"^\s{0,6}\d{1,5}(?:→|\t|[|:] | {2,4})")
 _BREAK = lazy_pattern(r"\s*(?:[-*+•] |\d{1,2}[.)] |#{1,4} |\||>|$)")
 _SENTENCE = lazy_pattern(r"(?<=[.!?;])\s+(?=\S)")
 _NAME = lazy_pattern(r"[\w@][\w.@/+-]{1,60}\w")
 _ERROR_NAME = lazy_pattern(r"[`'\"‘“]([\w@][\w.@/+:-]{1,60})[`'\"’”]|(?<![\w.])(\d{2}(?:\.\d{1,3}){0,2})(?![\w.:])")
 _PROSE = lazy_pattern(r"[A-Za-z]{2,}")
 _EXPORT = lazy_pattern(
-    r"^\s{0,6}(?:\d{1,5}(?:→|\t| {2,4}))?(?:export |ENV |set |\$env:)?([A-Z][A-Z0-9_]{2,30})=[\"']?([\w./:@+-]{2,120})",
+    rf"^(?:{LINE_NUMBER}|\s{{0,6}})(?:export |ENV |set |\$env:)?([A-Z][A-Z0-9_]{{2,30}})=[\"']?([\w./:@+-]{{2,120}})",
     re.MULTILINE,
 )
 _OF_PROGRAM = {
@@ -166,7 +165,7 @@ def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
     )
     lines: list[str] = []
     for raw in [*text.split("\n"), ""]:
-        line = _NUMBERED.sub("", raw)
+        line = unnumbered(raw)
         comment = _COMMENT.match(line)
         shown = comment.group(1) if comment is not None and not note else line if note else ""
         if ((_BREAK.match(line) or " " not in line.strip()) and lines) or (not shown and lines):
@@ -273,7 +272,6 @@ def _exported(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     return None
 
 
-_READ_NUMBER = lazy_pattern(r"^\s{0,6}\d{1,5}(?:→|\t)", re.MULTILINE)
 _UNIT = lazy_pattern(r"\n\s*\n|\n(?=\s*(?:[-*#]|\d{1,2}[.)])\s)")
 _SAYS = lazy_pattern(
     r"\b(?:go(?:es)? (?:to|into|in|through|via|over)|push(?:es)? to|use|put|belongs?|only|instead|needs? no"
@@ -387,7 +385,7 @@ def way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | N
 
 def _units(text: str) -> Iterator[str]:
     """Yield the paragraphs and list items of a text, in one line each; long ones, and what could be an order, are left out."""
-    for unit in _UNIT.split(_READ_NUMBER.sub("", text)):
+    for unit in _UNIT.split(unnumbered(text)):
         lines = unit.strip().split("\n")
         whole = " ".join(line.strip() for line in lines)
         for each in [whole] if len(whole) <= _MOST_UNIT and (len(lines) == 1 or _is_prose(lines)) else lines:
