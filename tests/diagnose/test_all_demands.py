@@ -111,27 +111,6 @@ TOLD: list[tuple[str, Evidence, str, list[str]]] = [
         ["without `| tail -1`"],
     ),
     (
-        "paused in a table",
-        evidence(
-            bash("kubectl get cronjob", "NAME          SCHEDULE   SUSPEND   ACTIVE\nnightly-sync  0 1        True      0"),
-            *polled("kubectl get jobs", "nightly-sync   pending"),
-            found=False,
-        ),
-        "pollingFrozen",
-        ["`nightly-sync`", "`SUSPEND`"],
-    ),
-    (
-        "no such partition",
-        evidence(
-            bash("sinfo", "PARTITION AVAIL NODES\ngpu-a100 up 4\ncpu up 10"),
-            bash("sbatch --partition=gpu-h100 x.sh", "Submitted job_812"),
-            *polled("squeue -j job_812", "job_812 PENDING"),
-            found=False,
-        ),
-        "pollingFrozen",
-        ["`gpu-a100`", "`gpu-h100`"],
-    ),
-    (
         "refused by the user again",
         evidence(
             Said("Write the note. Only one sentence for each change, without ticket numbers."),
@@ -229,7 +208,7 @@ SILENT: list[tuple[str, Evidence, str]] = [
             *polled("dags runs meter_x", "meter_x|queued"),
             found=False,
         ),
-        "pollingFrozen",
+        "cannotBegin",
     ),
     (
         "it was switched on since",
@@ -239,7 +218,7 @@ SILENT: list[tuple[str, Evidence, str]] = [
             *[Call("flow_runs", {"flow": "wf_22"}, {"flow": "wf_22", "status": "waiting"})] * 5,
             found=False,
         ),
-        "pollingFrozen",
+        "cannotBegin",
     ),
     (
         "a time is no amount",

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
-from ctxmgr.diagnose.evidence.calls import called, changes_of, command_of, edited_paths, fields_of, parts_of, path_of
-from ctxmgr.diagnose.evidence.texts import ORDERS, code, listed, text_of
+from ctxmgr.diagnose.evidence.calls import changes_of, command_of, edited_paths, fields_of, path_of
+from ctxmgr.diagnose.evidence.texts import ORDERS, code, listed, text_of, unnumbered
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -31,7 +31,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if answered is not None:
             question, answer, quote_from = answered
             return _told(evidence, asked, times, question, answer, quote_from)
-    return _weighed(evidence) or _ruled_out(evidence)
+    return _weighed(evidence)
 
 
 def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
@@ -219,7 +219,7 @@ def _documented(evidence: Evidence, said: list[str], recurring: set[str], all_wo
     if names and all(name.casefold() in last for name in names):
         return None  # it is followed already
     source = evidence.source(entry)
-    shown = "" if ORDERS.search(line) else f": {code(_unnumbered(line), 170)}"
+    shown = "" if ORDERS.search(line) else f": {code(_bare(line), 170)}"
     where = f"{source} holds the decision{shown}"
     name = code(evidence.name(path_of(entry) or ""), 80) if path_of(entry) else source
     step = f"the decision of {name} as it stands{f', {listed(names, 4)}' if names else ''}"
@@ -238,67 +238,13 @@ def _document_lines(evidence: Evidence) -> Iterator[tuple[EntryView, str]]:
             yield from ((entry, line) for line in evidence.text(entry)[:12_000].split("\n"))
 
 
-_RULES_OUT = lazy_pattern(
-    r"\b(?:nobody|no one|never|rejected|ruled out|don['’]?t|do not|must not|may not|forbidden|not allowed|is out|instead of"
-    r"|only (?:by|through|via|with|from)|deprecated|dropped|not (?:to be )?used?|won['’]?t|closed)\b|\bOut\.",
-    re.IGNORECASE,
-)
-_SPAN = lazy_pattern(r"`([\w@./<>{}:+-]{3,80})`")
-_CODED_NAME = lazy_pattern(r"(?<![\w/-])(?=[\w./-]{3,60}(?![\w-]))[A-Za-z][\w]*(?:[./_-][\w]+)+")
-
-
-def _ruled_out(evidence: Evidence) -> Diagnosis | None:
-    """Say that a document which was read rules out what fails again and again, and names another way that was not tried."""
-    tried = "\n".join(given(entry) for entry in evidence.tail).casefold()
-    for entry in evidence.refusals():
-        parts = parts_of(command_of(entry))
-        heads = _telling(" ".join(word for words in parts for word in words[:2]))
-        words = _telling(given(entry)) | _telling("\n".join(evidence.text(entry).split("\n")[-_LAST_LINES:]))
-        for other, line in _document_lines(evidence):
-            shared = _telling(line) & words
-            if other.index >= entry.index or len(shared) < _TWICE or not shared - heads or not _RULES_OUT.search(line):
-                continue
-            another = _another(line, tried, shared)
-            if another is None or ORDERS.search(line):
-                continue
-            source = evidence.source(other)
-            cause = (
-                f"{called(entry, 80)} can't be the way: {source}, which you have read, rules it out:"
-                f" {code(_unnumbered(line), 220)}."
-            )
-            step = (
-                f"Take the way that this document names, {code(another, 80)}, and make no other form of"
-                " the call that it rules out; if it can't be done so, ask the user."
-            )
-            return diagnosis(KIND, cause, step, evidence.quote(other, line[:300]), evidence.quote(entry), confidence="medium")
-    return None
-
-
-_LAST_LINES, _SHORTEST = 12, 3
-
-
-def _another(line: str, tried: str, shared: frozenset[str]) -> str | None:
-    """Return the name that a line has behind what it rules out and no call had: in backticks, or written like a name."""
-    clauses = _CLAUSE.split(line)
-    first = next((place for place, clause in enumerate(clauses) if _RULES_OUT.search(clause)), 0)
-    ways = [clause for clause in clauses[first + 1 :] if clause.startswith("only") or not _RULES_OUT.search(clause)]
-    rest = " ; ".join(ways)
-    plain = [(token, _ENDING.sub("", token.casefold())) for token in _TOKEN.findall(rest)]
-    alike = [token for token, bare in plain if any(len(word) > _SHORTEST and word != bare and word in bare for word in shared)]
-    coded = [*_SPAN.findall(rest), *_CODED_NAME.findall(rest), *alike]
-    return next((name for name in coded if name.casefold() not in tried and not _SETTLED.fullmatch(name)), None)
-
-
-_CLAUSE = lazy_pattern(r"(?<=[\w)`/])[.;:](?=\s)\s*|, (?=(?:use|only|but|take|go)\b)|\s(?=only (?:by|through|via|with)\b)")
-
-
-def _unnumbered(line: str) -> str:
-    return re.sub(r"^\s*\d{1,6}(?:\t|→|\s{2,})", "", line).lstrip("-*> ")
+def _bare(line: str) -> str:
+    return unnumbered(line).lstrip("-*> ")
 
 
 def _names(line: str, words: set[str]) -> list[str]:
     """Return the names of a decision: of its first sentence what was weighed, and what is written like a name."""
-    sentence = re.split(r"(?<=[\w)])[.;](?=\s)", _unnumbered(line))[0]
+    sentence = re.split(r"(?<=[\w)])[.;](?=\s)", _bare(line))[0]
     sentence = " ; ".join(part for part in re.split(r"[,;:]", sentence) if not _REFUSED.search(part))
     runs: list[list[str]] = [[]]
     for token in re.findall(r"[\w-]+(?:[./][\w-]+)*|;", sentence):

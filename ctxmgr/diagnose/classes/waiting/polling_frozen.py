@@ -6,7 +6,6 @@ import re
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import blur, word_set
-from ctxmgr.diagnose.classes.waiting import held_back
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, in_background, tool
 from ctxmgr.diagnose.evidence.texts import capital, code, listed, plain_name
@@ -43,7 +42,7 @@ _PLAIN = lazy_pattern(r"[\w ,.()%-]+")
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which final state is polled."""
-    found = _other_one(evidence) or held_back.why(evidence) or _after_each(evidence)
+    found = _other_one(evidence) or _after_each(evidence)
     if found is not None:
         return found
     if any(_STARTS.search(entry.action) or _STARTS.search(command_of(entry)) for entry in evidence.rounds):
