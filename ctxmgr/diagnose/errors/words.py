@@ -6,7 +6,6 @@ error the members are named.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Any, cast
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.errors.table import error_words
 from ctxmgr.diagnose.evidence import given
+from ctxmgr.diagnose.evidence.json_values import json_in
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -137,7 +137,7 @@ _DULL = word_set(
 )
 _POINTS = frozenset(("this", "that", "it", "these", "those", "one", "the", "them", "here", "there"))
 _HARM = lazy_pattern(r"\b(?:rm|sudo|curl|wget|sh|bash|eval|chmod|chown|force|--force|-f|--no-verify|--hard)\b|\||;|&")
-_MOST_DEPTH, _MOST_MEMBERS, _OFFERS_READ = 4, 4, 6_000
+_MOST_DEPTH, _MOST_MEMBERS, _OFFERS_READ, _MOST_PARSED = 4, 4, 6_000, 20_000
 
 
 def error_details(entry: EntryView, said: str, told: str) -> str:
@@ -193,10 +193,4 @@ def error_members(entry: EntryView, said: str) -> list[tuple[str, str]]:
 
 
 def _parsed(text: str) -> Any:
-    start = text.find("{")
-    if start < 0 or len(text) > 20_000:
-        return None
-    try:
-        return json.JSONDecoder().raw_decode(text[start:])[0]
-    except (ValueError, RecursionError):
-        return None
+    return next(json_in(text), None) if len(text) <= _MOST_PARSED else None

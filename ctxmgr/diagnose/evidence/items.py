@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
+from ctxmgr.diagnose.evidence.json_values import json_in
 from ctxmgr.diagnose.evidence.session import Evidence, given
 from ctxmgr.diagnose.evidence.texts import LINE_NUMBER
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -64,16 +64,7 @@ def items_in(text: str) -> tuple[Item, ...]:
 
 
 def _of_json(text: str) -> Iterator[Item]:
-    start = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=-1)
-    if start < 0 or (text[start] == "[" and "{" not in text):
-        return
-    try:
-        value, _ = json.JSONDecoder().raw_decode(text[start:])
-    except (ValueError, RecursionError):
-        if text[start] == "[" and "{" in text:
-            yield from _of_json(text[text.find("{") :])
-        return
-    waiting: list[tuple[Any, str, str, int]] = [(value, "", "", 0)]
+    waiting: list[tuple[Any, str, str, int]] = [(value, "", "", 0) for value in json_in(text, 1)]
     while waiting:
         each, key, around, depth = waiting.pop(0)
         if depth > _MOST_DEPTH:

@@ -33,6 +33,7 @@ _OFF = (
 _OFF_KEY = lazy_pattern(rf"(?:is[_ ])?(?:{_OFF})", re.IGNORECASE)
 _ON_KEY = lazy_pattern(r"(?:is[_ ])?(?:enabled|active|schedulable|running|online|accepting)", re.IGNORECASE)
 _OFF_STATE = lazy_pattern(rf"(?:{_OFF})(?:[_ -]\w{{2,20}})?", re.IGNORECASE)
+_RESUMES = lazy_pattern(r"resume|unpause|enable|activate|start|suspend=false|publish|scale", re.IGNORECASE)
 _NO_REASON = frozenset(("", "null", "none", "false", "true"))
 _TRUE, _FALSE = frozenset(("true", "yes", "1", "on")), frozenset(("false", "no", "0", "off"))
 _STATE_KEY = lazy_pattern(r"(?:\w{0,20}_)?(?:state|status|phase|mode)", re.IGNORECASE)
@@ -143,8 +144,8 @@ def _switched_off(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             off = off or (_STATE_KEY.fullmatch(key) and _OFF_STATE.fullmatch(value) and not _reasons(item))
             known = key in seen
             seen.add(key)
-            if not off or known:
-                continue  # a newer answer tells it otherwise
+            if not off or known or _is_resumed(evidence, entry, name):
+                continue  # a newer answer tells it otherwise, or nobody has looked since it was switched on
             source = evidence.source(entry)
             own = item.fields.get("name") or item.fields.get("id") or ""
             name = own if plain_name(own) else name
@@ -161,6 +162,12 @@ def _switched_off(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
                 KIND, cause, step, evidence.quote(entry), evidence.quote(poll.last), check="Its state must move on."
             )
     return None
+
+
+def _is_resumed(evidence: Evidence, shown: EntryView, name: str) -> bool:
+    """Whether a later call that names a thing switched it on."""
+    later = (each for each in evidence.recent if each.index > shown.index and each.status == "ok" and name in given(each))
+    return any(_RESUMES.search(f"{each.action} {given(each)}") for each in later)
 
 
 def _reasons(item: Item) -> dict[str, str]:
