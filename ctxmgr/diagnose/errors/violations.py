@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, cast
 
-from ctxmgr.diagnose.evidence.json_values import json_in, objects_in
+from ctxmgr.diagnose.evidence.items import json_in, objects_in
 from ctxmgr.diagnose.evidence.texts import plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.errors.table import error_words
 from ctxmgr.diagnose.evidence import given
-from ctxmgr.diagnose.evidence.json_values import json_in
+from ctxmgr.diagnose.evidence.items import json_in
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView

@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.diagnose.evidence.texts import clean, clip, code
+from ctxmgr.detect.text.fingerprints import canonical
+from ctxmgr.diagnose.evidence.texts import clean, clip, clock, code, text_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -32,6 +33,15 @@ _TOOL = lazy_pattern(r"[A-Za-z][\w.:-]{0,59}")
 _SEARCH_BLOCK = lazy_pattern(r"^[-<]{5,9} SEARCH\n(.*?)\n?^={5,9}\n(.*?)\n?^[+>]{5,9} REPLACE", re.MULTILINE | re.DOTALL)
 _QUOTED = lazy_pattern(r"'[^']*'|\"[^\"]*\"")
 _ASSIGNED = lazy_pattern(r"[A-Za-z_]\w*=\S*")
+_MOST_TEXT, _MOST_PARTS = 20_000, 400
+CHECKS = lazy_pattern(
+    r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|cypress)\b"
+    r"|\b(?:go|cargo|mvn|gradle|gradlew|npm|yarn|pnpm|bun|make|dotnet|mix|rake|rails|bazel|deno"
+    r"|just)(?: run)?(?: -\S+)* (?:\S*test|check|verify|spec)"
+)
+_ASKS_SERVER = lazy_pattern(r"(?:curl|wget -\S*O-|http GET)\b[^|;&>]{0,2000}$")
+_SENDS = lazy_pattern(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|-o|-O|--output|--json)\b")
+_FILTERS = frozenset(("cd", "head", "tail", "grep", "cut", "tr", "wc", "sort", "uniq", "tee", "sleep", "echo", "true"))
 
 
 class Change(NamedTuple):
@@ -275,3 +285,50 @@ def patch_changes(entry: EntryView, path: str) -> list[Change]:
             new.append(line[1:])
     close()
     return found
+
+
+def call_key(entry: EntryView) -> str:
+    """Return what is equal for entries that ask the same."""
+    return f"{entry.action}\n{canonical(entry.input)}"
+
+
+def given(entry: EntryView) -> str:
+    """Return what a call was given, as one bounded text."""
+    return text_of(entry.input, _MOST_TEXT) if isinstance(entry.input, str | list) else _flat(entry.input)
+
+
+def _flat(value: Any) -> str:
+    parts: list[str] = []
+    waiting: list[Any] = [value]
+    room = _MOST_PARTS
+    while waiting and room > 0:
+        item = waiting.pop()
+        room -= 1
+        if isinstance(item, dict):
+            waiting += list(cast("dict[str, Any]", item).values())[:100]
+        elif isinstance(item, list):
+            waiting += cast("list[Any]", item)[:100]
+        elif isinstance(item, str):
+            parts.append(item[:_MOST_TEXT])
+    return "\n".join(reversed(parts))
+
+
+def program_of(entry: EntryView) -> str:
+    """Return the program that a command runs last, else the name of the tool."""
+    parts = [words for words in parts_of(command_of(entry)) if words[0] not in _FILTERS]
+    return parts[-1][0].rpartition("/")[2] if parts else entry.action
+
+
+def may_change(entry: EntryView) -> bool:
+    """Whether an action may change files or the like; commands are judged by what they run."""
+    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
+    command = command_of(entry)
+    if command and _ASKS_SERVER.match(command) and not _SENDS.search(command):
+        return False
+    return vocabulary.classify(entry.action, verb, command) == "mutation"
+
+
+def started(entry: EntryView) -> str:
+    """Return when a call was made as a clause, ", started at 12:03,", or nothing."""
+    return f", started{clock(entry.ts)}," if clock(entry.ts) else ""

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence.calls import command_of
-from ctxmgr.diagnose.evidence.session import Evidence, Message, clock, given, may_change
-from ctxmgr.diagnose.evidence.texts import plain_name
+from ctxmgr.diagnose.evidence.calls import command_of, given, may_change
+from ctxmgr.diagnose.evidence.messages import Message
+from ctxmgr.diagnose.evidence.session import Evidence
+from ctxmgr.diagnose.evidence.texts import clock, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of, patched_paths, path_of
-from ctxmgr.diagnose.evidence.session import Evidence, given
+from ctxmgr.diagnose.evidence.calls import command_of, given, parts_of, patched_paths, path_of
+from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 

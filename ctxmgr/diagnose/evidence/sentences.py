@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ctxmgr.diagnose.evidence.session import Evidence, Message
+from ctxmgr.diagnose.evidence.messages import Message
+from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _SENTENCE = lazy_pattern(r"[^.!?\n;]{1,400}(?:[.!?;](?=\S)[^.!?\n;]{1,200}){0,8}[.!?;]?")

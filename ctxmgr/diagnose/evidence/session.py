@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from ctxmgr.detect.text import vocabulary
-from ctxmgr.detect.text.fingerprints import blur, canonical
+from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.evidence import contents
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, parts_of, readable, same_file, short_path, subject
+from ctxmgr.diagnose.evidence.calls import (
+    CHECKS,
+    call_key,
+    command_of,
+    edited_paths,
+    given,
+    may_change,
+    parts_of,
+    program_of,
+    readable,
+    same_file,
+    short_path,
+    subject,
+)
+from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.outcomes import reports_failure
-from ctxmgr.diagnose.evidence.texts import clean, ends, excerpt, spaced, text_of, unwrapped
+from ctxmgr.diagnose.evidence.texts import clean, clock, ends, excerpt, spaced, text_of, unwrapped
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Finding, Quote
-from ctxmgr.types.view import EntryView, EventView
+from ctxmgr.types.view import EntryView
 
 MOST_ENTRIES = 2_000
 """Entries that are looked at, the newest: what helps now was mostly recorded lately, and time stays bounded."""
@@ -27,85 +40,14 @@ _NEAR = 3
 _ALIKE = 4
 _LAST, _OFTEN, _LATE = 30, 2, 8
 _SAME_ERROR = 400
-_SAID_AGAIN = 30
 _MOST_LOOP = 60
 _MOST_TEXT = 20_000
-_PEOPLE = ("user_message", "user_message_chunk")
-_KEYS = ("text", "content", "message", "summary", "prompt", "question")
 
-_ASKS_SERVER = lazy_pattern(r"(?:curl|wget -\S*O-|http GET)\b[^|;&>]{0,2000}$")
-_SENDS = lazy_pattern(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|-o|-O|--output|--json)\b")
-CHECKS = lazy_pattern(
-    r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|cypress)\b"
-    r"|\b(?:go|cargo|mvn|gradle|gradlew|npm|yarn|pnpm|bun|make|dotnet|mix|rake|rails|bazel|deno"
-    r"|just)(?: run)?(?: -\S+)* (?:\S*test|check|verify|spec)"
-)
 _VALUES = lazy_pattern(r"'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"")
 _FEW_LETTERS = 12
 _PAUSE = lazy_pattern(r"\bsleep \d+\w?\s*(?:;|&&|$)\s*|\d?>\s?/dev/null")
 _AGE = lazy_pattern(r"\b(?:\d{1,4}[dhms]){1,4}\b")
 _BARE = lazy_pattern(r"^(?:curl: \(22\)|HTTP/\d|Exit code \d)")
-
-_FILTERS = frozenset(("cd", "head", "tail", "grep", "cut", "tr", "wc", "sort", "uniq", "tee", "sleep", "echo", "true"))
-
-By = Literal["user", "agent", "program"]
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """Something said, thought or told in a session.
-
-    Attributes:
-        who: the name of the agent, "user" for a person.
-        by: whether a person, an agent or a program said it; approvals and permissions count from persons alone.
-        at: RFC 3339, or null.
-        kind: the event's type.
-        after: index of the last entry before it, or null.
-    """
-
-    who: str
-    by: By
-    at: str | None
-    text: str
-    kind: str = "message"
-    after: int | None = None
-
-
-def messages_of(events: Iterable[EventView]) -> list[Message]:
-    """Return what events say, in their order; events that say nothing are left out, chunks of one message are joined."""
-    found: list[Message] = []
-    for event in events:
-        text = _said(event.data)
-        if not text.strip() and event.type not in ("compaction", "waiting", "interrupt"):
-            continue
-        program = isinstance(event.data, dict) and cast("dict[str, Any]", event.data).get("synthetic") is True
-        by: By = (
-            "user" if event.type in _PEOPLE and not program else "agent" if _by_agent(event.type) and not program else "program"
-        )
-        who = "user" if by == "user" else event.agent or by
-        last = found[-1] if found else None
-        again = last is not None and len(text) > _SAID_AGAIN and last.text.endswith(text)
-        if (
-            last
-            and not again
-            and event.type.endswith("_chunk")
-            and (last.kind, last.who, last.after) == (event.type, who, event.after)
-        ):
-            found[-1] = Message(who, by, last.at, (last.text + text)[:_MOST_TEXT], event.type, event.after)
-        else:
-            found.append(Message(who, by, event.ts, text[:_MOST_TEXT], event.type, event.after))
-    return found
-
-
-def _by_agent(kind: str) -> bool:
-    return kind in ("message", "thought", "agent_message_chunk", "agent_thought_chunk")
-
-
-def _said(data: Any) -> str:
-    if isinstance(data, dict):
-        fields = cast("dict[str, Any]", data)
-        return next((text for name in _KEYS if (text := text_of(fields.get(name)))), "")
-    return text_of(data)
 
 
 @dataclass(frozen=True)
@@ -389,11 +331,6 @@ class Evidence:
         return Quote(entry=None, source=f"{who}{clock(message.at)}", text=excerpt(message.text if text is None else text))
 
 
-def call_key(entry: EntryView) -> str:
-    """Return what is equal for entries that ask the same."""
-    return f"{entry.action}\n{canonical(entry.input)}"
-
-
 def _unhurried(entry: EntryView) -> str:
     """Return what is equal for calls that ask the same after pauses of any length."""
     command = command_of(entry)
@@ -407,55 +344,7 @@ def _words(entry: EntryView) -> tuple[str, ...]:
     return tuple(words) if len(words) > 1 else ()
 
 
-def program_of(entry: EntryView) -> str:
-    """Return the program that a command runs last, else the name of the tool."""
-    parts = [words for words in parts_of(command_of(entry)) if words[0] not in _FILTERS]
-    return parts[-1][0].rpartition("/")[2] if parts else entry.action
-
-
 def _near(one: EntryView, other: EntryView) -> bool:
     """Whether two calls are forms of one: most of their words are the same."""
     first, second = set(given(one).split()), set(given(other).split())
     return len(first & second) * 2 >= len(first | second)
-
-
-def may_change(entry: EntryView) -> bool:
-    """Whether an action may change files or the like; commands are judged by what they run."""
-    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
-    verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
-    command = command_of(entry)
-    if command and _ASKS_SERVER.match(command) and not _SENDS.search(command):
-        return False
-    return vocabulary.classify(entry.action, verb, command) == "mutation"
-
-
-def given(entry: EntryView) -> str:
-    """Return what a call was given, as one bounded text."""
-    return text_of(entry.input, _MOST_TEXT) if isinstance(entry.input, str | list) else _flat(entry.input)
-
-
-def _flat(value: Any) -> str:
-    parts: list[str] = []
-    waiting: list[Any] = [value]
-    room = 400
-    while waiting and room > 0:
-        item = waiting.pop()
-        room -= 1
-        if isinstance(item, dict):
-            waiting += list(cast("dict[str, Any]", item).values())[:100]
-        elif isinstance(item, list):
-            waiting += cast("list[Any]", item)[:100]
-        elif isinstance(item, str):
-            parts.append(item[:_MOST_TEXT])
-    return "\n".join(reversed(parts))
-
-
-def clock(ts: str | None) -> str:
-    """Return the time of day of a record as words, " at 12:03", or nothing."""
-    match = re.match(r"\d{4}-\d\d-\d\d[T ](\d\d:\d\d)", ts or "")
-    return f" at {match.group(1)}" if match else ""
-
-
-def started(entry: EntryView) -> str:
-    """Return when a call was made as a clause, ", started at 12:03,", or nothing."""
-    return f", started{clock(entry.ts)}," if clock(entry.ts) else ""

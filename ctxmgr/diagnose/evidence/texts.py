@@ -191,3 +191,9 @@ def listed(names: Iterable[str], most: int = 6) -> str:
     if more > 0:
         return f"{', '.join(shown[:most])} and {more} more"
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
+
+
+def clock(ts: str | None) -> str:
+    """Return the time of day of a record as words, " at 12:03", or nothing."""
+    match = re.match(r"\d{4}-\d\d-\d\d[T ](\d\d:\d\d)", ts or "")
+    return f" at {match.group(1)}" if match else ""

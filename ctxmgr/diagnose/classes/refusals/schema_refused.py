@@ -21,7 +21,7 @@ from ctxmgr.diagnose.errors.names import offered_names
 from ctxmgr.diagnose.errors.violations import Violation, violations_of
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of
-from ctxmgr.diagnose.evidence.json_values import objects_in
+from ctxmgr.diagnose.evidence.items import objects_in
 from ctxmgr.diagnose.evidence.nearest_names import nearest_of
 from ctxmgr.diagnose.evidence.texts import code, listed, nearest, plain_name
 from ctxmgr.diagnose.interface import diagnosis

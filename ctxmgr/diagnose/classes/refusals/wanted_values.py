@@ -11,7 +11,7 @@ from ctxmgr.diagnose.classes.refusals.refused_values import converted, dated
 from ctxmgr.diagnose.errors.violations import Violation
 from ctxmgr.diagnose.evidence import Evidence, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.diagnose.evidence.json_values import json_in, objects_in
+from ctxmgr.diagnose.evidence.items import json_in, objects_in
 from ctxmgr.diagnose.evidence.nearest_names import nearest_of
 from ctxmgr.diagnose.evidence.texts import plain_name, unnumbered
 from ctxmgr.text.lazy_pattern import lazy_pattern
