@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, given
 from ctxmgr.diagnose.evidence.calls import called, command_of, edited_paths, fields_of, parts_of
-from ctxmgr.diagnose.evidence.texts import code, plain_name, spaced
+from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name, spaced
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.paths import packaged_text
@@ -257,7 +257,7 @@ def _told(kind: str, evidence: Evidence, entry: EntryView, row: ErrorRow, match:
     call = called(entry, 90)
     times = evidence.times(entry)
     words = row.words(match)
-    cause = f"{call} fails{f', {times} times' if times > 1 else ''}, because {means}{f': {words}' if words else ''}."
+    cause = f"{call} fails{how_often(times)}, because {means}{f': {words}' if words else ''}."
     line = next((line.strip() for line in evidence.text(entry).split("\n") if match.group(0).split("\n")[0] in line), "")
     return diagnosis(
         kind, cause, step, evidence.quote(entry, line or None), check="These words must be gone from the answer.",

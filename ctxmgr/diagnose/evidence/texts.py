@@ -114,6 +114,11 @@ def capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+def how_often(times: int) -> str:
+    """Return how often a call was made as the end of a clause, ", 3 times"; of a single one nothing."""
+    return f", {times} times" if times > 1 else ""
+
+
 def words_of(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
     """Return what a pattern matched, as a quote within a sentence.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ctxmgr.diagnose.errors.table import table
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, parts_of, path_of
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -112,7 +112,7 @@ def _told(evidence: Evidence, entry: EntryView, need: _Needs, folder: str, other
     where = code(here, 60) if here and plain_name(here) else "the root folder of the project"
     source = evidence.source(other)
     cause = (
-        f"{code(command, 90)} fails{f', {times} times' if times > 1 else ''}: it runs in {where}, and the "
+        f"{code(command, 90)} fails{how_often(times)}: it runs in {where}, and the "
         f"{code(need.called, 40)}"
         " that is meant is in another folder. "
     )

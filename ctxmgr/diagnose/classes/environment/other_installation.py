@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.errors.names import last_match
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
-from ctxmgr.diagnose.evidence.texts import code, plain_name
+from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -89,7 +89,7 @@ def _told(evidence: Evidence, entry: EntryView, name: str, runs: str, into: str,
     times = evidence.times(entry)
     command = code(command_of(other), 60)
     cause = (
-        f"{code(command_of(entry), 80)} fails{f', {times} times' if times > 1 else ''}: it runs with Python {runs}, which "
+        f"{code(command_of(entry), 80)} fails{how_often(times)}: it runs with Python {runs}, which "
         "has no"
         f" {code(name, 50)}. {command} installs for Python {into}, another interpreter."
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from ctxmgr.diagnose.classes.statements.noted_way import note_on
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
 from ctxmgr.diagnose.evidence.paths import mentions
 from ctxmgr.diagnose.evidence.texts import capital, code, listed, nearest, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.related.notes import note_on
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -121,9 +121,9 @@ def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> D
             return diagnosis(
                 KIND, cause, f"Do the same with {code(like, 40)}.", *quotes, check="The new command must print a result."
             )
-    noted = note_on(evidence, entry, name)
+    noted = note_on(KIND, evidence, entry, name)
     if noted is not None:
-        return noted.model_copy(update={"kind": KIND})
+        return noted
     failed = {command_of(each) for each in evidence.failing}
     like = next((each for each in _LIKE.get(name, ()) if not any(each in command for command in failed)), None)
     if like is not None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, parts_of
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -63,7 +63,7 @@ def _installed(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | N
         times = evidence.times(entry)
         source = evidence.source(other)
         cause = (
-            f"{code(command_of(entry), 90)} fails{f', {times} times' if times > 1 else ''}: {code(name, 60)} is not found from"
+            f"{code(command_of(entry), 90)} fails{how_often(times)}: {code(name, 60)} is not found from"
             f" where it is loaded. {capital(source)} shows it in {code(f'{folder}/{found.group(2)}', 90)}."
         )
         step = (
@@ -159,7 +159,7 @@ def _told(
     here = f" ({code(mine.value, 60)})" if mine and plain_name(mine.value) else " (`default`)" if place.word == "-n" else ""
     source = evidence.source(other)
     cause = (
-        f"{call} fails{f', {times} times' if times > 1 else ''}: {code(name, 60)} is not in the place where it looks{here}. "
+        f"{call} fails{how_often(times)}: {code(name, 60)} is not in the place where it looks{here}. "
         f"{capital(source)} shows it in another one, {code(place.value, 80)}."
     )
     option = f"{place.word} {place.value}" if place.word.startswith("-") else place.value

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.evidence.calls import called, command_of, parts_of, path_of
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, text_of
+from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -111,10 +111,7 @@ def _told(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind, n
     times = evidence.times(entry)
     where = f" in {code(evidence.inside(file), 80)}" if file and name != file else ""
     source = "the error itself" if other.id == entry.id else evidence.source(other)
-    cause = (
-        f"{call} fails{f', {times} times' if times > 1 else ''}: {code(name, 60)}{where} {kind.means}, which cannot be seen; "
-        f"{source} shows it."
-    )
+    cause = f"{call} fails{how_often(times)}: {code(name, 60)}{where} {kind.means}, which cannot be seen; {source} shows it."
     step = f"{kind.step.replace('{file}', code(evidence.inside(file), 80) if file else 'the file it comes from')}."
     return diagnosis(
         KIND, cause, step, evidence.quote(other), evidence.quote(entry), check="The name in the answer must be without it.",

@@ -246,7 +246,7 @@ def _knows(evidence: Evidence, name: str) -> bool:
 
 
 def _recorded(evidence: Evidence, entry: EntryView, cause: str, name: str, found: Counterpart) -> Diagnosis:
-    source = f"{found.source[:1].upper()}{found.source[1:]}"
+    source = capital(found.source)
     cause += f" {source} {'said' if found.by_user else 'used' if found.given else 'shows'} {code(found.name, 60)}."
     step = f"Make the same call with {code(found.name, 60)} in place of {code(name, 60)}."
     if not found.by_user and not found.given and not _knows(evidence, found.name):

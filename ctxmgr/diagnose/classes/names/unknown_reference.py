@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.paths import is_file_name
-from ctxmgr.diagnose.evidence.texts import code, listed, nearest, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, listed, nearest, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -159,7 +159,7 @@ def _told(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str)
     cause = f"There is no {noun} {code(name, 80)}."
     if near in places:
         other, shown = places[near]
-        cause += f" {evidence.source(other)[:1].upper()}{evidence.source(other)[1:]} has {code(near, 80)}."
+        cause += f" {capital(evidence.source(other))} has {code(near, 80)}."
         quotes.append(evidence.quote(other, shown))
     elif near in by_user:
         cause += f" The user spoke of {code(near, 80)}."

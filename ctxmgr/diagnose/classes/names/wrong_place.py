@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool
 from ctxmgr.diagnose.evidence.paths import Mention, asked_paths, is_file_name, listed_paths, mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, listed, nearest, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, how_often, listed, nearest, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -117,7 +117,7 @@ def _refused(evidence: Evidence, path: str) -> bool:
 def _start(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
     times = evidence.times(entry)
     call = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} of {evidence.name(path)}"
-    return f"{call} fails{f', {times} times' if times > 1 else ''}: {code(evidence.name(path), 100)} is not there."
+    return f"{call} fails{how_often(times)}: {code(evidence.name(path), 100)} is not there."
 
 
 def _elsewhere(evidence: Evidence, entry: EntryView, path: str, line: str, found: list[Mention]) -> Diagnosis:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.classes.statements.noted_way import way_in_note
 from ctxmgr.diagnose.errors.table import best_step
 from ctxmgr.diagnose.errors.words import offered
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.evidence.calls import called
 from ctxmgr.diagnose.evidence.sentences import forbids
-from ctxmgr.diagnose.evidence.texts import code, plain_name, spaced, words_of
+from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name, spaced, words_of
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.related.notes import way_in_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -91,9 +91,7 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     call = called(entry, 80)
     times = evidence.times(entry)
     expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
-    cause = (
-        f"{call} fails{f', {times} times' if times > 1 else ''}: the credentials it uses {expired}, {words_of(_REFUSED, line)}."
-    )
+    cause = f"{call} fails{how_often(times)}: the credentials it uses {expired}, {words_of(_REFUSED, line)}."
     quotes = [evidence.quote(entry, line)]
     scope = _scope(evidence, entry)
     if scope:

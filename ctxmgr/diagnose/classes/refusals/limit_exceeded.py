@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.diagnose.evidence import CHECKS, Evidence
 from ctxmgr.diagnose.evidence.calls import called, command_of
-from ctxmgr.diagnose.evidence.texts import clip
+from ctxmgr.diagnose.evidence.texts import clip, how_often
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -59,7 +59,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             times = evidence.times(entry)
             told = f" {unit}" if unit else ""
             cause = (
-                f"{call} fails{f', {times} times' if times > 1 else ''}, because what it asks for is too large or too long: "
+                f"{call} fails{how_often(times)}, because what it asks for is too large or too long: "
                 f"`{size}`{told}, and the limit is `{limit}`. Waiting or sending it again can't change that."
             )
             step = (

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.classes.statements.noted_way import way_in_note
 from ctxmgr.diagnose.errors.table import best_step
 from ctxmgr.diagnose.errors.words import told_lines
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.evidence.calls import called, command_of
 from ctxmgr.diagnose.evidence.paths import asked_paths
 from ctxmgr.diagnose.evidence.sentences import ALLOWS, is_forbidden, sentences
-from ctxmgr.diagnose.evidence.texts import code, plain_name, spaced, words_of
+from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name, spaced, words_of
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.related.notes import way_in_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -68,7 +68,7 @@ def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
     said = told_lines([line]) or words_of(_DENIED, line) or words_of(_CLOSED, line)
     where = next((path for path in asked_paths(entry)[::-1] if "/" in path and plain_name(path)), None)
     place = f" for {code(evidence.name(where), 80)}" if where and where not in call else ""
-    return f"{call} is denied{place}{f', {times} times' if times > 1 else ''}{f': {said}' if said else ''}."
+    return f"{call} is denied{place}{how_often(times)}{f': {said}' if said else ''}."
 
 
 def _told(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, str]) -> Diagnosis:

@@ -11,7 +11,7 @@ from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
 from ctxmgr.diagnose.evidence.sentences import forbids
-from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, code, listed, plain_name
+from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, how_often, listed, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -80,8 +80,8 @@ def _told(evidence: Evidence, entry: EntryView, command: str, missing: list[str]
     times = evidence.times(entry)
     lack = f": it does not find {listed(missing)}" if missing else ""
     cause = (
-        f"{code(command, 90)} fails{f', {times} times' if times > 1 else ''}{lack}. "
-        f"{way.source[:1].upper()}{way.source[1:]} names another way, {code(way.command, 90)}, with "
+        f"{code(command, 90)} fails{how_often(times)}{lack}. "
+        f"{capital(way.source)} names another way, {code(way.command, 90)}, with "
         f"{listed(way.added, 3)}, which you have not tried."
     )
     step = (
@@ -174,7 +174,7 @@ def _root(evidence: Evidence, entry: EntryView, command: str, missing: list[str]
                     continue
                 cause = (
                     f"{code(command, 90)} fails: it does not find {code(name, 60)}. "
-                    f"{evidence.source(other)[:1].upper()}{evidence.source(other)[1:]} shows that it lies under "
+                    f"{capital(evidence.source(other))} shows that it lies under "
                     f"{code(root, 60)}, which the call does not name."
                 )
                 better = command[: ran.end()] + f" {given}" + command[ran.end() :]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ctxmgr.diagnose.errors.table import Fact, fact_rows, filled, named_groups
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.evidence.calls import called, changes_of, command_of, edited_paths, parts_of, path_of
-from ctxmgr.diagnose.evidence.texts import capital, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -104,7 +104,7 @@ def _told(
     call = called(entry, 80)
     times = evidence.times(entry)
     source = evidence.source(other)
-    cause = f"{call} fails{f', {times} times' if times > 1 else ''}, because {means}. {capital(source)} shows it."
+    cause = f"{call} fails{how_often(times)}, because {means}. {capital(source)} shows it."
     return diagnosis(
         KIND, cause, step, evidence.quote(other, line), evidence.quote(entry), check="The error must be gone or be another.",
         confidence="medium",

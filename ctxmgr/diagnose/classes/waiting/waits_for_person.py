@@ -157,7 +157,7 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
         )
     if named is not None and plain_name(named[0].replace(" ", "-")) and len(named[0].split()) < 4:
         who = code(named[0], 40)
-        cause += f" {evidence.source(named[1])[:1].upper()}{evidence.source(named[1])[1:]} names {who}."
+        cause += f" {capital(evidence.source(named[1]))} names {who}."
         quotes.append(evidence.quote(named[1]))
     for message, sentence in sentences(evidence):
         if _ABOUT.search(sentence):
