@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.diagnosis.score import Score, judged, prompted, read, unpacked
-from ctxmgr.diagnose import CLASSES, contrast, diagnose
+from ctxmgr.diagnose import CLASSES, classes, contrast, diagnose
 from ctxmgr.diagnose.evidence import MOST_ENTRIES, Evidence, Message
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP, FailureClass
 from ctxmgr.types.finding import Diagnosis, FindingKind
@@ -69,6 +69,11 @@ def expected(name: str) -> dict[str, Any]:
     return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
+def module_of(each: FailureClass) -> str:
+    """Return the name of the module that is a class."""
+    return str(getattr(each, "__name__", ""))
+
+
 def each_class() -> list[Any]:
     """Return the classes as parameters."""
     return [pytest.param(each, id=each.KIND) for each in CLASSES]
@@ -92,16 +97,29 @@ def texts(found: Diagnosis) -> list[str]:
 
 
 def test_every_class_is_registered_once() -> None:
-    """Each module of the package with a kind is in the registry, and no kind twice."""
-    package = Path(__file__).parents[2] / "ctxmgr" / "diagnose"
+    """Each module with a kind is in the registry, and no kind twice."""
+    folder = Path(classes.__file__).parent
     named = {
-        path.stem
-        for path in (package / "classes").glob("*/*.py")
-        if re.search(r"^KIND: str", path.read_text(encoding="utf-8"), re.MULTILINE)
+        path.stem for path in folder.glob("*/*.py") if re.search(r"^KIND: str", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
 
-    assert {str(getattr(each, "__name__", "")).rpartition(".")[2] for each in CLASSES} == named
+    assert {module_of(each).rpartition(".")[2] for each in CLASSES} == named
     assert len(set(KINDS)) == len(KINDS)
+
+
+def test_the_table_of_the_registry_is_true() -> None:
+    """The table names each class once, by its module and its kind, and nothing else."""
+    rows = re.findall(r"^\| [A-Z][^|]+ \| `(\w+\.\w+)` \| `(\w+)` \|$", classes.__doc__ or "", re.MULTILINE)
+
+    assert sorted(rows) == sorted((".".join(module_of(each).split(".")[-2:]), each.KIND) for each in CLASSES)
+
+
+def test_a_module_has_the_name_of_its_kind() -> None:
+    """Whoever reads a kind in JSON finds its module by name; `test_unaffected` would read like a module of tests."""
+    names = {each.KIND: module_of(each).rpartition(".")[2] for each in CLASSES}
+    expected = {kind: re.sub(r"(?=[A-Z])", "_", kind).lower() for kind in names}
+
+    assert names == expected | {"testUnaffected": "check_unaffected"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

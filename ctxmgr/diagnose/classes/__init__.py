@@ -1,6 +1,51 @@
-"""The registry of failure classes: a module each, in packages by what goes wrong.
+"""The registry of failure classes: one class a module, in packages by what goes wrong.
 
 A class is a module with a ``KIND`` and ``applies(evidence)`` (see `ctxmgr.diagnose.interface`); one line in `CLASSES` adds it.
+The module has the name of its kind. Where no class applies, `ctxmgr.diagnose.contrast` answers, with the kind `unknown`.
+
+| What goes wrong | Module | Kind in JSON |
+|---|---|---|
+| An edit is refused: its old text is not in the file, not unique, unread | `edits.wrong_edit_target` | `wrongEditTarget` |
+| The error points at another file than the one that is changed | `edits.error_elsewhere` | `errorElsewhere` |
+| A check does not see the edits: other file, stale build, cached result | `edits.check_unaffected` | `testUnaffected` |
+| What runs was loaded, built or installed before the edits | `edits.edits_not_used` | `editsNotUsed` |
+| The edited file is made from, copied to, or overridden by another | `edits.made_elsewhere` | `madeElsewhere` |
+| Two agents or tools undo each other's edits | `edits.undone_by_other` | `undoneByOther` |
+| A script, target or sub-command that the manifest does not have | `names.unknown_name` | `unknownName` |
+| A remote, branch, table, column or host that is not known | `names.unknown_reference` | `unknownReference` |
+| Any other name that a tool does not know | `names.not_found` | `notFound` |
+| The name is there, in another namespace, database, folder or account | `names.exists_elsewhere` | `existsElsewhere` |
+| A file is sought in the wrong place | `names.wrong_place` | `wrongPlace` |
+| A search looks where the thing is not | `names.search_elsewhere` | `searchElsewhere` |
+| A character that cannot be seen | `names.hidden_character` | `hiddenCharacter` |
+| A module or interpreter is missing; the record names the right environment | `environment.environment_missing` | `environmentMissing` |
+| The module is installed, for another interpreter or folder | `environment.other_installation` | `otherInstallation` |
+| The program runs in the wrong folder | `environment.other_folder` | `otherFolder` |
+| A tool or command is not there | `environment.tool_missing` | `toolMissing` |
+| What one call set in its shell is gone in the next | `environment.shell_state` | `shellState` |
+| The same call worked with another folder, option or value | `environment.worked_elsewhere` | `workedElsewhere` |
+| A schema refuses the arguments | `refusals.schema_refused` | `schemaRefused` |
+| The call asks for more than a limit allows | `refusals.limit_exceeded` | `limitExceeded` |
+| Rate limit | `refusals.rate_limited` | `rateLimited` |
+| Authentication expired or refused | `refusals.authentication_refused` | `authenticationRefused` |
+| Permission denied although a permitted way was named | `refusals.permission_denied` | `permissionDenied` |
+| A constraint of the user is broken again and again | `refusals.constraint_broken` | `constraintBroken` |
+| A port or other resource is taken | `waiting.resource_held` | `resourceHeld` |
+| A lock, file or process that the record shows is waited for | `waiting.waiting_on_lock` | `waitingOnLock` |
+| A call hangs | `waiting.call_hangs` | `callHangs` |
+| What is polled can't change any more | `waiting.polling_frozen` | `pollingFrozen` |
+| What is waited for can't begin | `waiting.cannot_begin` | `cannotBegin` |
+| Two agents wait for each other | `waiting.mutual_wait` | `mutualWait` |
+| A person's approval or answer is waited for | `waiting.waits_for_person` | `waitsForPerson` |
+| It was decided before, in this session or another one | `context.decided_before` | `decidedBefore` |
+| Context was lost at a compaction | `context.context_lost` | `contextLost` |
+| An output is cut, and read again | `context.output_cut` | `outputCut` |
+| Monologue or chanting | `context.monologue` | `monologue` |
+| The project's notes name the option, folder or runner | `statements.documented_way` | `documentedWay` |
+| A note that was read speaks of the failure | `statements.noted_way` | `notedWay` |
+| A file's own content explains the error | `statements.record_fact` | `recordFact` |
+| A widely known error of a tool | `statements.known_error` | `knownError` |
+| The tool itself says why; asked last | `statements.stated_reason` | `statedReason` |
 """
 
 from __future__ import annotations
@@ -24,7 +69,7 @@ from ctxmgr.diagnose.classes.environment import (
 )
 from ctxmgr.diagnose.classes.names import (
     exists_elsewhere,
-    hidden_characters,
+    hidden_character,
     not_found,
     search_elsewhere,
     unknown_name,
@@ -32,14 +77,14 @@ from ctxmgr.diagnose.classes.names import (
     wrong_place,
 )
 from ctxmgr.diagnose.classes.refusals import (
-    authentication,
+    authentication_refused,
     constraint_broken,
     limit_exceeded,
     permission_denied,
     rate_limited,
     schema_refused,
 )
-from ctxmgr.diagnose.classes.statements import documented_way, known_error, noted_way, record_facts, stated_reason
+from ctxmgr.diagnose.classes.statements import documented_way, known_error, noted_way, record_fact, stated_reason
 from ctxmgr.diagnose.classes.waiting import (
     call_hangs,
     cannot_begin,
@@ -53,8 +98,8 @@ from ctxmgr.diagnose.interface import FailureClass
 
 CLASSES: tuple[FailureClass, ...] = (
     wrong_edit_target,
-    record_facts,
-    hidden_characters,
+    record_fact,
+    hidden_character,
     shell_state,
     other_folder,
     other_installation,
@@ -68,7 +113,7 @@ CLASSES: tuple[FailureClass, ...] = (
     waiting_on_lock,
     limit_exceeded,
     rate_limited,
-    authentication,
+    authentication_refused,
     schema_refused,
     tool_missing,
     noted_way,

@@ -223,7 +223,7 @@ def known_error(kind: str, evidence: Evidence, *, late: bool) -> Diagnosis | Non
         if evidence.times(entry) < 2 and len(evidence.failing) < 2:
             continue
         for row, match in _met(evidence, entry, late=late):
-            told = _told(kind, evidence, entry, row, match)
+            told = _answer(kind, evidence, entry, row, match)
             if told is not None:
                 return told
     return None
@@ -248,7 +248,7 @@ def _met(evidence: Evidence, entry: EntryView, *, late: bool) -> Iterator[tuple[
                 yield row, match
 
 
-def _told(kind: str, evidence: Evidence, entry: EntryView, row: ErrorRow, match: re.Match[str]) -> Diagnosis | None:
+def _answer(kind: str, evidence: Evidence, entry: EntryView, row: ErrorRow, match: re.Match[str]) -> Diagnosis | None:
     slots = _slots(evidence, entry, match)
     means, step = filled(row.means, slots), filled(row.step, slots)
     if means is None or step is None:

@@ -83,7 +83,7 @@ def note_on(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> 
             )
             if rank >= _LEAST and (best is None or rank > best.rank):
                 best = _Note(text, other, rank)
-    return None if best is None else _told(kind, evidence, entry, best, [*names, *parts])
+    return None if best is None else _answer(kind, evidence, entry, best, [*names, *parts])
 
 
 def _asked(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], list[str]]:
@@ -178,7 +178,7 @@ def _window(text: str, topics: Sequence[str]) -> str:
     return " ".join(sentences[start:])[:_LONGEST]
 
 
-def _told(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[str]) -> Diagnosis | None:
+def _answer(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[str]) -> Diagnosis | None:
     shown = _window(note.text, topics)
     tried = "\n".join(given(each) for each in evidence.failing).casefold()
     if all(word in tried for word in _NAME.findall(shown.casefold()) if word not in _DULL):

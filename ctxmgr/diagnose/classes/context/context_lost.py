@@ -30,7 +30,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     if len(again) < _LEAST and len(compactions) > 1:
         again = _again(evidence, compactions[-2].after or 0)
     if len(again) >= _LEAST and _value_lost(evidence, last, place) is None:
-        return _told(evidence, compactions, last, again)
+        return _answer(evidence, compactions, last, again)
     return _lost(evidence, last, place)
 
 
@@ -54,7 +54,9 @@ def _again(evidence: Evidence, place: int) -> list[tuple[EntryView, EntryView]]:
     return list(found.values())
 
 
-def _told(evidence: Evidence, compactions: list[Message], last: Message, again: list[tuple[EntryView, EntryView]]) -> Diagnosis:
+def _answer(
+    evidence: Evidence, compactions: list[Message], last: Message, again: list[tuple[EntryView, EntryView]]
+) -> Diagnosis:
     names = [evidence.name(path) if (path := path_of(each)) else command_of(each) or tool(each) for each, _ in again]
     often = f" {len(compactions)} times, last" if len(compactions) > 1 else ""
     earlier = clock(again[0][0].ts)

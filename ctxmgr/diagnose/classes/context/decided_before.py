@@ -30,7 +30,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         answered = _answer(evidence, asked, index) or _related(evidence, asked)
         if answered is not None:
             question, answer, quote_from = answered
-            return _told(evidence, asked, times, question, answer, quote_from)
+            return _repeated(evidence, asked, times, question, answer, quote_from)
     return _weighed(evidence)
 
 
@@ -104,7 +104,7 @@ def _related(evidence: Evidence, asked: str) -> tuple[str, Message | EntryView, 
     return None
 
 
-def _told(evidence: Evidence, asked: str, times: int, question: str, answer: Message | EntryView, said: str) -> Diagnosis:
+def _repeated(evidence: Evidence, asked: str, times: int, question: str, answer: Message | EntryView, said: str) -> Diagnosis:
     here = isinstance(answer, Message)
     when = clock(answer.at if isinstance(answer, Message) else answer.ts)
     where = "" if here or answer in evidence.recent else " in another session of this project"

@@ -47,7 +47,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             continue
         line = _notice(evidence.text(entry))
         if line is not None:
-            return _told(evidence, entry, line, evidence.times(entry))
+            return _answer(evidence, entry, line, evidence.times(entry))
     return _failure_cut(evidence)
 
 
@@ -57,7 +57,7 @@ def _failure_cut(evidence: Evidence) -> Diagnosis | None:
     times = sum(bool(_notice(evidence.text(entry)) or _own_cut(entry)) for entry in evidence.tail if evidence.failed(entry))
     if times < 2 or not cut or any(tells(line) for line in evidence.text(cut[0][0]).split("\n") if line.strip() != cut[0][1]):
         return None
-    return _told(evidence, *cut[0], times)
+    return _answer(evidence, *cut[0], times)
 
 
 _PIPED = lazy_pattern(r"\|\s?((?:head|tail)(?: -n)?(?: ?-?n?\s?(\d{1,2}))?)\s*$")
@@ -191,7 +191,7 @@ def _notice(said: str) -> str | None:
     return None
 
 
-def _told(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagnosis:
     path, command = path_of(entry), command_of(entry)
     what = (
         code(command, 80) if command else (f"The {tool(entry)} of {evidence.name(path)}") if path else f"The {tool(entry)} call"

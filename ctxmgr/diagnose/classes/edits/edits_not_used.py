@@ -134,7 +134,7 @@ def _held(evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits
         shown = _shown(evidence, entry, holder, path)
         if shown is None:
             continue
-        return _told(evidence, entry, same, edits, holder, path, *shown)
+        return _answer(evidence, entry, same, edits, holder, path, *shown)
     return None
 
 
@@ -152,7 +152,7 @@ def _shown(evidence: Evidence, entry: EntryView, holder: _Holder, path: str) -> 
     return None
 
 
-def _told(
+def _answer(
     evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView], holder: _Holder, path: str,
     name: str, other: EntryView | None,
 ) -> Diagnosis:  # fmt: skip

@@ -86,7 +86,7 @@ def _sure(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         changed = _changed(evidence, entry, blur(matches[0].group(0)))
         if _few(changed) or any(same_file(path, each) for path, _ in places for each in changed):
             return None
-        return _told(evidence, entry, changed, path, line, "", quoted)
+        return _answer(evidence, entry, changed, path, line, "", quoted)
     return None
 
 
@@ -185,10 +185,10 @@ def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryV
         part in path.rpartition("/")[2] for part in ("test_", "_test.", ".test.", ".spec.", "conftest")
     ):
         return None
-    return _told(evidence, entry, changed, path, line, f": {_short(causes[-1].strip())}", said[-500:])
+    return _answer(evidence, entry, changed, path, line, f": {_short(causes[-1].strip())}", said[-500:])
 
 
-def _told(
+def _answer(
     evidence: Evidence,
     entry: EntryView,
     changed: dict[str, list[EntryView]],

@@ -41,7 +41,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         turns = [(one, two) for one, two in pairwise(writes) if one[0] != two[0]]
         agents = {who for who, _ in writes[-4:]}
         if len(turns) >= _LEAST and len(agents) == 2 and len(turns) * 2 > len(writes) and plain_name(path):
-            return _told(evidence, path, writes, len(turns))
+            return _answer(evidence, path, writes, len(turns))
     return _switched(evidence)
 
 
@@ -100,7 +100,7 @@ def _written(entry: EntryView) -> list[str]:
     ]
 
 
-def _told(evidence: Evidence, path: str, writes: list[tuple[str, EntryView]], turns: int) -> Diagnosis:
+def _answer(evidence: Evidence, path: str, writes: list[tuple[str, EntryView]], turns: int) -> Diagnosis:
     (one, first), (two, second) = next(pair for pair in reversed(list(pairwise(writes))) if pair[0][0] != pair[1][0])
     names = [name if plain_name(name := clean(who)[:40]) else "another agent" for who in (one, two)]
     values = [code(changes[-1].new, 60) if (changes := changes_of(entry)) else "" for entry in (first, second)]

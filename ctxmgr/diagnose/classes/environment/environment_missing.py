@@ -57,7 +57,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             continue
         named = _environment(evidence, entry, command)
         if named is not None:
-            return _told(evidence, entry, command, missing, named)
+            return _answer(evidence, entry, command, missing, named)
     return None
 
 
@@ -68,7 +68,7 @@ def _is_own(evidence: Evidence, module: str) -> bool:
     return any(own.search(evidence.inside(path)) for entry in evidence.recent if (path := path_of(entry)))
 
 
-def _told(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Named) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Named) -> Diagnosis:
     times = evidence.times(entry)
     often = f", {times} times" if times > 1 else ""
     what = f"{code(missing, 60)} is not there for the interpreter it runs with"

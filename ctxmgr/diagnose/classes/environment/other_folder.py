@@ -48,7 +48,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             if re.search(need.program, command) and re.search(need.said, said, re.IGNORECASE):
                 found = _meant(evidence, entry, need)
                 if found is not None:
-                    return _told(evidence, entry, need, *found)
+                    return _answer(evidence, entry, need, *found)
     return None
 
 
@@ -106,7 +106,7 @@ def _has_own(evidence: Evidence, need: _Needs, here: str) -> bool:
     )
 
 
-def _told(evidence: Evidence, entry: EntryView, need: _Needs, folder: str, other: EntryView, moved: bool) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, need: _Needs, folder: str, other: EntryView, moved: bool) -> Diagnosis:
     command, times = command_of(entry), evidence.times(entry)
     here = _here(evidence, entry)
     where = code(here, 60) if here and plain_name(here) else "the root folder of the project"

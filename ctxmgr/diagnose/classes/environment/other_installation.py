@@ -43,7 +43,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             if other.status == "ok" and _INSTALLS.search(command_of(other)):
                 into = _version(_INTO.search(evidence.text(other)[:8_000]))
                 if into is not None and into != runs:
-                    return _told(evidence, entry, missing.group(1), runs, into, other)
+                    return _answer(evidence, entry, missing.group(1), runs, into, other)
     return None
 
 
@@ -85,7 +85,7 @@ def _version(match: re.Match[str] | None) -> str | None:
     return text if re.fullmatch(r"\d\.\d{1,2}", text) else None
 
 
-def _told(evidence: Evidence, entry: EntryView, name: str, runs: str, into: str, other: EntryView) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, name: str, runs: str, into: str, other: EntryView) -> Diagnosis:
     times = evidence.times(entry)
     command = code(command_of(other), 60)
     cause = (

@@ -41,7 +41,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             named = name is not None and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) is not None
             activates = name is None and re.search(r"No module named|not found|not set", said, re.IGNORECASE) is not None
             if (named or activates) and command_of(other).strip() not in command:
-                return _told(evidence, entry, other, name)
+                return _answer(evidence, entry, other, name)
     return _replaced(evidence) if evidence.failing or evidence.repeated else None
 
 
@@ -90,7 +90,7 @@ def _goes_on(command: str) -> bool:
     )
 
 
-def _told(evidence: Evidence, entry: EntryView, other: EntryView, name: str | None) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, other: EntryView, name: str | None) -> Diagnosis:
     times = evidence.times(entry)
     what = code(name, 60) if name else f"what {code(command_of(other), 60)} sets"
     cause = (

@@ -106,7 +106,7 @@ def _seen(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
         place = _column(other, said, line, name) or next((each for each in _places(other) if each not in own), None)
         if place is None or not plain_name(place.value) or place.value in own or place.value in given(entry).split():
             continue
-        return _told(evidence, entry, name, place, own, other, line)
+        return _answer(evidence, entry, name, place, own, other, line)
     return None
 
 
@@ -150,7 +150,7 @@ def _column(other: EntryView, said: str, line: str, name: str) -> _Place | None:
     return _Place(_COLUMNS[head[0].casefold()], cells[0])
 
 
-def _told(
+def _answer(
     evidence: Evidence, entry: EntryView, name: str, place: _Place, own: list[_Place], other: EntryView, line: str
 ) -> Diagnosis:
     call = called(entry, 90)

@@ -53,7 +53,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         asked = f"{given(entry)}\n{_written(evidence, entry)}"
         for unknown in unknown_names(said):
             if _is_asked(unknown, asked, said):
-                found = _listed(evidence, entry, unknown) or _told(evidence, entry, unknown, said)
+                found = _listed(evidence, entry, unknown) or _answer(evidence, entry, unknown, said)
                 if found is not None:
                     return found
         found = _meant(evidence, entry, said)
@@ -130,7 +130,7 @@ def _meant(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     ]
     pairs = [(likeness(word, name), word, name) for word in words for name in meant]
     best = max(pairs, default=None)
-    return _told(evidence, entry, Unknown(best[1], "", 0), said) if best is not None and best[0] >= _ALIKE else None
+    return _answer(evidence, entry, Unknown(best[1], "", 0), said) if best is not None and best[0] >= _ALIKE else None
 
 
 _ALIKE = 0.6
@@ -193,7 +193,7 @@ def _listed(evidence: Evidence, entry: EntryView, unknown: Unknown) -> Diagnosis
 _LIKELY, _MARGIN, _FEW = 0.6, 0.12, 3
 
 
-def _told(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> Diagnosis | None:
+def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> Diagnosis | None:
     name = unknown.name
     noun = unknown.noun if unknown.noun and unknown.noun not in _NO_NOUN and len(unknown.noun) < 40 else "such name as"
     call = called(entry, 90)

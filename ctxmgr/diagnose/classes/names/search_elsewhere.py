@@ -90,7 +90,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             same = [each for each in empty if term.casefold() in _searched(each).casefold()]
             found = _found(evidence, term, entry) if len(same) >= _LEAST else None
             if found is not None:
-                return _told(evidence, entry, term, same, *found)
+                return _answer(evidence, entry, term, same, *found)
     return _one_place(evidence, empty)
 
 
@@ -232,7 +232,7 @@ def _lies_in(evidence: Evidence, path: str, entry: EntryView) -> bool:
     )
 
 
-def _told(evidence: Evidence, entry: EntryView, term: str, same: list[EntryView], other: EntryView, path: str) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, term: str, same: list[EntryView], other: EntryView, path: str) -> Diagnosis:
     places = [evidence.name(place) for place in _places(entry) if plain_name(place) and term not in place]
     where = f" in {code(places[-1], 60)}" if places else ""
     call = code(command_of(entry), 80) if command_of(entry) else f"{tool(entry)}"

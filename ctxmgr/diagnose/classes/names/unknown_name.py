@@ -102,7 +102,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             match = way.pattern.search(said) if way.sign in folded else None
             name = next((group for group in match.groups() if group), None) if match else None
             if name and _is_asked(name, command) and "needed by" not in said[match.start() :][:200] if match else False:
-                return _told(evidence, entry, command, name or "", way)
+                return _answer(evidence, entry, command, name or "", way)
     return None
 
 
@@ -134,7 +134,7 @@ def _in_other(evidence: Evidence, entry: EntryView, command: str, name: str, way
     return None
 
 
-def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
+def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
     other = _in_other(evidence, entry, command, name, way)
     if other is not None:
         return other

@@ -111,7 +111,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             match = pattern.search(said) if any(sign in folded for sign in signs) else None
             name = next((group for group in match.groups() if group), "") if match else ""
             if name and name.rpartition(".")[2] and name in asked and _is_meant(noun, name, command_of(entry)):
-                found = _told(evidence, entry, noun, name, said)
+                found = _answer(evidence, entry, noun, name, said)
                 if found is not None:
                     return found
     return None
@@ -132,7 +132,7 @@ def _is_meant(noun: str, name: str, command: str) -> bool:
     return noun != "branch" or (_REVISIONS.search(command) is not None and not is_file_name(name))
 
 
-def _told(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str) -> Diagnosis | None:
+def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str) -> Diagnosis | None:
     places: dict[str, tuple[EntryView, str]] = {}
     by_user: set[str] = set()
     for message in evidence.user_texts:

@@ -77,7 +77,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         else:
             breaking = _outside(evidence, sentence)
         if len(breaking) >= _LEAST and not _taken_back(evidence, message, sentence):
-            return _told(evidence, message, sentence, breaking)
+            return _answer(evidence, message, sentence, breaking)
     return _reminded(evidence) or _refused_again(evidence)
 
 
@@ -338,7 +338,7 @@ def _runs(evidence: Evidence, entry: EntryView, literal: str | None, verb: str, 
     return re.search(rf"(?<![\w/-]){re.escape(target)}(?![\w-])", f"{command}\n{evidence.text(entry)[:2_000]}") is not None
 
 
-def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[EntryView]) -> Diagnosis:
+def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[EntryView]) -> Diagnosis:
     last = breaking[-1]
     what = (
         code(command_of(last), 80)

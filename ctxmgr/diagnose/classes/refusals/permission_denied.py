@@ -53,7 +53,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             return _noted(evidence, entry, line) or script if len(evidence.failing) > 1 else script
         way = _way(evidence, entry)
         if way is not None:
-            return _told(evidence, entry, line, way)
+            return _answer(evidence, entry, line, way)
         noted = _noted(evidence, entry, line)
         if noted is not None:
             return noted
@@ -71,7 +71,7 @@ def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
     return f"{call} is denied{place}{how_often(times)}{f': {said}' if said else ''}."
 
 
-def _told(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, str]) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, str]) -> Diagnosis:
     message, sentence = way
     cause = f"{_start(evidence, entry, line)} The user named what is permitted{clock(message.at)}: {code(sentence, 150)}."
     step = f"Do it the permitted way, in the user's words: {code(sentence, 150)}."

@@ -57,7 +57,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if match is None:
             continue
         line = evidence.line(entry, _LIMITED)
-        return _told(evidence, entry, said, line)
+        return _answer(evidence, entry, said, line)
     return None
 
 
@@ -69,7 +69,7 @@ def _counted(evidence: Evidence) -> list[EntryView]:
     return [entry for entry in reversed(evidence.tail) if _LIMITED.search(spaced(evidence.text(entry)))]
 
 
-def _told(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
     if _USED_UP.search(said):
         cause = f"The server refuses because the quota is used up: {words_of(_USED_UP, said)}. A short wait does not help."
         step = (

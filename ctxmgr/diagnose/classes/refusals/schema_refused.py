@@ -92,7 +92,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             return found
         asked = _asked(entry, said)
         if asked.wanted or asked.unwanted:
-            found = _told(evidence, entry, asked)
+            found = _answer(evidence, entry, asked)
             if found is not None:
                 return found
         found = _value(evidence, entry, said)
@@ -250,7 +250,7 @@ def _all(patterns: Iterable[re.Pattern[str]], said: str) -> list[str]:
     return list(dict.fromkeys(fair))[:8]
 
 
-def _told(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | None:
+def _answer(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | None:
     free = asked.unwanted or asked.given
     pairs: list[tuple[str, str]] = []
     lacking: list[str] = []

@@ -70,13 +70,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         found = _root(evidence, entry, command, missing)
         way = _way(evidence, entry, command)
         if way is not None:
-            return _told(evidence, entry, command, missing, way)
+            return _answer(evidence, entry, command, missing, way)
         if found is not None:
             return found
     return None
 
 
-def _told(evidence: Evidence, entry: EntryView, command: str, missing: list[str], way: _Way) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, command: str, missing: list[str], way: _Way) -> Diagnosis:
     times = evidence.times(entry)
     lack = f": it does not find {listed(missing)}" if missing else ""
     cause = (

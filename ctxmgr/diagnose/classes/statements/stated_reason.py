@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.diagnose.classes.statements import record_facts
+from ctxmgr.diagnose.classes.statements import record_fact
 from ctxmgr.diagnose.errors import table as error_table
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.types.finding import Diagnosis
@@ -12,4 +12,4 @@ KIND: str = "statedReason"
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what the tool's own words mean."""
-    return error_table.known_error(KIND, evidence, late=True) or record_facts.explained(evidence, late=True)
+    return error_table.known_error(KIND, evidence, late=True) or record_fact.explained(evidence, late=True)

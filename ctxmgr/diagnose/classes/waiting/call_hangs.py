@@ -94,7 +94,7 @@ def _asks(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     dumped = _stands_at(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
     found = dumped or _prompted(evidence, entry, command) or _asked_before(evidence, entry, command)
     wait = _wait_of(command) if found is None else None
-    return found if wait is None else _told(evidence, entry, command, wait)
+    return found if wait is None else _answer(evidence, entry, command, wait)
 
 
 def _wait_of(command: str) -> Wait | None:
@@ -304,13 +304,13 @@ def _stands_at(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis 
 def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     background = re.search(r"&\s*$", command) is not None
     if (wait := _wait_of(command)) is not None:
-        return _told(evidence, entry, command, wait)
+        return _answer(evidence, entry, command, wait)
     if not background and _FOLLOWS.search(command) and not _STARTS.search(command) and _SERVES.search(command):
         plain = " ".join(_FOLLOW_OPTION.sub(" ", command).split())
         wait = Wait(_SERVER, f"Stop it and run {code(plain, 120)}, which shows what is there and ends. {_STEP_FOLLOW}")
-        return _told(evidence, entry, command, wait)
+        return _answer(evidence, entry, command, wait)
     if not background and (_SERVES.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
-        return _told(
+        return _answer(
             evidence, entry, command, Wait(_SERVER, _STEP_SERVER),
         )  # fmt: skip
     loops = _LOOPS.search(command)
@@ -404,7 +404,7 @@ def _child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     return diagnosis(KIND, cause, step, evidence.quote(last), confidence="medium")
 
 
-def _told(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
     cause = f"{_start(evidence, entry, command)}: {wait.why}."
     return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_limit())
 

@@ -56,7 +56,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for first in waits:
         for second in waits:
             if first.who < second.who and _is_for(first, second.who, agents) and _is_for(second, first.who, agents):
-                return _told(evidence, first, second)
+                return _answer(evidence, first, second)
     return _both_look(evidence, agents)
 
 
@@ -224,7 +224,7 @@ def _is_for(wait: _Wait, other: str, agents: set[str]) -> bool:
     )
 
 
-def _told(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
+def _answer(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
     one, two = (clean(each.who)[:40] for each in (first, second))
     cause = (
         f"{one} and {two} wait for each other. {one} said{clock(first.at)}: {code(first.text, 130)}. {two}"

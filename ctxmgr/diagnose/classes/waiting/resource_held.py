@@ -47,7 +47,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             continue
         line = evidence.line(entry, _TAKEN)
         port = _port(line, command_of(entry)) or _port_around(evidence, entry, said)
-        return _told(evidence, entry, line, port) if port else None
+        return _answer(evidence, entry, line, port) if port else None
     return None
 
 
@@ -92,7 +92,7 @@ def _port_around(evidence: Evidence, entry: EntryView, said: str) -> str | None:
     return None
 
 
-def _told(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnosis:
     quotes = [evidence.quote(entry, line)]
     told = _said_of(evidence, port)
     cause = f"{code(command_of(entry) or tool(entry), 90)} can't start: port {port} is taken, {words_of(_TAKEN, line)}."

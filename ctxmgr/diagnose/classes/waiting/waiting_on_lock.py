@@ -307,7 +307,7 @@ def _waits(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         return None
     asked = _FILE.search(command) if re.search(r"\bflock\b|\blockfile\b", command) else None
     if asked is not None:
-        return _told(evidence, entry, asked.group(1), None, command)
+        return _answer(evidence, entry, asked.group(1), None, command)
     for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl)\b", command)):
         content = evidence.seen(word, entry.index)
         if content is None:
@@ -316,7 +316,7 @@ def _waits(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         waiting = _waiting_line(content.lines, named) if named is not None else None
         match = _FILE.search(named or "")
         if waiting is not None and match is not None:
-            return _told(evidence, entry, match.group(1), content.entry, waiting)
+            return _answer(evidence, entry, match.group(1), content.entry, waiting)
     return None
 
 
@@ -330,7 +330,7 @@ def _waiting_line(lines: Sequence[str], named: str) -> str | None:
     return next((line for line in lines[:2_000] if words.search(line)), None)
 
 
-def _told(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | None, line: str) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | None, line: str) -> Diagnosis:
     command = command_of(entry)
     cause = f"{code(command, 90)}{started(entry)} has not returned: it waits for the lock {code(lock, 80)}."
     quotes = [evidence.quote(entry, command)]

@@ -37,7 +37,7 @@ def explained(evidence: Evidence, *, late: bool) -> Diagnosis | None:
                     continue
                 found = _shown(evidence, fact, error, entry, other, named)
                 if found is not None:
-                    return _told(evidence, entry, fact, other, *found)
+                    return _answer(evidence, entry, fact, other, *found)
     return None
 
 
@@ -90,7 +90,7 @@ def _is_named(path: str, text: str) -> bool:
     return len(name) >= _LEAST_NAME and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
 
 
-def _told(
+def _answer(
     evidence: Evidence, entry: EntryView, fact: Fact, other: EntryView, slots: dict[str, str], line: str
 ) -> Diagnosis | None:
     shown = {key: evidence.inside(value) if key in ("file", "place") else value for key, value in slots.items()}

@@ -82,7 +82,7 @@ def _in_the_record(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             )
             if file or (name and name.casefold() in words):
                 file = file or next(iter(files), "") or _holder(evidence, name)
-                return _told(evidence, entry, other, kind, name or file, file)
+                return _answer(evidence, entry, other, kind, name or file, file)
     return None
 
 
@@ -105,7 +105,7 @@ def _holder(evidence: Evidence, name: str) -> str:
     return ""
 
 
-def _told(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind, name: str, file: str) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind, name: str, file: str) -> Diagnosis:
     file = file if plain_name(file) else ""
     call = called(entry, 90)
     times = evidence.times(entry)

@@ -83,11 +83,11 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if match is None or _CERTIFICATE.search(said):
             continue
         line = evidence.line(entry, _REFUSED)
-        return _told(evidence, entry, line)
+        return _answer(evidence, entry, line)
     return None
 
 
-def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     call = called(entry, 80)
     times = evidence.times(entry)
     expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
