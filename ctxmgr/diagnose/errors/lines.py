@@ -86,6 +86,7 @@ def reasons(evidence: Evidence, steps: Sequence[EntryView], room: int) -> list[s
     texts: list[str] = []
     known: set[str] = set()
     for step in steps[:_FORMS]:
+        # Of other calls only what is new and tells something
         lines = [line for line in _lines(evidence, step) if _same(line.text) not in known and (not texts or line.score > 0)]
         chosen = _chosen(lines, room)
         known |= {_same(line.text) for line in lines}
@@ -105,6 +106,7 @@ def _chosen(lines: Sequence[_Line], room: int) -> list[_Line]:
     chosen: list[_Line] = []
     for line in sorted(lines, key=lambda each: each.rank, reverse=True):
         used = sum(len(each.text) + 3 for each in chosen)
+        # A line that only counts is given where nothing else is there
         if not chosen or (line.score >= 0 and used + len(line.text) <= room):
             chosen.append(line)
     return sorted(chosen, key=lambda each: each.place)
@@ -115,6 +117,7 @@ def _lines(evidence: Evidence, step: EntryView) -> list[_Line]:
     found: dict[str, _Line] = {}
     for place, text in enumerate(evidence.text(step)[-_READ:].split("\n")):
         line = _DECORATION.sub("", text).strip()[:_MOST]
+        # An order in an output is never told again
         if _LETTERS.search(line) and not ORDERS.search(text):
             found.setdefault(line, _Line(line, _score(line), place))
     return list(found.values())
@@ -131,6 +134,7 @@ def _score(line: str) -> int:
         score
         + (1 if _REASON.search(line) else 0)
         + (1 if _SPECIFIC.search(line) and score else 0)
+        # Advice is told apart, so the error itself comes first
         - (1 if advice and score < 2 else 0)
     )
 

@@ -105,6 +105,7 @@ def unknown_names(text: str) -> Iterator[Unknown]:
         for match in pattern.finditer(_bare(text)):
             name = match.group("name").strip().rstrip(".,:;")
             noun = " ".join((match.groupdict().get("noun") or "").lower().split())
+            # Small words stand where a pattern met a sentence
             if name not in seen and len(name) > 1 and name.casefold() not in _SMALL:
                 seen.add(name)
                 yield Unknown(name, " ".join(word for word in noun.split() if word not in _SMALL), match.start())

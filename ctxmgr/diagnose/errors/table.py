@@ -77,18 +77,21 @@ class ErrorRow:
 
     def match(self, text: str, folded: str, call: str) -> re.Match[str] | None:
         """Return where a text says what the row is about, or None."""
+        # The keys are plain texts: most rows are ruled out without a regular expression
         if self.key and not any(key in folded for key in self.key):
             return None
         if self.caller is not None and not self.caller.search(call):
             return None
         found = list(itertools.islice(self.pattern.finditer(text), _MOST_MATCHES))
         if not found:
+            # The text may have underscores where an expression without a key has blanks
             return None if self.key else self.pattern.search(spaced(text))
         return max(found, key=lambda each: sum(group is not None for group in each.groups()))
 
     def words(self, match: re.Match[str]) -> str:
         """Return the words by which the row was met, as a quote: nothing that an expression lets pass unread."""
         text = match.group(0).strip()
+        # Where the expression lets anything pass, the text may hold an order; only the key is quoted
         if not _OPEN.search(self.fields.get("said", "")) and 2 < len(text) < 2 * _SHOWN and "\n" not in text:
             return code(text, _SHOWN)
         known = next((key for key in self.key if key in match.string.casefold()), "")
@@ -220,6 +223,7 @@ def topic_of(said: str) -> Topic | None:
 def known_error(kind: str, evidence: Evidence, *, late: bool) -> Diagnosis | None:
     """Return what the words of a failing call mean, by the rows that are asked early or late."""
     for entry in evidence.failing:
+        # An error that was seen once may be solved by the next call
         if evidence.times(entry) < 2 and len(evidence.failing) < 2:
             continue
         for row, match in _met(evidence, entry, late=late):
@@ -244,6 +248,7 @@ def _met(evidence: Evidence, entry: EntryView, *, late: bool) -> Iterator[tuple[
     for row in _candidates(folded):
         if row.late == late:
             match = row.match(short, folded, call)
+            # A late row without a caller would meet what a test prints
             if match is not None and not (checks and late and row.caller is None):
                 yield row, match
 
@@ -251,6 +256,7 @@ def _met(evidence: Evidence, entry: EntryView, *, late: bool) -> Iterator[tuple[
 def _answer(kind: str, evidence: Evidence, entry: EntryView, row: ErrorRow, match: re.Match[str]) -> Diagnosis | None:
     slots = _slots(evidence, entry, match)
     means, step = filled(row.means, slots), filled(row.step, slots)
+    # A slot that nothing fills would leave a hole in the sentence
     if means is None or step is None:
         return None
     step = _PLACES.sub(lambda place: _known_place(place.group(0), slots), step)
@@ -293,6 +299,7 @@ def filled(text: str, slots: dict[str, str]) -> str | None:
         value = slots.get(name, "").rstrip(".,:;")
         if form == "_plain":
             shown = value if value and len(value) < 60 and _WORDS.fullmatch(value) else instead
+        # What holds blanks or signs is no name and may be an order
         elif value and (plain_name(value) or (form is None and name in ("podman",))):
             inside = "".join(parts).count("`") + text[last : slot.start()].count("`")
             shown = value if form == "_word" or name == "podman" or inside % 2 else code(value, 90)

@@ -126,6 +126,7 @@ def violations_of(result: Any, text: str) -> list[Violation]:
         *(one for value in json_in(text[:_MOST_TEXT]) for one in _of_objects(value)),
         *_of_text(bare),
     ):
+        # A path that is no name is none of a validator's
         if each.name and all(plain_name(str(part).lstrip("-")) for part in each.path):
             found.setdefault(each.path, each)
     return list(found.values())[:_MOST]
@@ -136,6 +137,7 @@ def _of_objects(value: Any) -> Iterator[Violation]:
         message = " ".join(str(fields[key])[:300] for key in _MESSAGE_KEYS if isinstance(fields.get(key), str))
         path = next((path for key in _PATH_KEYS if (path := _path(fields.get(key)))), ())
         keys = fields.get("keys")
+        # Zod lists the keys that it does not know beside the path
         if isinstance(keys, list) and _UNEXPECTED.search(message.replace("_", " ")):
             yield from (Violation((*path, str(key)), "unexpected") for key in cast("list[Any]", keys)[:6])
             continue
@@ -150,6 +152,7 @@ def _of_objects(value: Any) -> Iterator[Violation]:
         told = _violation(path, message, "", _listed(more))
         expected = more.get("expected")
         kind = _TYPES.get(str(expected).lower(), "")
+        # Zod names the type that it expected in a member of its own
         if told is not None and kind and told.kind in ("required", "type"):
             told = told._replace(wants=kind)
         if told is not None:
@@ -193,6 +196,7 @@ def _of_text(text: str) -> Iterator[Violation]:
 def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tuple[str, ...]) -> Violation | None:
     """Return what a message says of a place, or None when it is none of a validator's."""
     said = f"{message} {rest}".replace("_", " ") if not rest else f"{message}{rest}"
+    # Without a place any message would be a violation
     if not path:
         return None
     kind = _TYPE.search(said)
@@ -204,11 +208,13 @@ def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tu
     had = found.group(1) if (found := _HAD.search(said)) else ""
     options = options or (_options(rest or said) if _CHOICE.search(said) else ())
     options = tuple(each for each in options if each != had)
+    # A single option is mostly the type's own name
     if len(options) > 1:
         return Violation(path, "choice", "", options, had)
     form = _FORM.search(message) or _DATED.search(message)
     if form is not None:
         return Violation(path, "form", next(group for group in form.groups() if group))
+    # Go names the type only behind the place
     if not type_ and rest:
         type_ = _TYPES.get(re.sub(r"^[\[\]*]+", "", rest).lower(), "array" if rest.startswith("[]") else "")
     dated = {"date": "YYYY-MM-DD", "datetime": "YYYY-MM-DDThh:mm:ssZ"}.get(type_)
@@ -230,6 +236,7 @@ def _path(value: Any) -> tuple[str | int, ...]:
     if not isinstance(value, list):
         return ()
     parts = [part for part in cast("list[Any]", value)[:12] if isinstance(part, str | int) and not isinstance(part, bool)]
+    # The request's own parts are no names of the call
     if parts and parts[0] in ("body", "query", "params", "$", "input", "arguments") and len(parts) > 1:
         parts = parts[1:]
     return (

@@ -49,6 +49,7 @@ def told_words(line: str) -> str:
                 runs.append([])
     joined: list[list[str]] = []
     for run in runs:
+        # Two other words in a row end a run: more could be an order
         words = [token for token in run if _letters(token).casefold() in _words()]
         if joined and joined[-1] and len(words) >= _LEAST:
             joined[-1] += ["…", *run]
@@ -56,6 +57,7 @@ def told_words(line: str) -> str:
             joined.append(run)
     best = max(joined, key=len)
     text = " ".join(best)
+    # A run of names alone says nothing of the error
     named = any(_letters(token).casefold() in _words() or _NAMED.search(_letters(token)) for token in best)
     return code(text, _MOST) if len(best) >= _LEAST and named else ""
 
@@ -72,6 +74,7 @@ def told_lines(lines: Sequence[str]) -> str:
 def _may_be_told(line: str) -> bool:
     tokens = _TOKEN.findall(line[:_READ])
     foreign = sum(not _is_error_word(token) for token in tokens)
+    # What asks somebody to do something is no statement
     if ORDERS.search(line) or _ASKS.search(line):
         return False
     return 0 < len(tokens) <= _MOST_TOKENS and foreign <= max(_LEAST, _FOREIGN * len(tokens))
@@ -108,6 +111,7 @@ def _is_error_word(token: str) -> bool:
         return True
     quoted = token.strip(",.:;!?()")[:1] in "`'\"‘“" and token.strip(",.:;!?()")[-1:] in "`'\"’”"
     return (
+        # A word in quotes, or one written like code, is a name
         (quoted or _CODED.search(bare) is not None) and plain_name(bare.replace("(", "").replace(")", "")) and "`" not in token
     )
 
@@ -161,6 +165,7 @@ def offered(said: str) -> list[str]:
     found = [match.group(1).strip().rstrip(".,:?") for pattern in _OFFERED for match in pattern.finditer(text)]
     return [
         each for each in dict.fromkeys(found)
+        # What deletes, forces or fetches is offered to nobody
         if len(each) > 1 and "://" not in each and "  " not in each and not _HARM.search(each)
         and each.casefold() not in _POINTS
     ]  # fmt: skip
@@ -183,6 +188,7 @@ def error_members(entry: EntryView, said: str) -> list[tuple[str, str]]:
             elif (
                 not isinstance(value, bool)
                 and value is not None
+                # Such members say nothing of the matter
                 and str(name).casefold() not in _DULL
                 and plain_name(str(name))
             ):

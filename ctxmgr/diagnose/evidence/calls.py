@@ -67,7 +67,9 @@ def command_of(entry: EntryView) -> str:
             break
     if isinstance(value, list):
         words = [str(word)[:_MOST_COMMAND] for word in cast("list[Any]", value)[:_MOST_WORDS]]
+        # `bash -c COMMAND` as a list is its third word
         value = words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else shlex.join(words)
+    # Editing tools call their verbs a command
     if not isinstance(value, str) or value in _EDITOR_VERBS:
         return ""
     text = value[:_MOST_COMMAND].strip()
@@ -88,6 +90,7 @@ def _parts(command: str) -> tuple[tuple[str, ...], ...]:
             words = shlex.split(part[:_MOST_COMMAND])[:_MOST_WORDS]
         except ValueError:
             words = part.split()[:_MOST_WORDS]
+        # What is run is the program behind these words
         while words and (_ASSIGNED.fullmatch(words[0]) or words[0] in ("sudo", "env", "time", "exec")):
             words = words[1:]
         words = [word for word in words if not re.match(r"\d?[<>]", word)]
@@ -99,6 +102,7 @@ def _parts(command: str) -> tuple[tuple[str, ...], ...]:
 def in_background(command: str) -> bool:
     """Whether a command leaves something running behind it."""
     bare = _QUOTED.sub("''", command)
+    # An ampersand after `>` or beside another joins streams or commands
     return re.search(r"(?<![&>|])&(?![&>\d])|\b(?:nohup|setsid|disown)\b|\s--?d(?:etach|aemon)?\b", bare) is not None
 
 
@@ -131,10 +135,12 @@ def changes_of(entry: EntryView) -> list[Change]:
 def written(entry: EntryView) -> str | None:
     """Return the whole content that a call writes to its file, or None."""
     fields = fields_of(entry)
+    # An editing tool whose verb is not to create only names its place
     if path_of(entry) is None or changes_of(entry) or fields.get("command") not in (None, "create"):
         return None
     content = next((fields[name] for name in _CONTENT if isinstance(fields.get(name), str)), None)
     words = set(re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", entry.action[:80]))
+    # A tool that sends a text and names a file may only attach it
     makes = {word.lower() for word in words} & {"write", "create", "save"} or fields.get("command") == "create"
     return content if makes else None
 
@@ -237,6 +243,7 @@ def diff_changes(text: str) -> list[tuple[str, Change]]:
 
     inside = False
     for line in text[:200_000].split("\n"):
+        # A line of a file's head ends the hunk before it
         named = _DIFF_FILE.match(line)
         if named is not None or line.startswith(("--- ", "diff --git")):
             close()
@@ -248,6 +255,7 @@ def diff_changes(text: str) -> list[tuple[str, Change]]:
         elif inside and line[:1] in ("-", "+", " "):
             old += [line[1:]] if line[0] != "+" else []
             new += [line[1:]] if line[0] != "-" else []
+        # What is no line of a diff ends the hunk
         elif inside and line.strip():
             inside = False
     close()
@@ -280,6 +288,7 @@ def patch_changes(entry: EntryView, path: str) -> list[Change]:
             old.append(line[1:])
         elif line.startswith("+"):
             new.append(line[1:])
+        # A blank line within a hunk has lost its leading blank
         elif own and (line.startswith(" ") or not line):
             old.append(line[1:])
             new.append(line[1:])
@@ -315,6 +324,7 @@ def _flat(value: Any) -> str:
 
 def program_of(entry: EntryView) -> str:
     """Return the program that a command runs last, else the name of the tool."""
+    # Filters at the end of a pipe are not what fails
     parts = [words for words in parts_of(command_of(entry)) if words[0] not in _FILTERS]
     return parts[-1][0].rpartition("/")[2] if parts else entry.action
 
@@ -324,6 +334,7 @@ def may_change(entry: EntryView) -> bool:
     fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
     verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
     command = command_of(entry)
+    # To fetch from a server without sending anything changes nothing
     if command and _ASKS_SERVER.match(command) and not _SENDS.search(command):
         return False
     return vocabulary.classify(entry.action, verb, command) == "mutation"

@@ -84,6 +84,7 @@ def last_seen(entries: Sequence[EntryView], path: str, said: Callable[[EntryView
     if known is None or start is None:
         return None
     for entry in entries[start + 1 :]:
+        # An edit that failed has changed nothing
         if entry.status == "ok":
             known = _changed(known, entry, path)
     return known
@@ -131,9 +132,11 @@ def _printed(entry: EntryView, command: str, path: str, said: Callable[[EntryVie
         return None
     words = parts[0]
     files = [word for word in words[1:] if same_file(word, path)]
+    # A command that writes shows something else than the file
     if not files or ">" in command or "<<" in command:
         return None
     others = [word for word in words[1:] if word not in files and not word.startswith("-")]
+    # Another word may be a second file
     if words[0] in ("cat", "nl", "bat") and not others:
         return _content(_raw(entry, said), path, 1, entry, whole=True)
     if words[0] == "head":
@@ -147,6 +150,7 @@ def _content(text: str, path: str, first: int, entry: EntryView, *, whole: bool)
     lines = _lines(text)
     numbered = [match.group() for line in lines if (match := NUMBERED.match(line))]
     filled = sum(bool(line.strip()) for line in lines)
+    # A file may begin some of its own lines with a number
     if numbered and len(numbered) >= 0.6 * filled:
         lines = tuple(unnumbered(line) for line in lines if NUMBERED.match(line))
         first = int(numbered[0].strip(" \t→|:"))
@@ -173,6 +177,7 @@ def _changed(known: Content, entry: EntryView, path: str) -> Content:
         command = command_of(entry)
         name = path.rpartition("/")[2]
         touches = bool(command) and (_REWRITES.search(command) is not None or (name in command and _writes_to(command, name)))
+        # What wrote the file is not known, so all that is known of it is doubtful
         return replace(known, doubtful=True) if touches else known
     text = known.text
     missed = False
@@ -185,6 +190,7 @@ def _changed(known: Content, entry: EntryView, path: str) -> Content:
     if not changes:
         return known
     lines = tuple(text.split("\n")[:_MOST_LINES])
+    # Of a part of a file an edit may have met the rest
     return replace(known, lines=lines, edits=known.edits + 1, doubtful=known.doubtful or (missed and known.whole))
 
 

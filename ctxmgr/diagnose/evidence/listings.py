@@ -76,6 +76,7 @@ def listing_of(evidence: Evidence, entry: EntryView, field: str, value: str, nou
         if each.action == entry.action and each.status == "ok" and not evidence.failed(each)
     }  # fmt: skip
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # An answer of the same tool lists what was asked for, not what may be asked
         if other.status != "ok" or evidence.failed(other) or (other.action == entry.action and not command_of(other)):
             continue
         for rows in lists_in(evidence.text(other)[:_READ]):
@@ -86,6 +87,7 @@ def listing_of(evidence: Evidence, entry: EntryView, field: str, value: str, nou
                 fits = (
                     value in names or worked & set(names) or (named and any(likeness(value, each) >= _NEAR for each in names))
                 )
+                # A column with equal values describes the rows, and names none of them
                 if fits and len(names) == len(rows) and len(set(names)) >= _LEAST:
                     return Listing(other, rows, column)
     return None
@@ -112,6 +114,7 @@ def lists_in(text: str) -> Iterator[list[Row]]:
         header = [cell for cell in _CELL.split(line.strip()) if cell]
         rows = [[cell for cell in _CELL.split(each.strip()) if cell] for each in lines[place + 1 :]]
         rows = [row for row in rows if len(row) == len(header)]
+        # Most lines must have as many cells as the header, or it is no table
         if 1 < len(header) <= _MOST_CELLS and len(rows) >= _LEAST and len(rows) >= len(lines) - place - 3:
             yield [dict(zip(header, row, strict=True)) for row in rows]
             return

@@ -78,6 +78,7 @@ class Evidence:
     @cached_property
     def agent(self) -> str | None:
         """The agent that is stuck: the finding's, else that of the last entry."""
+        # Of several agents the finding names the one that is stuck
         if self.finding is not None and self.finding.scope.agent is not None:
             return self.finding.scope.agent
         return self.recent[-1].agent if self.recent else None
@@ -111,15 +112,18 @@ class Evidence:
         found = {
             call_key(each): each
             for each, times, since in loop
+            # Without a finding an old failure, met once, was given up and is no trouble
             if self.finding is not None or since == 0 or (times > 1 and since < _NEAR)
         }
         for each, times, since in self._unmended(self.tail):
+            # What fails beside the loop may be the reason for it
             if times >= _OFTEN and since < _LATE:
                 found.setdefault(call_key(each), each)
                 often.add(call_key(each))
         ordered = list(found.values()) if self.finding is not None else sorted(found.values(), key=lambda each: -each.index)
         repeated = [each for each in ordered if call_key(each) in often]
         own = {program_of(each) for each in repeated}
+        # A look-up beside the trouble that failed once may fail for its own reasons
         once = [each for each in ordered if call_key(each) not in often and (not own or program_of(each) in own)]
         return [*repeated, *once]
 
@@ -136,6 +140,7 @@ class Evidence:
                 times[key] = times.get(key, 0) + 1
                 error = self._error(entry)
                 errors[error] = errors.get(error, 0) + 1
+                # Without a finding a later success of the same program and words has mended the failure
                 mine = () if self.finding is not None else _words(entry)
                 if key not in worked and not (mine and any(words[: len(mine)] == mine for words in done)):
                     found.setdefault(key, entry)
@@ -152,6 +157,7 @@ class Evidence:
         Values in quotes differ with the call; what says next to nothing is the same only for the same call.
         """
         said = _VALUES.sub("''", self.text(entry)[-_SAME_ERROR:])
+        # A text without letters says nothing; only the same call may be taken for the same error
         own = call_key(entry) if sum(map(str.isalpha, said)) < _FEW_LETTERS else ""
         return f"{entry.agent}\n{own}\n{blur(said, ids=True)}"
 
@@ -162,6 +168,7 @@ class Evidence:
         The loop's, where there is a finding; else one call, or forms of one program, answered alike at least four times. Half
         of the calls at least have been made before: one call to each of many places is no repetition.
         """
+        # An edit that is answered the same is work
         looks = [entry for entry in reversed(self.tail) if entry.status == "ok" and not edited_paths(entry)]
         if self.finding is not None:
             members = {entry.id for entry in self.loop}
@@ -169,6 +176,7 @@ class Evidence:
         alike: dict[tuple[str, str], list[EntryView]] = {}
         for entry in looks:
             same = alike.setdefault((program_of(entry), blur(_AGE.sub("0s", self.text(entry)))), [])
+            # An empty answer is equal to every other empty one
             if self.text(entry).strip() and (not same or _near(same[0], entry)):
                 same.append(entry)
         last = self.recent[-1].index if self.recent else 0
@@ -177,6 +185,7 @@ class Evidence:
             for each in alike.values()
             if len(each) >= _ALIKE
             and last - each[0].index < _NEAR
+            # Many calls with one answer, such as "ok", are no repetition
             and 2 * len({_unhurried(one) for one in each}) <= len(each) + 1
         ]
         calls: list[EntryView] = max(often, key=len) if often else []
@@ -230,6 +239,7 @@ class Evidence:
     def same_place(self, one: str, other: str) -> bool:
         """Whether two paths are one place, as far as the agent's folder tells; a longer relative path is another one."""
         first, second = self.inside(one), self.inside(other)
+        # Without the folder a longer path may end in the same place
         if first.startswith("/") == second.startswith("/") or self.folder:
             return first == second
         return same_file(first, second)
@@ -248,6 +258,7 @@ class Evidence:
     def _raw(self, entry: EntryView) -> str:
         message = text_of(entry.error)
         output = text_of(entry.output)
+        # Some clients put the error into the output, too
         both = output if message in output else message if output and output in message else f"{message}\n{output}"
         return clean(ends(both, _MOST_TEXT // 2)).strip("\n")
 

@@ -75,7 +75,9 @@ def _in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | No
         example = match.group(1)
         for message in reversed(evidence.user_texts):
             name = next(
-                (each for each in _NAME.findall(message.text) if _shape(each) == _shape(example) and each != example), None
+                # The example itself is no name of the user's
+                (each for each in _NAME.findall(message.text) if _shape(each) == _shape(example) and each != example),
+                None,
             )
             if name is not None:
                 end = evidence.text(steps[0])[match.end(1) :][:1]
@@ -91,10 +93,12 @@ def _sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | No
     """Return the free ones of the same kind, where a call is refused because somebody holds the one that it names."""
     said = evidence.text(steps[0])[:_READ]
     own = next((name for name in _NAME.findall(given(steps[0])) if name in said), None)
+    # What nobody holds is refused for another reason
     if own is None or not _HELD.search(said):
         return None
     for other in list(evidence.before(steps[0].index))[:_LOOKED_AT]:
         text = evidence.text(other)[:_READ]
+        # Only an answer that names the own one lists its siblings
         if other.status != "ok" or evidence.failed(other) or own not in text:
             continue
         parts = re.split(r"\}\s*,|\n", text)
@@ -124,15 +128,18 @@ def _version_there(evidence: Evidence, steps: Sequence[EntryView]) -> Alternativ
         asked = _SHOWS_VERSION.match(command_of(other))
         if asked is not None and (number := _VERSION.search(text)) is not None:
             shows = shows or (asked.group("program"), number.group(1), other)
+    # Both what is asked for and what runs must be shown
     if wants is None or shows is None:
         return None
     groups = wants.groupdict()
     program = groups["program"] or groups["other"] or groups["go"] or "rustc"
     least = groups["least"] or groups["python"] or groups["rust"] or groups["gover"]
+    # The failing calls must be about that program
     if not shows[0].startswith(program[:4]) or not any(
         shows[0][:4] in f"{command_of(s)} {evidence.text(s)[:_READ]}" for s in steps
     ):
         return None
+    # The version fits, so it is not why
     if _numbers(shows[1]) >= _numbers(least):
         return None
     told = f"It runs with {program} {code(shows[1], 20)}, and the project asks for {code(least, 20)} or newer."
@@ -143,6 +150,7 @@ def _version_there(evidence: Evidence, steps: Sequence[EntryView]) -> Alternativ
             for line in lines
             if (m := _VERSION.fullmatch(line.strip(" *"))) and _numbers(m.group(1)) >= _numbers(least)
         ]
+        # The installed one that is too old is not offered again
         if other.status == "ok" and found and other.id != shows[2].id and program[:4] in given(other):
             source = evidence.source(other)
             return Alternative(
@@ -183,6 +191,7 @@ _MISSES = lazy_pattern(
 def _other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the id of what a call names by another of its fields, where the record shows both side by side."""
     entry, said = steps[0], evidence.text(steps[0])[:_READ]
+    # A command has no fields
     if command_of(entry) or not _MISSES.search(said):
         return None
     values = {str(value).lstrip("#") for value in fields_of(entry).values() if isinstance(value, str | int)} & set(
@@ -199,6 +208,7 @@ def _other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative 
             key = next(
                 (each for each in fields if each.casefold() == "id" or each.casefold().endswith(("_id", "uuid", "key"))), None
             )
+            # A value without a name or an id can't be exchanged
             if name is None or key is None or not plain_name(fields[key]) or fields[key] in given(entry):
                 continue
             source = evidence.source(other)
@@ -229,6 +239,7 @@ def _other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alternativ
             found = [
                 each
                 for each in there.findall(evidence.text(other)[:_READ])
+                # A release that the conflict names already is part of it
                 if _numbers(each) > _numbers(version) and each not in said
             ]
             if found:

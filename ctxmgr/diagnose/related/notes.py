@@ -66,12 +66,14 @@ def note_on(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> 
                              and not evidence.failed(one)) for each in names}  # fmt: skip
     best: _Note | None = None
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # Another agent's reading is not what this agent knows
         if other.status != "ok" or evidence.failed(other) or other.agent != entry.agent:
             continue
         for text in _paragraphs(evidence, other):
             folded = set(_NAME.findall(text.casefold()))
             words = folded | {piece for each in folded for piece in re.split(r"[/.-]", each)}
             rank = sum(
+                # A name that stands in few outputs tells more than one that stands everywhere
                 _SURE if held[each] <= _FEW else _PART
                 for each in names if each in words or (len(each) > 4 and each in text.casefold())
             )  # fmt: skip
@@ -81,6 +83,7 @@ def note_on(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> 
                 if own and any(own[0] in each.casefold() and forbids(each) for each in _SENTENCE.split(text))
                 else len(own)
             )
+            # A single weak word may stand in any paragraph
             if rank >= _LEAST and (best is None or rank > best.rank):
                 best = _Note(text, other, rank)
     return None if best is None else _answer(kind, evidence, entry, best, [*names, *parts])
@@ -100,6 +103,7 @@ def _asked(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], 
     project = {evidence.folder.rpartition("/")[2].casefold(), *re.findall(r"/([\w.-]+)/", f"{evidence.folder}/")}
     sure = [each for each in dict.fromkeys(names) if _is_topic(evidence, entry, each) and each not in project]
     own = re.split(r"[\s/'\"=,;()]+", given(entry)[:2_000].casefold()) if command_of(entry) else []
+    # Plain words of the call are weak: they say what is done, not what fails
     weak = [each for each in own if len(each) > 3 and each.replace("-", "").replace("_", "").isalpha() and each not in _DULL]
     numbers = [each for each in names if each.replace(".", "").isdigit()]
     topics = [each[:5] for each in re.findall(r"[a-z]{5,}", line.casefold()) if each not in _DULL]
@@ -112,6 +116,7 @@ def _is_topic(evidence: Evidence, entry: EntryView, name: str) -> bool:
         name.isdigit()
         or name in _DULL
         or len(name) <= _SHORT
+        # The project's own folder is named by every note
         or ("/" in name and name.startswith((".", "~", evidence.folder or ".")))
     ):
         return False
@@ -133,6 +138,7 @@ def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
         line = unnumbered(raw)
         comment = _COMMENT.match(line)
         shown = comment.group(1) if comment is not None and not note else line if note else ""
+        # In a note each list item and heading is a matter of its own
         if ((_BREAK.match(line) or " " not in line.strip()) and lines) or (not shown and lines):
             yield from _prose(lines)
             lines = []
@@ -142,6 +148,7 @@ def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Return what an answer tells, of a structured one its texts, each as a paragraph of its own."""
+    # In JSON only long texts are prose
     if text[:1] not in "{[":
         return text
     return "\n\n".join(_VALUE.findall(text)).replace("\\n", "\n")
@@ -155,6 +162,7 @@ def _prose(lines: Sequence[str]) -> Iterator[str]:
     if (
         len(text) >= _SHORTEST
         and _SPEAKS.search(text)
+        # Code and data are not prose, whatever words they hold
         and text[0] not in "{[<\"'"
         and len(_PROSE.findall(text)) >= _WORDS
         and not ORDERS.search(text)
@@ -181,6 +189,7 @@ def _window(text: str, topics: Sequence[str]) -> str:
 def _answer(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[str]) -> Diagnosis | None:
     shown = _window(note.text, topics)
     tried = "\n".join(given(each) for each in evidence.failing).casefold()
+    # All names of the note were tried: it says nothing new
     if all(word in tried for word in _NAME.findall(shown.casefold()) if word not in _DULL):
         return None
     cause = f"{failure_text(evidence, entry)} {capital(evidence.source(note.entry))} says of it: {code(shown, _LONGEST)}."
@@ -282,6 +291,7 @@ def way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | N
     parts = {part for place in places for part in place.split("/") if len(part) > _MAX_TOLD}
     best: tuple[float, NotedWay] | None = None
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # What an edit answers is the agent's own text
         if other.status != "ok" or evidence.failed(other) or changes_of(other):
             continue
         for unit in _units(evidence.text(other)[:_MOST_TEXT]):
@@ -289,11 +299,13 @@ def way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | N
             shared = len(_stems(unit) & stems)
             same = any(re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", unit) for part in parts)
             rank = shared + 2 * same + (about is not None and about.search(unit) is not None)
+            # A note must say what to do, not only mention the matter
             if verb is None or rank < _LEAST_SHARED or (best is not None and rank <= best[0]):
                 continue
             names = [
                 name
                 for name in _names(unit, verb.end())
+                # A name that failed, or that the error itself has, is no other way
                 if name not in asked and name not in said and not _within(name, places)
             ]
             if names:
@@ -315,6 +327,7 @@ def _units(text: str) -> Iterator[str]:
     for unit in _UNIT.split(unnumbered(text)):
         lines = unit.strip().split("\n")
         whole = " ".join(line.strip() for line in lines)
+        # A wrapped paragraph is read whole, a list of values line by line
         for each in [whole] if len(whole) <= _MOST_UNIT and (len(lines) == 1 or _is_prose(lines)) else lines:
             if len(each) <= _MOST_UNIT and not ORDERS.search(each):
                 yield each.strip().replace("\\n", " ")
@@ -345,6 +358,7 @@ def _names(unit: str, behind: int) -> list[str]:
                 and " " not in name.split("=")[0].strip()
             ):
                 found.setdefault(name, match.start())
+    # What stands behind the verb is what it tells to take
     return sorted(found, key=lambda name: (found[name] < behind, found[name]))
 
 

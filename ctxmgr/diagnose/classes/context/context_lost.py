@@ -20,6 +20,7 @@ _LEAST = 2
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what was known before the compaction and is asked for again after it."""
     compactions = [message for message in evidence.messages if message.kind == "compaction" and message.after is not None]
+    # Without a repeated call nothing is sought again
     if not compactions or not evidence.loop:
         return None
     last = compactions[-1]
@@ -27,8 +28,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     if evidence.finding is not None and evidence.finding.kind != "contextLoop" and evidence.onset > place:
         return None  # the loop began after it and repeats itself alone
     again = _again(evidence, place)
+    # Where two compactions follow each other quickly, the look-ups lie before the first one
     if len(again) < _LEAST and len(compactions) > 1:
         again = _again(evidence, compactions[-2].after or 0)
+    # A lost value is the better cause: to look everything up again follows from it
     if len(again) >= _LEAST and _value_lost(evidence, last, place) is None:
         return _answer(evidence, compactions, last, again)
     return _lost(evidence, last, place)
@@ -39,6 +42,7 @@ def _again(evidence: Evidence, place: int) -> list[tuple[EntryView, EntryView]]:
     before = {
         call_key(entry): entry
         for entry in evidence.recent
+        # A repeated change is work, and no look-up
         if entry.index <= place and entry.status == "ok" and not may_change(entry)
     }
     found: dict[str, tuple[EntryView, EntryView]] = {}
@@ -48,6 +52,7 @@ def _again(evidence: Evidence, place: int) -> list[tuple[EntryView, EntryView]]:
             entry.index > place
             and key in before
             and entry.status == "ok"
+            # Another answer is news
             and evidence.text(entry) == evidence.text(before[key])
         ):
             found.setdefault(key, (before[key], entry))
@@ -87,9 +92,11 @@ def _dropped(evidence: Evidence, last: Message) -> Message | None:
         return None
     held = {word for word in last.text.casefold().split() if len(word) > 3}
     for message in reversed(evidence.user_texts):
+        # What was said since the compaction could not be in its summary
         if message.after is not None and last.after is not None and message.after > last.after:
             continue
         words = {word for word in message.text.casefold().split() if len(word) > 3}
+        # A summary says things in its own words, so a few shared ones are enough
         if len(words) > 2 and len(words & held) * 5 < len(words):
             return message
     return None
@@ -103,10 +110,12 @@ def _value_lost(evidence: Evidence, last: Message, place: int) -> tuple[Message,
     """Return the newest value of a person that calls used before the compaction and none has since; the summary lacks it."""
     before = "\n".join(given(entry) for entry in evidence.recent if entry.index <= place)
     since = [entry for entry in evidence.recent if entry.index > place]
+    # After one or two calls the value may simply not have been needed yet
     if len(since) < _SINCE:
         return None
     used = "\n".join(given(entry) for entry in since)
     for message in reversed(evidence.user_texts):
+        # Newer words of the user may have replaced the value
         if message.after is not None and message.after > place:
             return None
         for match in _VALUE.finditer(message.text[:8_000]):
@@ -116,7 +125,9 @@ def _value_lost(evidence: Evidence, last: Message, place: int) -> tuple[Message,
                 and plain_name(value)
                 and value in before
                 and value not in used
+                # What the summary holds is not lost
                 and value not in last.text
+                # A bare number stands in most texts by chance
                 and not value.replace(".", "").replace(",", "").isdigit()
             ):
                 return message, value
@@ -126,6 +137,7 @@ def _value_lost(evidence: Evidence, last: Message, place: int) -> tuple[Message,
 def _lost(evidence: Evidence, last: Message, place: int) -> Diagnosis | None:
     """Say which value of the user the compaction dropped."""
     found = _value_lost(evidence, last, place)
+    # Where nothing is wrong, the value is just not needed any more
     if found is None or (evidence.finding is None and not evidence.failing):
         return None
     message, value = found

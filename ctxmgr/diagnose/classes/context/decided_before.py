@@ -38,6 +38,7 @@ def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
     """Return what is asked of a person in the loop, with the index of the first asking and how often."""
     found: dict[str, tuple[str, int, int]] = {}
     for entry in evidence.loop:
+        # An answered question is not put in vain
         if vocabulary.asks_human(entry.action) and entry.status != "ok":
             text = _asked_text(entry)
             key = _plain(text)
@@ -51,6 +52,7 @@ def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
                     key = _plain(text)
                     first = found.get(key, (text.strip(), message.after or 0, 0))
                     found[key] = (first[0], first[1], first[2] + 1)
+    # A question is put once before anyone has answered it
     return [each for each in reversed(found.values()) if each[2] > 1 and each[0]]
 
 
@@ -68,6 +70,7 @@ def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | 
     open_: str | None = None
     found: tuple[str, Message | EntryView, str] | None = None
     for message in evidence.messages:
+        # What was said behind the asking is no earlier answer
         if message.after is not None and message.after >= index:
             break
         if message.by == "agent":
@@ -89,6 +92,7 @@ def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | 
 
 def _reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[str, Message, str] | None:
     """Return what a person said right behind a call that asks, where its own result is no answer."""
+    # Some tools only confirm that the question was sent; the answer comes as a message
     told = next((m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None)
     return (_asked_text(asking), told, told.text) if told and len(evidence.text(asking)) < _RECEIPT else None
 
@@ -98,6 +102,7 @@ _RECEIPT = 40
 
 
 def _related(evidence: Evidence, asked: str) -> tuple[str, Message | EntryView, str] | None:
+    # Of other sessions only the calls are at hand, not what was said
     for entry in reversed(evidence.related[-400:]):
         if entry.status == "ok" and vocabulary.asks_human(entry.action) and _alike(_asked_text(entry), asked):
             return _asked_text(entry), entry, text_of(entry.output, 2_000)
@@ -174,6 +179,7 @@ def _weighed(evidence: Evidence) -> Diagnosis | None:
     """
     stated = list(_statements(evidence))[-_MOST:]
     said = [text for text in stated if _WEIGHS.search(text)]
+    # To weigh something twice is ordinary care
     if len(said) < _THRICE:
         return None
     counts: dict[str, int] = {}
@@ -181,11 +187,13 @@ def _weighed(evidence: Evidence) -> Diagnosis | None:
         for word in _telling(text):
             counts[word] = counts.get(word, 0) + 1
     recurring = {word for word, count in counts.items() if count >= _TWICE}
+    # Where little recurs, more words must be shared, or any sentence of the same topic would do
     least = _TWICE if len(recurring) >= _TWICE else _THRICE
     for message in reversed(evidence.user_texts):
         for sentence in re.findall(r"[^.!?\n]{3,300}[.!?]?", message.text[:8_000]):
             words = _telling(sentence)
             shared = words & recurring and len(words & counts.keys()) >= least - 1
+            # A question holds words of a decision, and decides nothing
             if _SETTLED.search(sentence) and shared and not sentence.strip().endswith("?"):
                 where = f"the user said{clock(message.at)}: {code(sentence.strip(), 150)}"
                 step = f"what the user said as it stands, {code(sentence.strip(), 130)}"
@@ -199,6 +207,7 @@ def _statements(evidence: Evidence) -> Iterator[str]:
     since = evidence.messages[told].after if told >= 0 else None
     yield from (message.text for message in evidence.messages[told + 1 :] if message.by == "agent")
     for entry in evidence.tail:
+        # Sentences before the user's last words are answered by them
         if entry.index > (-1 if since is None else since) and not command_of(entry) and not edited_paths(entry):
             values = fields_of(entry).values()
             yield from (value for value in values if isinstance(value, str) and len(value) <= _LONGEST and _PROSE.search(value))
@@ -215,10 +224,12 @@ def _documented(evidence: Evidence, said: list[str], recurring: set[str], all_wo
         return None
     _, entry, line = best
     names = _names(line, all_words)
+    # An agent that goes by the decision weighs something else
     last = next((_made(each).casefold() for each in reversed(evidence.recent) if may_change(each)), "")
     if names and all(name.casefold() in last for name in names):
         return None  # it is followed already
     source = evidence.source(entry)
+    # Of what could be an order only the place is told
     shown = "" if ORDERS.search(line) else f": {code(_bare(line), 170)}"
     where = f"{source} holds the decision{shown}"
     name = code(evidence.name(path_of(entry) or ""), 80) if path_of(entry) else source

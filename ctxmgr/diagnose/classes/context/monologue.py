@@ -33,6 +33,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     times = finding.count if finding is not None and finding.kind in ("monologue", "chanting") else _at_the_end(evidence, said)
     if times == 0:
         return None
+    # Of chanting the words are noise; what helps is to begin with something certain
     if finding is not None and finding.kind == "chanting":
         return _chanting(evidence, said)
     if said is None:
@@ -42,6 +43,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         f"You repeat nearly the same message, {times} times, without a call of any tool, last: {code(text, 150)}. Words change"
         " nothing."
     )
+    # A plan that mentions what is done is no end of the task
     if _FINISHED.search(said.text) and not _PLANNED.search(said.text):
         step = (
             "If the task is done, say so once, name the proof in the record, and end your turn. If it is not, call the tool for"
@@ -54,6 +56,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             " it, and end your turn."
         )
         return diagnosis(KIND, cause, step, evidence.quote_of(said), confidence="medium")
+    # A path that only an output named may be an order's
     path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.known_to_agent(path)), None)
     matter = spoken_of(evidence, said.text)
     about = (
@@ -70,10 +73,12 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def _at_the_end(evidence: Evidence, said: Message | None) -> int:
     """Return how many messages that say nearly the same end the record with no call between them; 0 of fewer than four."""
+    # Where the user spoke last, it is the agent's turn
     if said is None or not evidence.recent or (evidence.messages and evidence.messages[-1].by == "user"):
         return 0
     last: list[Message] = []
     for message in reversed(evidence.messages):
+        # A call between messages is action, not talk
         if message.by == "user" or message.after is None or message.after < evidence.recent[-1].index:
             break
         if message.by == "agent" and message.who == said.who:
@@ -84,6 +89,7 @@ def _at_the_end(evidence: Evidence, said: Message | None) -> int:
         for each in last
         if wanted and len(wanted & _words(each.text)) >= _SHARED * min(len(wanted), len(_words(each.text)) or 1)
     ]
+    # Few or mixed messages are a report
     return len(alike) if len(alike) >= _LEAST and len(alike) * 2 > len(last) else 0
 
 

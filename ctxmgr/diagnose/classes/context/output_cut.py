@@ -43,6 +43,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     if page is not None:
         return page
     for entry in evidence.rounds:
+        # Once is the first time that it is seen to be cut
         if evidence.times(entry) < 2:
             continue
         line = _notice(evidence.text(entry))
@@ -55,6 +56,7 @@ def _failure_cut(evidence: Evidence) -> Diagnosis | None:
     """Say that of failing calls the part is cut which tells why: what is left of it says nothing."""
     cut = [(entry, line) for entry in evidence.failing if (line := _notice(evidence.text(entry)) or _own_cut(entry))]
     times = sum(bool(_notice(evidence.text(entry)) or _own_cut(entry)) for entry in evidence.tail if evidence.failed(entry))
+    # Where a line that is left says why, the cut is not the trouble
     if times < 2 or not cut or any(tells(line) for line in evidence.text(cut[0][0]).split("\n") if line.strip() != cut[0][1]):
         return None
     return _answer(evidence, *cut[0], times)
@@ -67,6 +69,7 @@ _FEW = 10
 def _own_cut(entry: EntryView) -> str | None:
     """Return the end of a command that keeps a few lines alone of what it prints."""
     match = _PIPED.search(command_of(entry))
+    # More than ten lines hold a message
     return match.group(0) if match and int(match.group(2) or _FEW) <= _FEW else None
 
 
@@ -104,9 +107,11 @@ def _rest(said: str) -> _Rest | None:
     sizes = _sizes(ends)
     for match in _MORE.finditer(ends):
         name, token = match.group(1), match.group(2)
+        # A marker without "next" in its name may be the one that the call was given
         sure = "next" in name.lower() or "continuation" in name.lower() or _HAS_MORE.search(ends) is not None
         if sure and token.lower() not in ("null", "none", "false", "true") and (plain_name(token) or "://" in token):
             return _Rest(name, token, sizes)
+    # A text with paragraphs is prose that happens to say "more"
     return _Rest("", "", sizes) if sizes or (_HAS_MORE.search(ends) and "\n\n" not in said[:200]) else None
 
 
@@ -132,6 +137,7 @@ def _page(evidence: Evidence) -> Diagnosis | None:
         last = calls[-1]
         rest = _rest(evidence.text(last))
         asked = any(token in given(each) for each in evidence.recent if each.index > calls[0].index)
+        # A token that was used since is no page left out; what is long past is no trouble
         if rest is None or len(calls) < _OFTEN or (rest.token and asked) or evidence.recent[-1].index - last.index > _NEAR:
             continue
         forms = len({call_key(each) for each in calls})
@@ -160,6 +166,7 @@ def _next_page(entry: EntryView, rest: _Rest) -> str:
     own = re.sub(r"^next_?", "", rest.name, flags=re.IGNORECASE)
     argument = own[:1].lower() + own[1:] if own else "page"
     host = re.match(r"\w+://[\w.:-]+", rest.token)
+    # An address on another host comes from the answer alone, so it is the agent's to trust
     if host is not None and host.group(0) not in given(entry):
         return (
             f"Ask for the address that the answer gives as {code(rest.name, 40)}, if you trust it, and so on until none is"
@@ -183,6 +190,7 @@ def _notice(said: str) -> str | None:
     lines = [line for line in said.split("\n") if line.strip()]
     lines = [_TAG.sub("", line) for line in lines]
     for line in [*lines[-4:], *lines[:3]]:
+        # A numbered line is content that holds such words
         if len(line) < 400 and not NUMBERED.match(line) and _CUT.search(f" {line}"):
             return line.strip()
     for line in lines:

@@ -54,6 +54,7 @@ _LEAST = 2
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return why the check does not see the edits."""
+    # A check that never ends tells nothing of what it sees
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return None
     distinct = {entry.index: entry for entry in [*evidence.rounds, *evidence.failing]}
@@ -62,13 +63,17 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if not command or entry.status == "open":
             continue
         runs = evidence.equal(entry)[-8:]
+        # Equal calls first: the same call is sure to run the same check
         outcome = _outcome
         if len(runs) < _LEAST:
             runs, outcome = _alike(evidence, entry), _end
+        # A changed outcome means that the check does see the edits
         if len(runs) < _LEAST or len({outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
             continue
+        # Edits made before this outcome first came are no proof: the check may have seen them
         start = next((each.index for each in runs if outcome(evidence, each) == outcome(evidence, entry)), entry.index)
         edits = [each for each in evidence.edits if start < each.index < entry.index]
+        # One edit that changes nothing is usual: it may simply be the wrong one
         if len(edits) < _LEAST:
             continue
         found = (
@@ -96,6 +101,7 @@ def _end(evidence: Evidence, entry: EntryView) -> str:
 def _alike(evidence: Evidence, entry: EntryView) -> list[EntryView]:
     """Return the calls that run the same file in another form and end alike."""
     end, files = _end(evidence, entry), _files(entry)
+    # A check that passes without a word ends like any other
     if not end.strip():
         return []
     return [each for each in evidence.tail if files & _files(each) and _end(evidence, each) == end]
@@ -115,9 +121,11 @@ def _other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) ->
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or not _is_of_check(other, entry):
             continue
+        # A bundle on one line holds every name
         for line in evidence.text(other)[:20_000].split("\n"):
             for path, stem in zip(edited, stems, strict=True):
                 copy = _copy_in(line, stem) if stem in line and len(line) < _LONG else None
+                # A build since the edits has renewed the copy, so the copy is not why
                 if copy is None or any(same_file(copy, each) for each in edited) or _rebuilt(evidence, edits, copy):
                     continue
                 return _loads_copy(evidence, entry, edits, path, copy, other, line)
@@ -135,10 +143,12 @@ def _is_of_check(other: EntryView, entry: EntryView) -> bool:
 
 def _copy_in(line: str, stem: str) -> str | None:
     """Return the built file of that name which a line loads, or None."""
+    # A path in a comment or a message loads nothing
     if not _LOADS.search(line):
         return None
     for match in re.finditer(rf"((?:\.{{0,2}}/)?(?:[\w.@-]{{1,40}}/){{1,8}}{re.escape(stem)}(?:\.\w{{1,5}})?)(?![\w/])", line):
         copy = match.group(1).lstrip("./")
+        # Only folders that hold built things: a file of the same name elsewhere may be another module
         if plain_name(copy) and any(f"/{part}" in f"/{copy}" for part in _COPIES if part.endswith("/")):
             return copy
     return None
@@ -163,6 +173,7 @@ def _loads_copy(
 def _rebuilt(evidence: Evidence, edits: list[EntryView], copy: str) -> bool:
     first = edits[0].index
     return any(
+        # Any build may have renewed it: to say that none has, none may be there
         entry.index > first and entry.status == "ok" and (_BUILDS.search(command_of(entry)) or copy in command_of(entry))
         for entry in evidence.recent
     )
@@ -205,11 +216,13 @@ def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagn
     for each in reversed(edits):
         for path in edited_paths(each):
             name = path.rpartition("/")[2]
+            # The message comes from the edited file, so the check does see it
             if any(same_file(frame, path) for frame in frames):
                 return None
             copy = next((frame for frame in reversed(frames) if frame.rpartition("/")[2] == name and plain_name(frame)), None)
             if copy is None:
                 continue
+            # Built copies are to be built again, others are files of their own
             shown, own = evidence.name(copy), evidence.name(path)
             built = any(part in copy for part in _COPIES)
             cause = (
@@ -232,17 +245,21 @@ def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagn
 def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
     """Say that a program is run which was built before the edits of its source."""
     elsewhere = _built_elsewhere(evidence, entry, command, edits)
+    # Where two places are named, the wrong one is the better explanation than an old build
     if elsewhere is not None:
         return elsewhere
     words = _artefact(command)
     source = next((path for each in reversed(edits) for path in edited_paths(each) if path.endswith(_SOURCES)), None)
+    # A command that builds before it runs can't be stale
     if words is None or source is None or _BUILDS.search(command):
         return None
     program = words[0].removeprefix("./")
+    # Scripts run from their source
     if program.endswith((".sh", ".py", ".rb", ".pl")) or (program.endswith(".js") and "/" not in program):
         return None
     builds = [each for each in evidence.before(entry.index) if _BUILDS.search(command_of(each)) and each.status == "ok"]
     made = next((each for each in builds if program in command_of(each) or not _OUTPUT.search(command_of(each))), None)
+    # Without a build in the record nobody knows how it was built; a later build took the edits in
     if made is None or made.index > edits[0].index:
         return None
     build = command_of(made)
@@ -282,6 +299,7 @@ def _built_elsewhere(evidence: Evidence, entry: EntryView, command: str, edits: 
     made = builds[0][1].rstrip("/")
     places = [part.rstrip("/") for part in next(group for group in runs.groups() if group).split(":")]
     if (
+        # Only plain places are compared: a variable may stand for either one
         not plain_name(made)
         or not all(plain_name(part) for part in places)
         or any(_holds(made, part) or _holds(part, made) for part in places)
@@ -336,6 +354,7 @@ def _image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diag
     command = command_of(entry)
     if (
         not re.search(r"\b(?:docker|podman)\b.{0,20}\b(?:run|exec|up|restart|start)\b", command)
+        # What builds the image anew, or mounts the folder, runs the edited files
         or "--build" in command
         or re.search(r"\s(?:-v|--volume|--mount)\b", command)
     ):
@@ -345,6 +364,7 @@ def _image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diag
         for each in evidence.before(entry.index)
         if re.search(r"\b(?:docker|podman)\b.{0,30}\bbuild\b|--build\b", command_of(each)) and each.status == "ok"
     ]
+    # The image is newer than the first edit
     if not builds or builds[0].index > edits[0].index:
         return None
     build = command_of(builds[0])
@@ -361,6 +381,7 @@ def _image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diag
 
 
 def _cached(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+    # Only of runners and builds is it known that they use old results
     if not _RUNS.search(command_of(entry)):
         return None
     said = evidence.text(entry)[:8_000]

@@ -59,15 +59,19 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def unaffected(evidence: Evidence) -> Iterator[tuple[EntryView, list[EntryView], list[EntryView]]]:
     """Yield calls that are answered the same before and after several edits: the call, the equal ones, and the edits."""
+    # A call that hangs has not answered, so nothing is answered the same
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return
     last = evidence.recent[-_FEW:]
     for entry in reversed(last[-6:]):
+        # An edit that is refused again and again is no check
         if entry.status == "open" or edited_paths(entry):
             continue
         outcome = _outcome(evidence, entry)
         same = [each for each in last if _outcome(evidence, each) == outcome and _alike(each, entry)]
+        # Edits before the first of the equal answers may be in it
         edits = [each for each in evidence.edits if same[0].index < each.index < same[-1].index] if len(same) >= _LEAST else []
+        # An empty answer is equal to every other empty one
         if len(edits) >= _LEAST and outcome.strip():
             yield entry, same, edits
 
@@ -82,16 +86,20 @@ def _step_left_out(
     stems = paths | {path.rpartition("/")[2].partition(".")[0] for path in paths}
     about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT}
     for other in evidence.before(entry.index):
+        # What the agent wrote itself is no documentation
         if other.status != "ok" or edited_paths(other):
             continue
         for command in commands_in(evidence.text(other), inline=True):
+            # A word alone is the name of a program, and no step
             words = command.split()
             head = " ".join(words[:2])
             if (
                 len(words) < _LEAST
                 or "=" in words
                 or not words[0].islower()
+                # It was run since the edits, so it is not what is missing
                 or head in ran
+                # A step for another part of the project
                 or not (set(_WORD.findall(" ".join(words[1:]))) & about)
             ):
                 continue
@@ -119,6 +127,7 @@ def _outcome(evidence: Evidence, entry: EntryView) -> str:
 
 
 def _alike(one: EntryView, other: EntryView) -> bool:
+    # A shell command and a call of a tool of the same name are two things
     first, second = command_of(one), command_of(other)
     return one.action == other.action and bool(first) == bool(second) and not edited_paths(one)
 
@@ -129,6 +138,7 @@ def _held(evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits
     since = [each for each in evidence.recent if each.index > first and each.status != "open"]
     asked = "\n".join([f"{each.action}\n{given(each)[:2_000]}" for each in [*since, entry] if not edited_paths(each)])
     for holder in _holders():
+        # A call that renews it was made, so something else keeps the old state
         if not re.search(holder.runs, asked) or not re.search(holder.edited, path) or re.search(holder.renews, asked):
             continue
         shown = _shown(evidence, entry, holder, path)
@@ -147,6 +157,7 @@ def _shown(evidence: Evidence, entry: EntryView, holder: _Holder, path: str) -> 
     for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
         for match in pattern.finditer(evidence.text(other)[:20_000]):
             name = match.group("name")
+            # Of installed packages only that of the edited file is meant
             if plain_name(name) and ("packages/" not in name or name.split("packages/")[-1].split("/")[0] in parts):
                 return name, other
     return None

@@ -60,6 +60,7 @@ _MOST = 20_000
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where the error lies, when every change since it first appeared was made elsewhere."""
     for entry in evidence.failing:
+        # A failing edit is itself the trouble
         if edited_paths(entry) or _INCLUDE.search(evidence.text(entry)[:_MOST]):
             continue
         found = (
@@ -78,12 +79,14 @@ def _sure(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     for pattern in _SURE:
         matches = list(pattern.finditer(said))
         places = [(match.group("path"), match.group("line")) for match in matches]
+        # A frame in a library only shows by what way the error came
         places = [(path, line) for path, line in places if plain_name(path) and not any(part in path for part in FOREIGN)]
         if not places:
             continue
         path, line = places[0]
         quoted = said[matches[0].start() : matches[0].end() + 160].strip()
         changed = _changed(evidence, entry, blur(matches[0].group(0)))
+        # After one edit elsewhere the agent may still be on its way to the right file
         if _few(changed) or any(same_file(path, each) for path, _ in places for each in changed):
             return None
         return _answer(evidence, entry, changed, path, line, "", quoted)
@@ -100,14 +103,19 @@ def _included(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     path = path_of(wrote[-1]) or ""
     known = evidence.seen(path, entry.index) if changes_of(wrote[-1]) else None
     text = known.text if known is not None else _text(wrote[-1])
+    # With an unknown rest of the file the quoted line may be in it
     if changes_of(wrote[-1]) and (known is None or not known.whole):
         return None
+    # The quoted line is its own, only broken in another way
     if any("".join(line.split()) in "".join(text.split()) for line in quoted):
         return None
+    # The quoted line names what it refers to in any case
     rest = said.replace(quoted[0], "")
     names = [next(group for group in match.groups() if group) for match in _REFERS.finditer(text)]
     name = next(
-        (each for each in names if re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", rest) and plain_name(each)), None
+        # A name that the error does not have may be any of them
+        (each for each in names if re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", rest) and plain_name(each)),
+        None,
     )
     if name is None:
         return None
@@ -136,6 +144,7 @@ _LONG = 30
 
 def _text(entry: EntryView) -> str:
     """Return the text that a call writes, or ""."""
+    # A call that only reads may be given a long text too
     if entry.status != "ok" or (not may_change(entry) and written(entry) is None):
         return ""
     return max(
@@ -157,8 +166,10 @@ def _changed(evidence: Evidence, entry: EntryView, said: str) -> dict[str, list[
             and (call_key(other) == call_key(entry) or said in blur(evidence.text(other)))
         ):
             start = other.index
+        # Far back the same message may have had another cause
         if entry.index - other.index > _BACK:
             break
+    # A loop may have begun before its present message
     start = min(start, evidence.loop[0].index) if evidence.loop and evidence.finding is not None else start
     found: dict[str, list[EntryView]] = {}
     for other in evidence.edits:
@@ -181,6 +192,7 @@ def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryV
     named = any(same_file(each, frame) or each.rpartition("/")[2] in said for each in changed for frame, _ in frames)
     if any(same_file(path, each) for each in changed) or (named and not _fails_on_import(said)):
         return None  # a changed file takes part: the fault may be what it passes on
+    # A test that fails is the right place for an error to show
     if not plain_name(path) or any(
         part in path.rpartition("/")[2] for part in ("test_", "_test.", ".test.", ".spec.", "conftest")
     ):

@@ -35,6 +35,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry, same, edits in unaffected(evidence):
         for path in dict.fromkeys(path for each in reversed(edits) for path in edited_paths(each)):
             file = evidence.inside(path)
+            # An edit's own answer repeats what was edited
             shown = [e for e in list(evidence.recent)[-_LOOKED_AT:] if e.status == "ok" and not edited_paths(e)]
             for form in _FORMS:
                 found = next(form(evidence, file, shown, edits[0].index), None)
@@ -53,6 +54,7 @@ def _generated(evidence: Evidence, file: str, shown: list[EntryView], _: int) ->
     """Yield what the head of the edited file says it is made from."""
     for other in reversed(shown):
         path = path_of(other) or next((word for word in command_of(other).split() if word.endswith(file)), "")
+        # The head of another file says nothing of this one
         if not path or not evidence.same_place(path, file):
             continue
         for line in evidence.text(other).split("\n")[:_HEAD]:
@@ -71,6 +73,7 @@ def _generated(evidence: Evidence, file: str, shown: list[EntryView], _: int) ->
 
 def _built(evidence: Evidence, file: str, shown: list[EntryView], first: int) -> Iterator[_Told]:
     """Yield what a makefile builds from the edited file, where nothing has built it since."""
+    # Whatever was built since may have been this target
     if any(each.index > first and _BUILDS.search(given(each)) for each in evidence.recent):
         return
     for other in reversed(shown):
@@ -79,6 +82,7 @@ def _built(evidence: Evidence, file: str, shown: list[EntryView], first: int) ->
             if (
                 _name(file) in {_name(word) for word in needs.split()}
                 and plain_name(target)
+                # A target without a dot or a folder is a task like `test`, and no file
                 and ("." in target or "/" in target)
             ):
                 yield (
@@ -95,6 +99,7 @@ def _copied(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> It
     parts = file.split("/")
     for other in reversed(shown):
         said = evidence.text(other).strip()
+        # One path alone on a line is the answer to "which file is loaded"; a list of paths names none
         if "\n" in said or len(parts) < 2 or not plain_name(said) or evidence.same_place(said, file):
             continue
         if said.split("/")[-2:] == parts[-2:]:
@@ -116,6 +121,7 @@ def _overridden(evidence: Evidence, file: str, shown: list[EntryView], _: int) -
     for other in reversed(shown):
         text = evidence.text(other)[:_MOST]
         match = like.search(text)
+        # Both names in one text, and as code: a list of files shows that they are there, not that they are read
         if match and re.search(rf"(?<![\w.-]){re.escape(_name(file))}(?![\w.-])", text) and ("(" in text or "import" in text):
             name = match.group(1)
             line = next(line.strip() for line in text.split("\n") if name in line)

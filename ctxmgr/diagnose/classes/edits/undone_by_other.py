@@ -40,6 +40,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for path, writes in sorted(writers.items(), key=lambda each: -each[1][-1][1].index):
         turns = [(one, two) for one, two in pairwise(writes) if one[0] != two[0]]
         agents = {who for who, _ in writes[-4:]}
+        # Handing a file over once is teamwork; only most writes in turn, by two, are a fight
         if len(turns) >= _LEAST and len(agents) == 2 and len(turns) * 2 > len(writes) and plain_name(path):
             return _answer(evidence, path, writes, len(turns))
     return _switched(evidence)
@@ -49,11 +50,13 @@ def _switched(evidence: Evidence) -> Diagnosis | None:
     """Return which state two agents set by turns, each to its own value: a branch, a context, a field."""
     settings: dict[tuple[str, ...], list[tuple[str, str, str, EntryView]]] = {}
     for entry in evidence.recent[-_LAST:]:
+        # Where a command failed, the state is not set
         if entry.status == "ok" and not evidence.failed(entry):
             for slot, value, shown in _settings(entry):
                 settings.setdefault(slot, []).append((entry.agent, value, shown, entry))
     for sets in settings.values():
         turns = [(one, two) for one, two in pairwise(sets) if one[0] != two[0] and one[1] != two[1]]
+        # More than two values are a state that moves on, like that of a ticket
         if len(turns) >= _LEAST and len({who for who, *_ in sets}) == 2 and len({value for _, value, *_ in sets}) == 2:
             return _told_state(evidence, *turns[-1], len(turns))
     return None
@@ -63,9 +66,11 @@ def _settings(entry: EntryView) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """Yield what a call sets: the call but one of its values, that value, and the call as a reader knows it."""
     for words in parts_of(command_of(entry)):
         plain = [word for word in words if not word.startswith("-")]
+        # The last word is the value, so a program, a verb and a value must be there
         if 3 <= len(plain) <= _MOST_WORDS and any(_SETS.fullmatch(word) for word in plain[1:-1]):
             yield ("$", *plain[:-1]), plain[-1], code(" ".join(plain), 60)
     fields = {name: str(value)[:100] for name, value in fields_of(entry).items()} if not command_of(entry) else {}
+    # A single field leaves nothing that tells what is set
     for name, value in fields.items() if 2 <= len(fields) <= _MOST_WORDS else ():
         if not _STATE.search(name):
             continue
@@ -93,6 +98,7 @@ def _told_state(
 
 def _written(entry: EntryView) -> list[str]:
     edited = edited_paths(entry)
+    # A command that writes nothing may name files that it reads
     if edited or not _WRITES.search(command_of(entry)):
         return edited
     return [

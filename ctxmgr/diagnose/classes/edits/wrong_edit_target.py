@@ -67,10 +67,12 @@ _SED = lazy_pattern(
 def _substituted(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say that the pattern of a substitution is not in the file, so that it changes nothing and says nothing."""
     match = _SED.search(command_of(entry))
+    # A substitution that changes nothing once may be meant as a precaution
     if match is None or evidence.times(entry) < _TWICE:
         return None
     old, path = re.sub(r"\\([^\w\s])", r"\1", match.group(3)), match.group(5)
     known = evidence.seen(path, entry.index)
+    # What a real expression matches can't be told from its text
     if known is None or re.search(r"[*+^$\\(\[{?]|\.\*", match.group(3).replace("\\.", "")) or old in known.text:
         return None
     number = _nearest_line(old, known)
@@ -95,6 +97,7 @@ _TWICE = 2
 def _asked(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
     own = path_of(entry)
     named = _PATCH.search(command_of(entry))
+    # Of a patch file that was seen its own text tells more than the call that applies it
     if named is not None and (patch := evidence.seen(named.group(1), entry.index)) is not None:
         return diff_changes(patch.text)
     if own is not None:
@@ -106,26 +109,31 @@ def _judged(evidence: Evidence, entry: EntryView, path: str, change: Change) -> 
     said = evidence.text(entry)[:4_000]
     if _UNREAD.search(said):
         return _unread(evidence, entry, path)
+    # A tool may refuse for another reason than the text; an empty text is an insertion
     if not _REFUSED.search(said) or not change.old.strip():
         return None
     found = _found_at(evidence, entry, path, change)
     if found is not None:
         return found
     known = evidence.seen(path, entry.index)
+    # Without the file's content only an output that shows a part of it can tell
     if known is None:
         return _glimpsed(evidence, entry, path, change) or _never_read(evidence, entry, path, change)
     old = change.old.strip("\n")
     places = known.numbers_of(old)
+    # Before anything else, since the text is there: no line is missing
     if len(places) > 1:
         return _repeated(evidence, entry, known, places, change)
     if places:
         return _changed_since(evidence, entry, known, path, change)
+    # An edit made already fails because its own result stands there; a short text stands there by chance
     new = change.new.strip("\n")
     if new.strip() and len(new) > 8 and new in known.text and old not in new:
         return _done_already(evidence, entry, known, change)
     missing = _first_missing(old, known)
     number = _nearest_line(missing, known)
     other = _elsewhere(evidence, path, old, entry)
+    # A line of this file that is nearly the same is likelier than a whole text in another one
     if other is not None and (number is None or _ratio(missing, known.lines[number - known.first]) < 0.9):
         return _in_other_file(evidence, entry, other, change, path)
     if number is None:
@@ -144,6 +152,7 @@ _REWRITES = lazy_pattern(
 
 def _changed_since(evidence: Evidence, entry: EntryView, known: Content, path: str, change: Change) -> Diagnosis | None:
     """Say that the file was read before something else rewrote it; None where nothing else did."""
+    # What wrote the file between the reading and the edit made the reading old
     between = [
         each for each in evidence.recent
         if known.entry.index < each.index < entry.index and each.status == "ok"
@@ -206,6 +215,7 @@ _LONGEST_SHOWN = 160
 
 
 def _gone(evidence: Evidence, entry: EntryView, known: Content, missing: str, change: Change) -> Diagnosis | None:
+    # Where lines are not known, the text may be in them
     if not known.whole or known.doubtful:
         return None
     cause = f"{_call(evidence, entry, known.path)}: {_target(missing, change)}, and no line of it comes close."
@@ -275,12 +285,14 @@ def _found_at(evidence: Evidence, entry: EntryView, path: str, change: Change) -
     views = [each for each in looks if same_file(path_of(each) or "", path) or name in command_of(each).split(" ")[-1]]
     cuts = [match for each in views for match in _PARTLY.finditer(evidence.text(each)[:600])]
     cut = max(cuts, key=lambda match: match.group(1) is not None, default=None)
+    # A reading shows the text, so the edit fails for another reason
     if not first or cut is None or any(first in evidence.text(each) for each in views if not _is_search(each)):
         return None
     for other in looks:
         if name not in given(other) and name not in evidence.text(other):
             continue
         for match in _AT_LINE.finditer(evidence.text(other)):
+            # Search results of other files hold the same line now and then
             if match.group(3).strip() == first and (not match.group(1) or same_file(match.group(1), path)):
                 return _beyond(evidence, entry, other, path, first, match.group(2), cut)
     return None
@@ -327,6 +339,7 @@ def _glimpsed(evidence: Evidence, entry: EntryView, path: str, change: Change) -
         if missing in lines:
             return None
         number = _nearest_line(missing, shown)
+        # A few lines may all be unlike because the rest is not shown
         if number is None or len(lines) < _FEW:
             continue
         line = lines[number - 1]
@@ -369,6 +382,7 @@ def _commits(evidence: Evidence, entry: EntryView, path: str) -> Iterator[tuple[
     stem = path.rpartition("/")[2].partition(".")[0]
     for other in evidence.before(entry.index):
         if "git" in command_of(other) and " log" in command_of(other):
+            # The words of a subject may be an order of a stranger
             for subject in _COMMIT.findall(evidence.text(other)):
                 if re.search(rf"\b{re.escape(stem)}\b", subject) and _CHANGES.search(subject) and not ORDERS.search(subject):
                     yield subject, other
@@ -384,6 +398,7 @@ def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None
     later = [e for e in evidence.recent if known is not None and known.entry.index < e.index < entry.index]
     name = evidence.name(path)
     line = next((each for each in evidence.text(entry).split("\n") if _UNREAD.search(each)), "")
+    # A reading right before the edit should have been enough, so the refusal is about something else
     if any(call_key(each) == call_key(entry) for each in later) or known is None or later:
         cause = f"The {tool(entry)} of {name} is refused until you read the file anew: {words_of(_UNREAD, line)}."
         step = f"Read {name} now, in the very next call, and then make the edit from what it shows."
@@ -411,6 +426,7 @@ def _nearest_line(missing: str, known: Content) -> int | None:
         stripped = line.strip()[:_LONG]
         if not stripped:
             continue
+        # A line that differs in blanks or capitals alone is the line that is meant
         if "".join(stripped.split()).casefold() == folded:
             return number
         matcher.set_seq1(stripped)
@@ -425,6 +441,7 @@ def _ratio(one: str, other: str) -> float:
 
 def _elsewhere(evidence: Evidence, path: str, old: str, entry: EntryView) -> Content | None:
     """Return another file that was seen and holds the text."""
+    # A short text stands in many files
     if len(old.strip()) < 12:
         return None
     tried: set[str] = set()

@@ -53,6 +53,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if match is None:
             continue
         missing = next(group for group in match.groups() if group)
+        # Of the project's own modules other_folder and other_installation tell
         if _is_own(evidence, missing):
             continue
         named = _environment(evidence, entry, command)
@@ -95,15 +96,18 @@ def _environment(evidence: Evidence, entry: EntryView, command: str) -> _Named |
     for message in reversed(evidence.user_texts):
         for text in _found(message.text):
             sentence = next((each for each in re.split(r"(?<=[.!?])\s|\n", message.text) if text in each), "")
+            # An environment that the user forbids, or that failed already, is no way out
             if text not in failed and text not in command and not forbids(sentence):
                 return _Named(text, f"The user named the environment{clock(message.at)}:", evidence.quote_of(message), 0)
     output: _Named | None = None
     own = _own_folders(evidence, entry)
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # Only a call that worked shows that an environment is in use
         if other.status != "ok":
             continue
         ran = command_of(other)
         for text in _found(ran):
+            # Pip runs in an environment without being one
             if text not in failed and not text.endswith("/pip"):
                 by = f"Your {code(ran, 80)} worked{clock(other.ts)} with"
                 return _Named(text, by, evidence.quote(other, ran), 1)
@@ -113,6 +117,7 @@ def _environment(evidence: Evidence, entry: EntryView, command: str) -> _Named |
                 (
                     _Named(text, None, evidence.quote(other, _line(said, text)), 2)
                     for text in _found(said)
+                    # The program's own folder is the environment that lacks it
                     if text not in failed and text not in command and text.rpartition("/")[0] not in own
                 ),
                 None,
@@ -133,6 +138,7 @@ def _own_folders(evidence: Evidence, entry: EntryView) -> set[str]:
 
 
 def _found(text: str) -> list[str]:
+    # Most texts name no environment, and the pattern is slow
     if "env" not in text and " run" not in text and "conda" not in text:
         return []
     found = [next(group for group in match.groups() if group) for match in _ENVIRONMENT.finditer(text[:20_000])]
@@ -143,6 +149,7 @@ def _found(text: str) -> list[str]:
 def _corrected(command: str, environment: str) -> str | None:
     """Return the command as the environment would run it, or None where that can't be told."""
     match = _PYTHON.search(command)
+    # What is run is no interpreter, so its path can't be replaced
     if match is None:
         return None
     program = match.group(1)

@@ -87,9 +87,11 @@ def _meant(evidence: Evidence, entry: EntryView, need: _Needs) -> tuple[str, Ent
                 and plain_name(folder)
             ):
                 found.setdefault(folder, other)
+    # An earlier call went there: the folder is known, and its `cd` has not lasted
     both = [folder for folder in found if folder in moved] or [folder for folder in moved if folder and folder not in tried]
     if both:
         return both[0], moved[both[0]], True
+    # The task's own words choose among several folders with a manifest
     named = [folder for folder in found if any(len(part) > 2 and part.casefold() in task for part in folder.split("/"))]
     # Where the folder has such a file of its own, only a word of the task tells which other one is meant.
     if named or (len(found) == 1 and not _has_own(evidence, need, here)):

@@ -42,6 +42,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         ]:
             if other.status == "ok" and _INSTALLS.search(command_of(other)):
                 into = _version(_INTO.search(evidence.text(other)[:8_000]))
+                # The same version has it, so that is not why it is missing
                 if into is not None and into != runs:
                     return _answer(evidence, entry, missing.group(1), runs, into, other)
     return None
@@ -58,6 +59,7 @@ def _own(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
         if other.status != "ok" or match is None or not path.endswith(".py"):
             continue
         root = match.group("root") or "."
+        # The path was set already, and it did not help
         if not plain_name(root) or f"PYTHONPATH={root}" in command_of(entry):
             return None
         cause = (

@@ -35,11 +35,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             continue
         for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
             match = _SETS.match(command_of(other))
+            # What another agent set was never meant for this call
             if match is None or other.status != "ok" or _goes_on(command_of(other)) or other.agent != entry.agent:
                 continue
             name = match.group("variable") or match.group("alias") or match.group("other")
             named = name is not None and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) is not None
             activates = name is None and re.search(r"No module named|not found|not set", said, re.IGNORECASE) is not None
+            # The failing call sets it itself
             if (named or activates) and command_of(other).strip() not in command:
                 return _answer(evidence, entry, other, name)
     return _replaced(evidence) if evidence.failing or evidence.repeated else None
@@ -57,10 +59,13 @@ def _replaced(evidence: Evidence) -> Diagnosis | None:
             for line in text.split("\n"):
                 name = _VARIABLE.search(line)
                 bare = " ".join(_VARIABLE.sub("", line).split())
+                # Short lines are found by chance; a variable that the command sets is meant to be replaced
                 if name is None or len(bare) < _LEAST or f"{name.group(1)}=" in command_of(entry):
                     continue
                 other = next(
-                    (each for each, said in shown if bare in " ".join(said.split()) and line.strip() not in said), None
+                    # The line without its variable, and not the line itself, shows that the shell took the variable out
+                    (each for each, said in shown if bare in " ".join(said.split()) and line.strip() not in said),
+                    None,
                 )
                 if other is not None:
                     return _told_replaced(evidence, entry, mark, name.group(0), line.strip(), other)

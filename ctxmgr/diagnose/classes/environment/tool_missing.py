@@ -84,8 +84,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if not name:
             continue
         if not command:
+            # A tool may report that another tool is missing; only its own name is the call's
             if name == entry.action or nearest(name, [entry.action], 0.8):
                 return _tool(evidence, entry, said)
+        # A word of the message that the command does not run is another program's trouble
         elif _is_run(command, name):
             return _command(evidence, entry, command, name)
     return None
@@ -121,6 +123,7 @@ def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> D
             return diagnosis(
                 KIND, cause, f"Do the same with {code(like, 40)}.", *quotes, check="The new command must print a result."
             )
+    # A like program that works already needs no note; else a note knows the project's way
     noted = note_on(KIND, evidence, entry, name)
     if noted is not None:
         return noted
@@ -153,6 +156,7 @@ def _there(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
         rf"(?:^|(?<=[\s'\"`:=(]))((?:[\w.~/@+-]{{1,120}}/(?:{alike}))|(?:{alike}))(?=[\s'\"`),:;*]|$)", re.MULTILINE
     )
     for each in mentions(evidence, name, len(evidence.recent) + evidence.recent[0].index):
+        # A program lies in a folder of programs; a file of its name elsewhere is not it
         if "bin/" in each.path and plain_name(each.path) and not evidence.tried(each.path):
             return each.path, each.entry
     for other in reversed(evidence.recent):
@@ -162,6 +166,7 @@ def _there(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
         for match in place.finditer(evidence.text(other)[:20_000]):
             shown = match.group(1)
             bare = "/" not in shown
+            # Without a list a bare name is only a word; what was tried has not helped
             if (bare and (shown == name or not lists)) or not plain_name(shown) or evidence.tried(f"{shown} "):
                 continue
             return shown, other
@@ -193,6 +198,7 @@ def _nearest_tool(name: str, offered: list[str]) -> str | None:
     best = max(shared.values(), default=0.0)
     found = [each for each in offered if best and shared[each] == best]
     first = [each for each in found if _PART.findall(name.casefold())[0] in words[each]]
+    # Of several tools equally alike the first word, mostly the verb, decides
     return found[0] if len(found) == 1 else first[0] if len(first) == 1 else None
 
 

@@ -31,8 +31,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what the last successful form of a failing call had that the failing one lacks."""
     for entry in evidence.failing:
         said = evidence.text(entry)[:6_000]
+        # A single failure may be a slip; there must be something to compare
         if evidence.times(entry) < 2 and len(evidence.failing) < 2:
             continue
+        # A call that reached the wrong place, or none, may lack what earlier ones were given
         if _OUTSIDE.search(said) and (way := _settings(evidence, entry)) is not None:
             return way
         if not _ABSENT.search(said):
@@ -60,6 +62,7 @@ def _command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         here, there = _folder(entry), _folder(other)
         assigned = [word for word in _assignments(command_of(other)) if word not in command]
         if there and not evidence.same_place(here or ".", there) and plain_name(there):
+            # A test that fails is no call that lacks its folder
             if CHECKS.search(command) and not re.search(
                 r"ENOENT|no such file|not found|cannot find|could not|can't", evidence.text(entry), re.IGNORECASE
             ):
@@ -88,6 +91,7 @@ def _command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 
 def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say which option, variable or field every successful call of the program had, and no failing one has."""
+    # A test runner's options change what is run, not whether it can
     if CHECKS.search(command_of(entry)):
         return None
     tried = [each for each in evidence.tail if evidence.failed(each) and _same_tool(each, entry)]
@@ -103,8 +107,10 @@ def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     lost = sorted(
         (name, value) for name, value in common - had
         if _SETTING.fullmatch(name) and plain_name(value) and len(value) > 1
+        # An option is taken for the cause where all that worked had it, or the user named it
         and ((len(worked) >= _LEAST and name in bare) or _said(evidence, value) is not None)
     )  # fmt: skip
+    # Many differences tell nothing; one failure is too few to speak of all
     if not lost or len(lost) > _LEAST or len(tried) < _LEAST:
         return None
     told = " and ".join(code(_written(entry, *pair), 60) for pair in lost)
@@ -114,6 +120,7 @@ def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     cause = f"{code(what, 50)} fails {len(tried)} times, {words_of(_OUTSIDE, evidence.text(entry))}. It worked"
     cause += f" {often}{clock(last.ts)}, with {told}, which no failing call has."
     dropped = next((each for each in evidence.messages if each.kind == "compaction" and (each.after or 0) >= last.index), None)
+    # The summary lost the value, which explains why the calls lack it
     if dropped is not None and all(value not in dropped.text for _, value in lost):
         cause += f" The summary of the compaction{clock(dropped.at)} has lost it."
     by = _said(evidence, lost[0][1])
@@ -205,13 +212,16 @@ def _value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         if other.action != entry.action or other.status != "ok" or evidence.failed(other) or set(theirs) != set(fields):
             continue
         changed = [name for name in fields if fields[name] != theirs[name]]
+        # With two changed fields nobody can tell which one matters
         if len(changed) != 1 or not isinstance(fields[changed[0]], str) or not isinstance(theirs[changed[0]], str):
             continue
         name, now, then = changed[0], str(fields[changed[0]])[:120], str(theirs[changed[0]])[:120]
         if (
             evidence.by_user(now)
+            # Without the user's word only a value that is nearly the same is a slip
             or not (evidence.by_user(then) or _alike(now, then))
             or not plain_name(then)
+            # The old value was tried again and failed
             or then in json.dumps([fields_of(each) for each in evidence.failing])
         ):
             continue
@@ -239,6 +249,7 @@ def _named(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         for name, value in fields_of(entry).items()
         if isinstance(value, str | int)
         and not isinstance(value, bool)
+        # Short values and plain words are alike by chance
         and 3 < len(str(value)) < _LONGEST
         and any(map(str.isdigit, str(value)))
     }

@@ -52,12 +52,14 @@ def _installed(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | N
     """Say in which folder of the project a package is installed that is not found from where the call looks."""
     match = _MODULE.search(said)
     name = next((group for group in match.groups() if group), "") if match else ""
+    # A relative import names a file, and no package
     if not name or name.startswith(("/", ".")) or not plain_name(name):
         return None
     holds = re.compile(rf"(?<![\w@+-])((?:[~.]{{0,2}}/)?(?:[\w.@+-]{{1,60}}/){{0,10}})({_MODULES})/{re.escape(name)}(?![\w-])")
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         found = None if other.status != "ok" or evidence.failed(other) else holds.search(evidence.text(other))
         folder = evidence.inside(found.group(1).rstrip("/")) if found else ""
+        # The call names that folder already
         if found is None or not folder or folder in (".", evidence.folder) or f"{folder}/" in command_of(entry):
             continue
         times = evidence.times(entry)
@@ -81,11 +83,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         said = evidence.text(entry)
         if command_of(entry) and (installed := _installed(evidence, entry, said)) is not None:
             return installed
+        # Only an error that denies a name tells that it was not found
         if not _ABSENT.search(said[:4_000]):
             continue
         asked = given(entry)
         for unknown in unknown_names(said):
             name = unknown.name
+            # A path has a class of its own, wrong_place; a short name stands everywhere
             if len(name) >= _LEAST_NAME and plain_name(name) and name in asked and "/" not in name:
                 found = _seen(evidence, entry, name)
                 if found is not None:
@@ -97,6 +101,7 @@ def _seen(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
     word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
     own = list(_places(entry))
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # Names of another program's things are another kind of name
         if other.status != "ok" or evidence.failed(other) or not _same_program(entry, other):
             continue
         said = evidence.text(other)
@@ -104,6 +109,7 @@ def _seen(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
         if line is None:
             continue
         place = _column(other, said, line, name) or next((each for each in _places(other) if each not in own), None)
+        # The same place was asked, so the name is not there any more
         if place is None or not plain_name(place.value) or place.value in own or place.value in given(entry).split():
             continue
         return _answer(evidence, entry, name, place, own, other, line)
@@ -114,6 +120,7 @@ def _same_program(entry: EntryView, other: EntryView) -> bool:
     if not command_of(entry):
         return entry.action == other.action
     mine, theirs = ({words[0].rpartition("/")[2] for words in parts_of(command_of(each))} for each in (entry, other))
+    # What shows files or waits is no client of any server
     return bool((mine & theirs) - {"cd", "echo", "cat", "grep", "ls", "sleep"})
 
 
@@ -142,9 +149,11 @@ def _places(entry: EntryView) -> Iterator[_Place]:
 
 def _column(other: EntryView, said: str, line: str, name: str) -> _Place | None:
     """Return the place that a table's first column gives for the row of a name."""
+    # Only a table with a column of places tells in which one a row is
     head = next((each.split() for each in said.split("\n") if each.split() and each.split()[0].casefold() in _COLUMNS), None)
     head = ["namespace"] if head is None and _EVERY.search(command_of(other)) else head
     cells = line.split()
+    # A row that begins with the name has no column of places
     if head is None or not cells or cells[0] == name or len(cells) < 2:
         return None
     return _Place(_COLUMNS[head[0].casefold()], cells[0])
@@ -156,6 +165,7 @@ def _answer(
     call = called(entry, 90)
     times = evidence.times(entry)
     mine = next((each for each in own if each.word == place.word), None)
+    # kubectl looks in this namespace where none is named
     here = f" ({code(mine.value, 60)})" if mine and plain_name(mine.value) else " (`default`)" if place.word == "-n" else ""
     source = evidence.source(other)
     cause = (

@@ -69,6 +69,8 @@ def _in_the_record(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     for kind in _KINDS:
         for other in [entry, *evidence.before(evidence.recent[-1].index + 1)][:_LOOKED_AT]:
             dumps = _DUMPS.search(command_of(other)) is not None
+            # An ordinary output may hold such bytes by intent; a dump was made to look for them, and a byte order mark is
+            # never meant
             if other.id != entry.id and (evidence.failed(other) or (not dumps and kind is not _KINDS[0])):
                 continue
             raw = error if other.id == entry.id else _raw(other)
@@ -80,6 +82,7 @@ def _in_the_record(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             file = next(
                 (each for each in files if each.rpartition("/")[2].casefold() in f"{given(entry)}{error}".casefold()), ""
             )
+            # A character beside another name has nothing to do with the call
             if file or (name and name.casefold() in words):
                 file = file or next(iter(files), "") or _holder(evidence, name)
                 return _answer(evidence, entry, other, kind, name or file, file)
@@ -122,11 +125,13 @@ def _answer(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind,
 def _composed_otherwise(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Tell of a name that looks like a recorded one and is written with other characters."""
     asked = re.findall(r"[\w./-]{3,120}", given(entry)[:4_000])
+    # In plain ASCII every name is written one way
     for name in (each for each in asked if not each.isascii()):
         parts = unicodedata.normalize("NFD", name), unicodedata.normalize("NFC", name)
         others = [part for part in parts if part != name]
         for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
             raw = _raw(other)
+            # Both forms were seen, so that is not what differs
             if other.status != "ok" or not any(part in raw for part in others) or name in raw:
                 continue
             apart = parts[0] in raw

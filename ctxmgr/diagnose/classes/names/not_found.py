@@ -53,6 +53,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         asked = f"{given(entry)}\n{_written(evidence, entry)}"
         for unknown in unknown_names(said):
             if _is_asked(unknown, asked, said):
+                # A list says what stands beside each name, which tells more than likeness
                 found = _listed(evidence, entry, unknown) or _answer(evidence, entry, unknown, said)
                 if found is not None:
                     return found
@@ -74,9 +75,11 @@ _FIXED = lazy_pattern(r"[A-Za-z][A-Za-z_-]{1,40}|v\d{1,2}")
 def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Say which recorded address is nearest to one that a server does not know."""
     asked = _URL.search(given(entry))
+    # A page of a site holds such words in passing
     if asked is None or len(said) > _SHORT_ANSWER or not _NO_ADDRESS.search(said):
         return None
     path = asked.group(1)
+    # Ids differ from call to call, so fixed parts alone tell an address
     parts = [part for part in path.split("/") if _FIXED.fullmatch(part)]
     failed_paths = {match.group(1) for each in evidence.failing for match in [_URL.search(given(each))] if match}
     best: tuple[float, str, EntryView] | None = None
@@ -91,12 +94,14 @@ def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
                 or theirs == parts
                 or not parts
                 or not theirs
+                # With another last part it is another collection
                 or (theirs[-1] != parts[-1] and parts[-1] not in theirs)
             ):
                 continue
             alike = len(set(parts) & set(theirs)) / len(set(parts) | set(theirs)) - 0.01 * abs(
                 len(route.split("/")) - len(path.split("/"))
             )
+            # On the same host, for the same thing, fewer parts need to be equal
             near = asked.group(0).split("/")[2] in match.group(0) and theirs[-1] == parts[-1]
             if alike >= (_LEAST_ROUTE / 2 if near else _LEAST_ROUTE) and (best is None or alike > best[0]):
                 best = alike, route, other
@@ -126,6 +131,7 @@ def _meant(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     words = [
         word
         for word in dict.fromkeys(re.findall(r"[\w.:@-]{2,60}", given(entry)[:4_000]))
+        # A word that the message does not repeat is not what it refuses
         if word in said and word not in meant and plain_name(word)
     ]
     pairs = [(likeness(word, name), word, name) for word in words for name in meant]
@@ -140,6 +146,7 @@ def _written(evidence: Evidence, entry: EntryView) -> str:
     """Return what the agent itself wrote lately: a name in there is as much its own as one in the call."""
     own = [
         each
+        # What a command wrote is told by the command, which is read anyway
         for each in evidence.tail
         if each.index < entry.index
         and each.agent == entry.agent
@@ -157,6 +164,7 @@ def _is_asked(unknown: Unknown, asked: str, said: str) -> bool:
     """Whether the call itself gave that name as a value: not as an option, and not a file, which is another matter."""
     name = unknown.name
     line = said[said.rfind("\n", 0, unknown.start) + 1 :].split("\n")[0]
+    # An option, or a text with blanks, is judged by the schema and not by name
     return (
         plain_name(name)
         and not _ABOUT_FILES.search(line)
@@ -173,9 +181,13 @@ def _listed(evidence: Evidence, entry: EntryView, unknown: Unknown) -> Diagnosis
     if listing is None:
         return None
     tried = [
-        str(fields_of(each).get(field)) for each in evidence.recent if each.action == entry.action and evidence.failed(each)
+        # Of names that failed already none is the right one
+        str(fields_of(each).get(field))
+        for each in evidence.recent
+        if each.action == entry.action and evidence.failed(each)
     ]
     others = [each for each in listing.siblings(asked_of(evidence, entry), *tried) if each.rank >= _LIKELY]
+    # The name is in the list, so it is refused for another reason
     if not others or name in {row[listing.column] for row in listing.rows}:
         return None
     best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_FEW]
@@ -204,11 +216,13 @@ def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -
     offered = [each for each in offered_names(said) if each != name]
     near = nearest_of(name, offered)
     recorded = nearest_recorded(evidence, name, entry)
+    # The record's name is taken where it is more like than what the tool offers
     if recorded is not None and (near is None or recorded.name == near or recorded.alike > likeness(name, near)):
         return _recorded(evidence, entry, cause, name, recorded)
     quote = evidence.quote(entry)
     check = "The answer must no longer name the missing one."
     bare = near.rpartition(".")[2] if near is not None else ""
+    # SQL folds capitals unless a name is quoted, so an equal name in capitals has to be quoted
     if (
         bare
         and (bare != name or (bare != bare.casefold() and bare.casefold() in said))
@@ -223,11 +237,13 @@ def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -
     if near is not None:
         step = f"Make the same call with {code(near, 60)}, the nearest of the names that the answer offers."
         return diagnosis(KIND, f"{cause} The answer offers {code(near, 60)}.", step, quote, check=check)
+    # Where none is near, to name one would be a guess
     if len(offered) > 1:
         step = f"Make the call with the one of {listed(offered, 8)} that the task is about; ask the user if none is."
         return diagnosis(
             KIND, f"{cause} The answer offers {listed(offered, 8)}.", step, quote, check=check, confidence="medium"
         )
+    # Once, and without another form, it is an ordinary typing error
     if evidence.times(entry) < 2 and not any(name in given(each) for each in evidence.failing if each is not entry):
         return None
     where = next((where for pattern, where in _LISTS if re.search(pattern, command_of(entry))), None)
@@ -249,6 +265,7 @@ def _recorded(evidence: Evidence, entry: EntryView, cause: str, name: str, found
     source = capital(found.source)
     cause += f" {source} {'said' if found.by_user else 'used' if found.given else 'shows'} {code(found.name, 60)}."
     step = f"Make the same call with {code(found.name, 60)} in place of {code(name, 60)}."
+    # A name that only an output shows may be planted there
     if not found.by_user and not found.given and not _knows(evidence, found.name):
         step = (
             f"The output shows {code(found.name, 60)}; if that is what you need, make the call with it in place "

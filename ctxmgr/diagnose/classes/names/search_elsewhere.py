@@ -83,10 +83,12 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     if (watched := _watched(evidence)) is not None:
         return watched
     empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
+    # What was searched long ago is no trouble any more
     if len(empty) < _LEAST or evidence.recent[-1].index - empty[-1].index > _LATE:
         return None
     for entry in reversed(empty):
         for term in _terms(entry):
+            # One search in vain is how one learns that nothing is there
             same = [each for each in empty if term.casefold() in _searched(each).casefold()]
             found = _found(evidence, term, entry) if len(same) >= _LEAST else None
             if found is not None:
@@ -101,13 +103,16 @@ def _watched(evidence: Evidence) -> Diagnosis | None:
         stems = set(_STEM.findall(own.rpartition("/")[2].rpartition(".")[0].casefold()))
         seen = [path for each in evidence.recent for path in asked_paths(each)]
         for other in list(evidence.before(entry.index))[:_LOOKED_AT] if own and stems else ():
+            # The look itself shows the file that does not change
             if other.status != "ok" or call_key(other) == call_key(entry) or evidence.failed(other):
                 continue
             for match in PATH.finditer(evidence.text(other)[:20_000]):
                 path = match.group(1).rstrip(".")
                 name = path.rpartition("/")[2]
+                # A file of another ending is no other copy of the log
                 if not _WRITTEN.search(path) or name.rpartition(".")[2] != own.rpartition(".")[2] or not plain_name(path):
                     continue
+                # A file that was looked at already did not help
                 if not stems & set(_STEM.findall(name.casefold())) or any(same_file(path, each) for each in seen):
                     continue
                 source, shown = capital(evidence.source(other)), code(path, 90)
@@ -131,10 +136,12 @@ def _one_place(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
     for field, value in fields_of(last).items():
         if field not in _PLACE_FIELDS or not isinstance(value, str) or len(own) < _SEVERAL:
             continue
+        # Where another place was tried too, the place is not what is wrong
         if any(fields_of(each).get(field) != value for each in evidence.tail if each.action == last.action):
             continue
         listing = listing_of(evidence, last, field, value)
         others = listing.siblings(asked_of(evidence, last), value) if listing is not None else []
+        # A value that the list does not have is no place of that list
         if listing is None or not others or value not in {row[listing.column] for row in listing.rows}:
             continue
         told = ", ".join(each.told for each in others[:_SEVERAL])
@@ -160,6 +167,7 @@ def _is_search(entry: EntryView) -> bool:
     command = command_of(entry)
     if command:
         return any(
+            # Git has many words; only its grep searches
             words[0].rpartition("/")[2] in _HEADS and (words[0] != "git" or words[1:2] == ["grep"])
             for words in parts_of(command)[:2]
         )
@@ -168,6 +176,7 @@ def _is_search(entry: EntryView) -> bool:
 
 def _is_empty(evidence: Evidence, entry: EntryView) -> bool:
     text = evidence.text(entry)
+    # A long answer has found something, and holds such words by chance
     return entry.status in ("ok", "error") and len(text) < 400 and _NOTHING.match(text.strip()) is not None
 
 
@@ -192,6 +201,7 @@ def _found(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, 
     """Return the newest output that has the term, and in which file."""
     word = re.compile(rf"(?<![\w-]){re.escape(term)}(?![\w-])")
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # The failed search repeats its own term
         if other.status != "ok" or call_key(other) == call_key(entry) or evidence.failed(other):
             continue
         for line in evidence.text(other).split("\n")[:2_000]:
@@ -202,6 +212,7 @@ def _found(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, 
                 (
                     m.group(1).rstrip("/.")
                     for m in PATH.finditer(line[: match.start() + 200])
+                    # A bare word is a path only where a colon follows it, as in search results
                     if "/" in m.group(1) or ":" in line[m.end() : m.end() + 1]
                 ),
                 None,

@@ -101,6 +101,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         for way in _WAYS:
             match = way.pattern.search(said) if way.sign in folded else None
             name = next((group for group in match.groups() if group), None) if match else None
+            # A missing prerequisite of a target is a file, which wrong_place seeks
             if name and _is_asked(name, command) and "needed by" not in said[match.start() :][:200] if match else False:
                 return _answer(evidence, entry, command, name or "", way)
     return None
@@ -118,6 +119,7 @@ def _in_other(evidence: Evidence, entry: EntryView, command: str, name: str, way
         named = [path_of(each) or "", *(word for words in parts_of(command_of(each)) for word in words[1:])]
         path = next((evidence.inside(word) for word in named if word.rpartition("/")[2] in way.manifests), "")
         folder, _, manifest = path.rpartition("/")
+        # The manifest of the folder in which the call runs has been judged already
         if each.status != "ok" or not folder or not plain_name(folder) or folder in command:
             continue
         content = evidence.seen(path, each.index + 1)
@@ -152,11 +154,13 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
         source = "It has" if manifest and near in names else "The output names"
         corrected = _corrected(command, name, near)
         cause += f" {source} {code(near, 60)}, the nearest name."
+        # The nearest name was tried and failed, so it is not the right one
         if not evidence.tried(corrected) or corrected not in {command_of(each) for each in evidence.failing}:
             return diagnosis(
                 KIND, cause, f"Run {code(corrected, 160)} instead.", *quotes,
                 check="The command must start its work instead of naming the missing one.",
             )  # fmt: skip
+    # None is near, but what there is may be told
     if names:
         cause += f" It has {listed(names, 8)}."
         step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."

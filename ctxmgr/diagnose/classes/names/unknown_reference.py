@@ -110,6 +110,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         for noun, signs, pattern in _UNKNOWN:
             match = pattern.search(said) if any(sign in folded for sign in signs) else None
             name = next((group for group in match.groups() if group), "") if match else ""
+            # A name that the call does not have comes from a hook or a library
             if name and name.rpartition(".")[2] and name in asked and _is_meant(noun, name, command_of(entry)):
                 found = _answer(evidence, entry, noun, name, said)
                 if found is not None:
@@ -138,6 +139,7 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
     for message in evidence.user_texts:
         by_user |= {each for each in _names(noun, message.text) if plain_name(each)}
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # An answer that fails repeats the wrong name
         if evidence.failed(other):
             continue
         for text in (evidence.text(other), given(other)):
@@ -146,11 +148,13 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
                     places.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
     hint = _HINT.search(said)
     known = [*by_user, *places]
+    # The name itself, and its last part alone, are what is not found
     unfit = {each for each in known if each == name or each in {name.rpartition("/")[2]}}
     fair = [each for each in known if each not in unfit and not _tried(evidence, each, name, entry)]
     near = _column(evidence, entry, name, fair) if noun == "column" else nearest(name, fair, 0.55)
     near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
     if near is None:
+        # With several tables nobody knows whose columns are meant
         one = len(set(_FROM.findall(_asked(evidence, entry)))) == 1 and len(fair) > _MARGINAL
         listed_ones = sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and one else []
         return _only(evidence, entry, noun, name, listed_ones)
@@ -165,6 +169,7 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
         cause += f" The user spoke of {code(near, 80)}."
     else:
         cause += f" The message offers {code(near, 80)}."
+    # A host that only an output names may be another's
     if noun == "host" and not evidence.known_to_agent(near):
         step = (
             f"The output names the host {code(near, 80)}; if you trust it, use it in place of {code(name, 80)}, else ask the"
@@ -188,6 +193,7 @@ def _column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -
     noun = next(each for each in _UNKNOWN if each.noun == "column")
     tried = {name.rpartition(".")[2]}
     for each in evidence.tail:
+        # The answers to all tried forms tell together which column was meant
         match = noun.pattern.search(evidence.text(each)[:12_000]) if evidence.failed(each) else None
         tried |= {group.rpartition(".")[2] for group in match.groups() if group} if match else set()
     own = set(re.findall(r"\w+", _asked(evidence, entry)))
@@ -219,12 +225,14 @@ def _tried(evidence: Evidence, near: str, name: str, entry: EntryView) -> bool:
     """Whether the same call with the other name failed already."""
     command = command_of(entry)
     swapped = command.replace(name, near)
+    # The nearest name in the same call failed already
     return bool(command) and any(command_of(each) == swapped for each in evidence.failing)
 
 
 def _names(noun: str, text: str, command: str = "", asked: str = "") -> Iterator[str]:
     text = text[:20_000]
     if noun == "remote":
+        # The answer to anything else than a bare `git remote` is not a list of names alone
         if re.fullmatch(r"\s*git remote\s*", command):
             yield from text.split()
         yield from (name for match in _REMOTE.finditer(text) for name in match.groups() if name)
@@ -236,6 +244,7 @@ def _names(noun: str, text: str, command: str = "", asked: str = "") -> Iterator
         yield from (name for match in _TABLE.finditer(text) for name in match.groups() if name)
     elif noun == "column":
         for table, body in _CREATED.findall(text):
+            # Columns of a table that the statement does not use are no candidates
             if re.search(rf"\b{re.escape(table)}\b", asked, re.IGNORECASE) is None:
                 continue
             columns = (_COLUMN.match(part) for part in _parts(body))
@@ -246,6 +255,7 @@ def _names(noun: str, text: str, command: str = "", asked: str = "") -> Iterator
     else:
         for match in _HOST.finditer(text):
             name = next(group for group in match.groups() if group)
+            # Names of files look like hosts
             if name.rpartition(".")[2].lower() not in _FILES:
                 yield name
 
@@ -255,6 +265,7 @@ def _parts(body: str) -> Iterator[str]:
     depth, start = 0, 0
     for place, char in enumerate(body):
         depth += (char == "(") - (char == ")")
+        # The list of columns ends at the bracket that opened it
         if depth < 0 or (char == "," and depth == 0):
             yield body[start:place]
             start = place + 1

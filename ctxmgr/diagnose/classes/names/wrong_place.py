@@ -36,6 +36,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where the record has what is sought."""
     for entry in evidence.failing:
         said = evidence.text(entry)
+        # A long log may hold many; the first ones are of the call
         for line in [line for line in said.split("\n")[:400] if _MISSING.search(line)][:6]:
             for path in _missing_paths(entry, line):
                 found = _judged(evidence, entry, path, line)
@@ -51,6 +52,7 @@ def _missing_paths(entry: EntryView, line: str) -> list[str]:
     asked = asked_paths(entry)
     named = [path.rstrip(":.,") for path in named if "/" in path or path in asked or is_file_name(path.rstrip(":.,"))]
     own = [path for path in named if any(same_file(path, each) for each in asked)]
+    # A message without a name is about the only path that the call has
     generic = not named and len(asked) == 1 and _OF_FILE.search(line) is not None
     every: list[str] = [*own, *named, *(asked if generic else [])]
     return list(dict.fromkeys(every))[:_MOST_NAMES]
@@ -58,14 +60,17 @@ def _missing_paths(entry: EntryView, line: str) -> list[str]:
 
 def _judged(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
     name = path.rstrip("/").rpartition("/")[2]
+    # Short and common names stand everywhere
     if len(name) < 3 or not plain_name(path) or _COMMON.match(name):
         return None
     if _was_there(evidence, entry, path):
         return None
     elsewhere: dict[str, Mention] = {}
     for mention in mentions(evidence, name, entry.index):
+        # A place that was refused too is no better one
         if not evidence.same_place(mention.path, path) and plain_name(mention.path) and not _refused(evidence, mention.path):
             elsewhere.setdefault(mention.path.removeprefix("./"), mention)
+        # More places make it likelier that the name is common
         if len(elsewhere) >= 4:
             break
     if elsewhere:
@@ -80,6 +85,7 @@ def _folders(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diag
     """Say which folders the project has, where a call names one that it has not."""
     top = evidence.inside(path).split("/")[0]
     outside = path.startswith(("/", "~", "..")) and evidence.inside(path) == path
+    # Outside of the project its folders say nothing
     if not top or outside or is_file_name(top):
         return None
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
@@ -87,6 +93,7 @@ def _folders(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diag
             continue
         shown = [word.removeprefix("./") for word in _FOLDER.findall(evidence.text(other)[:20_000])]
         there = [each for each in dict.fromkeys(word.rstrip("/") for word in shown) if plain_name(each)]
+        # The folder is there, so the rest of the path is wrong
         if top in there or len(there) < _LEAST:
             continue
         source = capital(evidence.source(other))
@@ -136,6 +143,7 @@ def _elsewhere(evidence: Evidence, entry: EntryView, path: str, line: str, found
     if len(found) > 1:
         cause += f" There is also {code(evidence.name(found[1].path), 80)}."
     step = f"Use {code(where, 100)} in place of {code(evidence.name(path), 100)}."
+    # A path that only an output named may be planted there
     if not mention.given and not evidence.known_to_agent(mention.path):
         step = (
             f"Look at {code(where, 100)}, which the output names, and if it is what you need, use it in place of"
@@ -162,9 +170,11 @@ def _alike(evidence: Evidence, entry: EntryView, path: str, name: str, line: str
         said = evidence.text(other)
         there = [each for each in _names_beside(other, said, folder) if plain_name(each)]
         near = nearest(name, there, 0.72)
+        # The very name is listed, so the place is right
         if near is None or name in there:
             continue
         beside = f"{folder}/{near}" if folder else near
+        # The like name was refused as well
         if _refused(evidence, beside):
             return None
         cause = (
@@ -185,6 +195,7 @@ def _alike(evidence: Evidence, entry: EntryView, path: str, name: str, line: str
 def _names_beside(entry: EntryView, said: str, folder: str) -> list[str]:
     names: list[str] = []
     for word in dict.fromkeys(re.findall(r"[\w.@+-]{3,100}", said[:40_000])):
+        # A word without an ending may be anything
         if not is_file_name(word):
             continue
         for path in listed_paths(entry, said, word):
@@ -192,6 +203,7 @@ def _names_beside(entry: EntryView, said: str, folder: str) -> list[str]:
             if parent == folder.removeprefix("./") or (folder and (folder.endswith(f"/{parent}") and parent)) or not folder:
                 names.append(word)
                 break
+        # A listing of thousands is no help
         if len(names) > 200:
             break
     return names

@@ -73,9 +73,11 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if over is not None:
             return _over_limit(evidence, message, sentence, *over)
         if forbids(sentence):
+            # Changes first: a file that is protected may also stand in a command that is forbidden
             breaking = _changing(evidence, sentence) or _acting(evidence, sentence)
         else:
             breaking = _outside(evidence, sentence)
+        # Once may be a slip, and what the user took back is allowed again
         if len(breaking) >= _LEAST and not _taken_back(evidence, message, sentence):
             return _answer(evidence, message, sentence, breaking)
     return _reminded(evidence) or _refused_again(evidence)
@@ -97,11 +99,13 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
     said = evidence.user_texts
     for place in range(len(said) - 1, 0, -1):
         reminder = said[place]
+        # A long message gives a new task, even where it says "again"
         if not _AGAIN.search(reminder.text) or len(reminder.text) > _MOST_WORDS:
             continue
         words = _content(reminder.text)
         first = max(said[:place], key=lambda each: len(words & _content(each.text)))
         shared = words & _content(first.text)
+        # Little in common, so it is another thing that is said again
         if len(shared) < _LEAST:
             continue
         sentence = max(
@@ -111,6 +115,7 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
         after = reminder.after if reminder.after is not None else -1
         own = [m for m in evidence.messages if m.by == "agent" and m.after is not None and m.after >= after]
         later = [entry for entry in evidence.recent if entry.index > after]
+        # Nothing has followed the reminder yet
         if not later and not own:
             continue
         cause = (
@@ -144,6 +149,7 @@ def _refused_again(evidence: Evidence) -> Diagnosis | None:
     """Say that a person refuses what is made again and again, and what they had said that it must be."""
     said = evidence.user_texts
     refusals = [each for each in said[1:] if len(each.text) <= _SHORT and _REFUSAL.search(each.text.strip())]
+    # Refusals far back were answered by what came after
     if len(refusals) < _LEAST or refusals[-1] not in said[-_LEAST:]:
         return None
     first = said.index(refusals[0])
@@ -205,6 +211,7 @@ def _over(evidence: Evidence, sentence: str) -> tuple[list[EntryView], list[str]
     match = _AT_MOST.search(sentence)
     limit = _value(match.group("number")) if match else None
     if match is None or limit is None or limit < _LEAST:
+        # A limit of one is mostly an article
         return None
     unit = (match.group("unit") or "").casefold().rstrip("s")
     over: list[tuple[EntryView, str]] = []
@@ -212,14 +219,17 @@ def _over(evidence: Evidence, sentence: str) -> tuple[list[EntryView], list[str]
         said = evidence.text(entry)[:2_000]
         named = [
             number.group(0) for number in _NUMBER.finditer(said)
+            # A number counts only with the unit that the user's limit has
             if unit and said[number.end() :].strip().casefold().startswith(unit) and (_value(number.group(0)) or 0) > limit
         ]  # fmt: skip
         asked = [
             number for number in _NUMBER.findall(f"{given(entry)[:4_000]} {json.dumps(entry.input, default=str)[:4_000]}")
+            # A number hundreds of times as large is an id
             if entry.status in ("error", "denied") and limit < (_value(number) or 0) <= limit * _MOST_TIMES
         ]  # fmt: skip
         if named or asked:
             over.append((entry, named[0] if named else asked[-1]))
+    # Where most failures are about something else, the limit is not the trouble
     if sum(max(1, evidence.times(entry)) for entry, _ in over) < _LEAST or len(over) < len(evidence.failing) / 2:
         return None
     return [entry for entry, _ in over], list(dict.fromkeys(number for _, number in over)), match.group("number").strip()
@@ -263,6 +273,7 @@ def _taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
 def _changing(evidence: Evidence, sentence: str) -> list[EntryView]:
     """Return the calls of the loop that change a path which the sentence protects."""
     ban = forbids(sentence)
+    # "touch only X" protects all but X, which is judged by place
     if ban is None or not _TOUCH.search(sentence) or re.search(r"\b(?:only|except)\b", sentence[: ban.start()]):
         return []
     protected = _PATH.findall(sentence[ban.start() :])[:1]
@@ -275,6 +286,7 @@ def _outside(evidence: Evidence, sentence: str) -> list[EntryView]:
     places = _PATH.findall(sentence[only.start() :]) if only else []
     if not places:
         return []
+    # A denied edit has changed nothing
     edits = [(entry, edited_paths(entry)) for entry in evidence.loop if entry.status != "denied"]
     return [entry for entry, paths in edits if paths and not any(_lies_in(path, place) for path in paths for place in places)]
 
@@ -306,8 +318,10 @@ def _changes(entry: EntryView, protected: str) -> bool:
         return True
     command = command_of(entry)
     name = protected.rpartition("/")[2]
+    # A package manager writes its manifest without naming it
     if any(name == file and words.search(command) for file, words in _MANIFESTS):
         return True
+    # A command that does not name the file can't be said to change it
     if not command or re.search(rf"(?<![\w/-]){re.escape(protected.rstrip('/*.'))}(?![\w-])", command) is None:
         return False
     return may_change(entry) and _WRITES.search(command) is not None
@@ -317,6 +331,7 @@ def _acting(evidence: Evidence, sentence: str) -> list[EntryView]:
     """Return the calls of the loop that run what the sentence forbids."""
     if _PACKAGES.search(sentence):
         added = [entry for entry in evidence.tail if _INSTALLS.search(command_of(entry))]
+        # Packages are added outside of the loop, too
         if added:
             return added
     match = _ACT.search(sentence)
@@ -331,6 +346,7 @@ def _runs(evidence: Evidence, entry: EntryView, literal: str | None, verb: str, 
     if literal or not command:
         return bool(literal) and str(literal) in command
     words = verb.lower().split()
+    # The verb must be a word of the command, and not a part of one
     if re.search(rf"(?:^|[\s;&|]){re.escape(words[-1])}(?=\s|$)", command) is None or words[0] not in command:
         return False
     if target.lower() in _ANY:
@@ -385,6 +401,7 @@ def _made_from(evidence: Evidence, breaking: list[EntryView]) -> tuple[EntryView
         names = [name.rstrip(".,") for name in match.groups() if name]
         if len(names) > 1 and _BY.match(match.group(0)):
             names.reverse()
+        # A source that nobody has seen may not be there
         real = [name for name in names if plain_name(name) and ("." in name or "/" in name) and _is_there(evidence, name)]
         if real:
             return content.entry, real[0], next(iter(real[1:]), None)

@@ -48,6 +48,7 @@ _USED = lazy_pattern(r"\bused\b|remaining|per day|queries per|quota|timed? ?out|
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return by how much the call is too large."""
     for entry in evidence.failing[:4]:
+        # Numbers of a test are what is tested
         if CHECKS.search(command_of(entry)):
             continue
         for line in evidence.text(entry)[:8_000].split("\n"):
@@ -80,6 +81,7 @@ def _too_much(line: str) -> tuple[str, str, str] | None:
         for match in pattern.finditer(line):
             one, unit, two, other = match.groups()
             size, limit = (two, one) if first == "limit" else (one, two)
+            # What is used up so far is no size of this call
             if _value(size) > _value(limit) > 1 and not _USED.search(match.group(0)):
                 return size, limit, (unit or other or "").lower()
     return None

@@ -45,11 +45,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         closed = _CLOSED.search(said) is not None
         if entry.status != "denied" and not closed and not _DENIED.search(spaced(said)):
             continue
+        # A refused login is authentication_refused
         if re.search(r"permission denied \(publickey|pull access denied|access denied for user", said, re.IGNORECASE):
             continue
         line = evidence.line(entry, _DENIED) or evidence.line(entry, _CLOSED) or said.split("\n")[0]
         script = _script(evidence, entry, said)
         if script is not None:
+            # With several failing forms the right to execute was probably tried, and a note knows more
             return _noted(evidence, entry, line) or script if len(evidence.failing) > 1 else script
         way = _way(evidence, entry)
         if way is not None:
@@ -57,6 +59,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         noted = _noted(evidence, entry, line)
         if noted is not None:
             return noted
+        # A refusal alone, seen once, may belong to a search that goes on
         if entry.status == "denied" or (evidence.times(entry) > 1 and _DENIED.search(spaced(said))):
             return _nobody(evidence, entry, line)
     return None
@@ -125,8 +128,10 @@ def _way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
     command = command_of(entry)
     for message, sentence in sentences(evidence):
         ways = [way.strip("`'\"") for way in [*_WAY.findall(sentence), *_OF_KIND.findall(sentence)]]
+        # A sentence that names a place only to forbid it permits nothing
         if not ways or not ALLOWS.search(sentence) or is_forbidden(sentence, ways):
             continue
+        # The permitted way was tried, so it is not what is missing
         if not any(way in command or way in str(entry.input)[:4_000] for way in ways):
             return message, sentence
     return None
@@ -139,6 +144,7 @@ def _script(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None
     path = match.group(1) if match else ""
     words = command.split()
     runner = next((program for ending, program in _RUNNERS.items() if path.endswith(ending)), None if "." in path[2:] else "sh")
+    # Only of the file that the command itself runs is the right to execute meant
     if not words or path != words[0] or runner is None or "/" not in path or not plain_name(path):
         return None
     cause = (

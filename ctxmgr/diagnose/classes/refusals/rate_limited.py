@@ -64,12 +64,14 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 def _counted(evidence: Evidence) -> list[EntryView]:
     """Return the answers of a limit near the end, where the last calls only count the statuses that they got."""
     last = [entry for entry in evidence.recent[-_LATE:] if entry.status == "ok" and command_of(entry)]
+    # A single 429 among other statuses is load, and no limit that holds
     if len(last) < _LEAST or not all(_ONLY_429.search(evidence.text(entry)) for entry in last[-_LEAST:]):
         return []
     return [entry for entry in reversed(evidence.tail) if _LIMITED.search(spaced(evidence.text(entry)))]
 
 
 def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
+    # A used-up quota comes back with the day or with money; waiting seconds is no help
     if _USED_UP.search(said):
         cause = f"The server refuses because the quota is used up: {words_of(_USED_UP, said)}. A short wait does not help."
         step = (
@@ -150,6 +152,7 @@ def _shown_limit(evidence: Evidence, entry: EntryView) -> _Limit | None:
             name: value for name, value in item.fields.items()
             if _LIMIT.search(name) and plain_name(name) and (_NUMBER.fullmatch(value) or _TIME.fullmatch(value))
         }  # fmt: skip
+        # One value alone may be any number of an answer
         if other.index == entry.index or evidence.failed(other) or len(fields) < _LEAST:
             continue
         told = ", ".join(f"{code(name, 40)} {code(value, 40)}" for name, value in list(fields.items())[:5])
@@ -194,6 +197,7 @@ def _wait(said: str) -> float | None:
         short = unit.lower()
         factor = 0.001 if short.startswith(("ms", "milli")) else _UNITS.get(short[:1], 1)
         found.append(float(number) * factor + (float(rest) if rest else 0))
+    # Less is a duration that was measured, more is no wait for an agent
     fair = [seconds for seconds in found if 0.5 <= seconds <= 7 * 86_400]
     return max(fair) if fair else None
 

@@ -71,10 +71,12 @@ _REVISION = lazy_pattern(r"version|revision|rev|etag|sha|seq|generation|lock_?ve
 def _outdated(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Say that a call rests on a version of something which is not the newest any more."""
     head = said[:4_000]
+    # A version is only at fault where the answer speaks of a conflict
     if not _CONFLICT.search(head):
         return None
     for name, value in fields_of(entry).items():
         own = str(value)
+        # A long value is a text, and no version
         if not _REVISION.search(name) or not isinstance(value, int | str) or len(own) > _SHORT or not plain_name(own):
             continue
         newer = _numbered(name, own, head)
@@ -123,6 +125,7 @@ def argument_names(entry: EntryView) -> list[str]:
 
 def converted(value: Any, kind: str) -> str | None:
     """Return a value in the type that is wanted, as JSON, where that is plain."""
+    # A long text is no value that was written in the wrong type
     if not isinstance(value, str) or len(value) > _SHORT:
         return None
     if kind in ("array", "list"):
@@ -148,6 +151,7 @@ def _bounded(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
     name = next(iter(names), None)
     value = fields_of(entry).get(name) if name is not None else None
     value = value if isinstance(value, int | float | str) else _valued(entry, name)
+    # A long value can't be shown, and without a name nobody knows what is too large
     if name is None or value is None or len(str(value)) > _SHORT:
         return None
     shown = called(entry, 70)
@@ -166,6 +170,7 @@ def _chosen(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None
     if not _REFUSES.search(spaced(said[:4_000])):
         return None
     options = offered_names(said[:4_000])
+    # One option alone is an example
     if len(options) < _TWO:
         return None
     return _of_field(evidence, entry, said, options) or _of_call(evidence, entry, said, options)
@@ -183,6 +188,7 @@ def _of_field(evidence: Evidence, entry: EntryView, said: str, options: list[str
     )
     field = field or _abbreviated(entry, said)
     own = fields_of(entry).get(field) if field is not None else None
+    # An allowed value is refused for another reason
     if field is None or not isinstance(own, str) or own in options or len(own) > _SHORT:
         return None
     near = nearest_of(own, options, 0.6)
@@ -200,6 +206,7 @@ def _of_call(evidence: Evidence, entry: EntryView, said: str, options: list[str]
     """Judge the value that the answer quotes and the call has."""
     call, keys = given(entry), set(argument_names(entry))
     quoted = dict.fromkeys(one or other for one, other in _VALUE.findall(said[:4_000]))
+    # A word that the call does not have is the answer's own
     values = [word for word in quoted if word not in options and word not in keys and _stands(word, call) and plain_name(word)]
     values = [word for word in values if word.casefold() not in _NO_NAMES]
     wrong = max(values, key=lambda each: max(likeness(each, option) for option in options), default=None)
@@ -225,16 +232,20 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 def dated(value: str, form: str) -> str | None:
     """Return a date in the form YYYY-MM-DD, where that is wanted and the date can be read in one way only."""
+    # Another form than year, month, day is not written by us
     if re.sub(r"[^ymd]", "", form.lower()) != "yyyymmdd" or "-" not in form:
         return None
     month = next((number for number, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", value, re.IGNORECASE)), None)
     numbers = re.findall(r"\d+", value)
     year = next((each for each in numbers if len(each) == 4), None)
     rest = [int(each) for each in numbers if len(each) < 3]
+    # Without a year of four digits the order of the parts is open
     if year is None or not rest:
         return None
+    # With dots the day stands first
     if month is None and len(rest) == 2 and "." in value:
         month, rest = rest[1], rest[:1]
+    # Only a number above 12 tells day from month
     if month is None and len(rest) == 2 and (rest[0] > 12) != (rest[1] > 12):
         month, rest = min(rest), [max(rest)]
     return f"{year}-{month:02}-{rest[0]:02}" if month and len(rest) == 1 and month <= 12 and 0 < rest[0] <= 31 else None
@@ -243,6 +254,7 @@ def dated(value: str, form: str) -> str | None:
 def _abbreviated(entry: EntryView, said: str) -> str | None:
     """Return the name in a call that is a short form of the one which its answer names."""
     named = re.search(r"\b([a-z][\w]{3,40})[`'\"]?:? (?:must|should) be", said[:4_000])
+    # The answer names an argument that the call has, in full
     if named is None or named.group(1) in argument_names(entry):
         return None
     return next(

@@ -114,15 +114,18 @@ def _validated(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     if not parts:
         return None
     cause = f"{called(entry, 70)} is refused: {'; '.join(_demand(each, given) for each, _, _ in parts)}."
+    # Names that are merely not taken need no value, so that what to give is told in one sentence
     if all(each.kind == "unexpected" and (each.options or sure or " names, " in step) for each, step, sure in parts):
         cause += f" Give {_joined([step for _, step, _ in parts])}."
     replaced = " ".join(step for _, step, _ in parts)
     texts = [
         step
         for each, step, _ in parts
+        # A name that is replaced by another is told with that one
         if each.kind != "unexpected" or f"in place of {code(each.name, 40)}" not in replaced.replace(step, "")
     ]
     step = f"Make the same call with {_joined(texts)}; keep the other arguments as they are."
+    # A value that the record does not hold would be a guess
     if any(each.kind == "required" and not sure for each, _, sure in parts):
         step += " Take a value that nothing names from the task, or ask the user."
     return diagnosis(
@@ -143,17 +146,21 @@ def _joined(texts: list[str]) -> str:
 
 def _placed(violation: Violation, given: object) -> Violation:
     """Return a violation with the name of its argument, where the answer names the value alone."""
+    # A validator that names the place needs no look at the values
     if violation.kind != "choice" or given_at(given, violation.path) is not None:
         return violation
     keys = [name for fields in objects_in(given) for name, value in fields.items() if value == violation.name]
+    # A value that stands twice does not tell its place
     return violation._replace(path=(keys[0],)) if len(keys) == 1 else violation
 
 
 def _concerns(violation: Violation, given: object, names: list[str], command: str) -> bool:
     """Whether a violation is one of the call, and not of something that its answer shows."""
+    # The call gives a file to its tool: the places lie in that file
     if len(violation.path) > 1 and _GIVES_FILE.search(command):
         return True
     if violation.kind == "required":
+        # A required name is missing by definition, but its parent is the call's
         parents = [part for part in violation.path[:-1] if isinstance(part, str)]
         return given_at(given, violation.path) is None and (not parents or parents[-1] in names)
     return violation.name in names
@@ -183,6 +190,7 @@ def _mended(
     if violation.kind == "unexpected":
         return _replaced(evidence, entry, violation, given)
     near = _like(violation.name, free) if violation.kind == "required" else None
+    # Another unit needs another value, not just another name
     if near is not None and unit_of(near) == unit_of(violation.name):
         return f"{place} in place of {code(near, 40)}", True
     value = worked_out(evidence, entry, violation, given)
@@ -191,6 +199,7 @@ def _mended(
         return f"{place} as {code(value, 60)}{typed}", True
     form = (
         shown_form(evidence, entry, violation)
+        # A plain type is told in a word; only a list or an object needs an example
         if violation.wants in ("array", "object", "") and violation.kind != "choice"
         else None
     )
@@ -227,6 +236,7 @@ def _replaced(evidence: Evidence, entry: EntryView, violation: Violation, given:
     if near is not None:
         return f"{code(near, 40)}, as {evidence.source(source)} has it, in place of {own}", True
     choices = {name: values for name, values in fair.items() if values} or fair
+    # Without values the names alone may still be chosen from
     if not choices:
         return None
     offered = [f"{code(name, 40)}{f' (one of {listed(values)})' if values else ''}" for name, values in choices.items()][:5]
@@ -238,6 +248,7 @@ def _replaced(evidence: Evidence, entry: EntryView, violation: Violation, given:
 
 def _asked(entry: EntryView, said: str) -> _Asked:
     given = argument_names(entry)
+    # A name that was given is not missing, whatever the sentence says
     wanted = [name for name in _all(_WANTED, said) if name not in given]
     unwanted = [name for name in _all(_UNWANTED, said) if name in given]
     offered = [option for option in dict.fromkeys(_OPTION.findall(said)) if option not in unwanted]
@@ -256,6 +267,7 @@ def _answer(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | 
     lacking: list[str] = []
     for name in asked.wanted:
         near = _like(name, [each for each in free if each not in [old for old, _ in pairs]])
+        # What no given name is like has to be added
         if near is None:
             lacking.append(name)
         else:
@@ -291,6 +303,7 @@ def _answer(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | 
 def _not_taken(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | None:
     """Say which argument the schema does not take, and which it names."""
     names = [name for name in offered_names(evidence.text(entry)[:4_000]) if name not in asked.unwanted]
+    # Nothing to take in its place is known
     if not asked.unwanted or not (names or asked.offered):
         return None
     call = called(entry, 70)
@@ -345,6 +358,7 @@ def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value has the wrong type, or is none of those that are allowed."""
     names = argument_names(entry)
     failed = _VALIDATED.search(said)
+    # A type counts only for an argument that the call has
     if failed is not None and failed.group(2) in names:
         return _typed(evidence, entry, failed.group(2), failed.group(1).lower(), _REQUIRED.search(said))
     match = _TYPE.search(said)
@@ -352,6 +366,7 @@ def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     if match and name in names:
         return _typed(evidence, entry, name, (match.group(2) or match.group(4)).lower(), None)
     allowed = _ONE_OF.search(said)
+    # In a command the values have no names, so they are judged by what the answer quotes
     if allowed is None or command_of(entry):
         return refused_value(evidence, entry, said)
     options = [
@@ -361,6 +376,7 @@ def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     named = [allowed.group(1), *_RECEIVED.findall(said)]
     like = (each for each in values if each not in options and nearest(each, options, 0.6))
     wrong = next((each for each in named if each in values), None) or next(like, None)
+    # One option is an example
     if wrong is None or wrong in options or len(options) < 2:
         return refused_value(evidence, entry, said)
     near = nearest(wrong, options, 0.6)

@@ -63,6 +63,7 @@ def arguments_of(evidence: Evidence, entry: EntryView) -> Any:
     if not command:
         return entry.input
     inline = next(iter(json_in(command)), None)
+    # JSON in the command itself comes before a file that it may write
     if inline is not None:
         return inline
     for word in re.findall(r"[\w./-]{1,120}\.json\b", command):
@@ -75,6 +76,7 @@ def arguments_of(evidence: Evidence, entry: EntryView) -> Any:
 
 def value_at(value: Any, path: tuple[str | int, ...]) -> Any:
     """Return what stands at a path, or `_MISSING`; names that lead to it from outside of the call are skipped."""
+    # Some validators begin a path at the body, the request or the model
     for start in range(len(path)):
         found = value
         for part in path[start:]:
@@ -105,8 +107,10 @@ def worked_out(evidence: Evidence, entry: EntryView, violation: Violation, given
         near = next(same, None) or nearest_of(had, violation.options, 0.6)
         return json.dumps(near) if near else ""
     if violation.kind == "form":
+        # A fixed part of the pattern is put around the own text before the text is read as a date
         fit = _fitted(violation.wants, text) or dated(text, violation.wants)
         return json.dumps(fit) if fit else ""
+    # A unit in the name wants another number, where a mere type wants another spelling
     if violation.wants in ("integer", "number", "") and (amount := _amount(evidence, entry, violation, text, given)):
         return amount
     return (converted(own, violation.wants) or "") if violation.wants and not isinstance(violation.path[-1], int) else ""
@@ -121,6 +125,7 @@ def _fitted(pattern: str, text: str) -> str:
     plain = re.sub(r"\\([-./_])", r"\1", pattern.strip("^$"))
     match = re.match(r"[\w/.-]*?(?=[\[\\(]|$)", plain)
     before = match.group(0) if match else ""
+    # The whole text first: what is cut out of it may lose something
     for core in (text, *re.findall(r"\d+", text), *re.findall(r"[A-Za-z]+", text), text.lower(), text.upper()):
         for try_ in (f"{before}{core}", core):
             if try_ != text and 0 < len(try_) <= _SHORT and wanted.fullmatch(try_):
@@ -142,10 +147,12 @@ def _amount(evidence: Evidence, entry: EntryView, violation: Violation, text: st
                 found.append((float(value), *other))
             elif isinstance(value, str):
                 found += _quantities(value)
+    # A unit of another dimension does not measure the same
     found = [each for each in found if each[1] == unit[0]]
     if not found:
         found = [each for message in evidence.user_texts for each in _quantities(message.text) if each[1] == unit[0]]
     amounts = {round(number * factor / unit[1], 6) for number, _, factor in found}
+    # With two amounts nobody knows which one is meant
     if len(amounts) != 1:
         return ""
     amount = amounts.pop()
@@ -155,6 +162,7 @@ def _amount(evidence: Evidence, entry: EntryView, violation: Violation, text: st
 def unit_of(name: str) -> tuple[str, float] | None:
     """Return the dimension and size of the unit that a name ends in, as `timeout_ms`, `grams` and `amountCents` do."""
     parts = [part.casefold() for part in _PART.findall(name)]
+    # A single letter is a name of its own, and no unit
     if not parts or parts[-1] not in _UNITS or (len(parts) == 1 and len(parts[0]) < 2):
         return None
     return _UNITS[parts[-1]]
@@ -164,6 +172,7 @@ def _quantities(text: str) -> Iterator[tuple[float, str, float]]:
     for match in _QUANTITY.finditer(text[:_MOST]):
         number, unit = match.group(1) or match.group(4), (match.group(2) or match.group(3)).casefold()
         if unit in _UNITS:
+            # A comma before three digits groups them, else it is the decimal mark
             plain = number.replace(",", "") if re.search(r",\d{3}", number) else number.replace(",", ".")
             yield (float(plain), *_UNITS[unit])
 
@@ -173,11 +182,13 @@ def shown_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kn
     name = violation.name
     mark = re.compile(rf"[\"']?{re.escape(name)}[\"']?\s?:\s?(?=\S)")
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # A call like the refused one shows the form that is refused
         if other.status != "ok" or evidence.failed(other) or (may_change(other) and other.action == entry.action):
             continue
         text = unnumbered(evidence.text(other)[:_MOST])
         for match in mark.finditer(text):
             value = next(iter(json_in(text[match.end() :][:2_000], 1)), None) if text[match.end()] in "[{" else None
+            # A member called `type` makes it a schema, and no example
             if value is None or not _of_type(value, violation) or "type" in value:
                 continue
             own = given_at(arguments_of(evidence, entry), violation.path)

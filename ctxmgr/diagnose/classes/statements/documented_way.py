@@ -64,11 +64,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.failing:
         command = command_of(entry)
         said = evidence.text(entry)[:8_000]
+        # A note tells how to get what is missing, not how to mend a test
         if not command or not _LACKS.search(said):
             continue
         missing = list(dict.fromkeys(each.name for each in unknown_names(said) if plain_name(each.name)))[:2]
         found = _root(evidence, entry, command, missing)
         way = _way(evidence, entry, command)
+        # A documented command is a better witness than where a file lies
         if way is not None:
             return _answer(evidence, entry, command, missing, way)
         if found is not None:
@@ -101,6 +103,7 @@ def _way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
     tried = "\n".join(command_of(each) for each in evidence.recent)
     for text, source, quote, by_user in _notes(evidence, entry):
         for each in commands_in(text):
+            # A note may show a command as the one not to run
             if forbids(next((line for line in text.split("\n") if each in line), "")) is not None:
                 continue
             added = _added(each, command, tried)
@@ -118,6 +121,7 @@ def commands_in(text: str, *, inline: bool = False) -> Iterator[str]:
             if (
                 _SAFE.fullmatch(each)
                 and words
+                # A note's command that fetches, deletes or needs rights is never passed on
                 and words[0][0] not in _NEVER
                 and len(words) == 1
                 and (len(words[0]) > 1 or "=" in each)
@@ -136,6 +140,7 @@ def _added(documented: str, command: str, tried: str) -> list[str]:
     shared = any(_is_within(word, each) for word in rest for each in arguments)
     same = head.rpartition("/")[2] in heads and (not rest or shared or not arguments or rest[0] in arguments)
     wraps = any(word in heads for word in rest) and shared
+    # A documented command for another program or other files helps nothing
     if not (same or wraps or (shared and len(rest) > 0)):
         return []
     return [word for word in theirs if (word.startswith("-") or "=" in word or (wraps and word == head)) and word not in tried]
@@ -151,6 +156,7 @@ def _notes(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, str, Quo
     for message in reversed(evidence.user_texts):
         yield message.text, "the user", evidence.quote_of(message), True
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # Only notes and manifests speak for the project; any other output may be a stranger's
         if other.status == "ok" and _DOCS.search(f"{path_of(other) or ''} {command_of(other)}"):
             text = evidence.text(other)
             yield text, evidence.source(other), evidence.quote(other, text[:300]), False
@@ -170,6 +176,7 @@ def _root(evidence: Evidence, entry: EntryView, command: str, missing: list[str]
                 own = evidence.inside(path)
                 root = own[: -len(name) - 1] if own.endswith(f"/{name}") else ""
                 given = option.format(root=root)
+                # The folder was given already, so that is not what is missing
                 if not root or not plain_name(root) or given in command or evidence.tried(given):
                     continue
                 cause = (

@@ -16,4 +16,5 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     if found is None:
         return None
     name = not_found.applies(evidence)  # a name that is nearly right says more than what the words mean
+    # What the record holds of the name is more precise than the general meaning of the words
     return None if name is not None and name.confidence == "high" else found

@@ -40,6 +40,7 @@ _OTHER = lazy_pattern(r"AssertionError|timed out|[?:\]] ?\Z")
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return the note that speaks of what a call fails for."""
+    # A call that hangs has said nothing that a note could be about
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return None
     for entry in evidence.failing[:3]:
@@ -56,10 +57,12 @@ def _exported(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     program = program_of(entry).rstrip("0123456789.") if command_of(entry) else ""
     begins = tuple(_OF_PROGRAM.get(program, "").split())
     said = evidence.text(entry)[:8_000]
+    # A program may read variables and fail for any other reason
     if not begins or not _LACKS.search(said):
         return None
     calls = "\n".join(command_of(each) for each in evidence.recent)
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # An error repeats variables without setting them
         if other.status != "ok" or evidence.failed(other):
             continue
         found = [(name, value) for name, value in _EXPORT.findall(evidence.text(other)[:20_000])
