@@ -18,7 +18,7 @@ The module has the name of its kind. Where no class applies, `ctxmgr.diagnose.co
 | A file is sought in the wrong place | `names.wrong_place` | `wrongPlace` |
 | A search looks where the thing is not | `names.search_elsewhere` | `searchElsewhere` |
 | A character that cannot be seen | `names.hidden_character` | `hiddenCharacter` |
-| A module or interpreter is missing; the record names the right environment | `environment.environment_missing` | `environmentMissing` |
+| A module is missing that an environment of the record has | `environment.environment_missing` | `environmentMissing` |
 | The module is installed, for another interpreter or folder | `environment.other_installation` | `otherInstallation` |
 | The program runs in the wrong folder | `environment.other_folder` | `otherFolder` |
 | A tool or command is not there | `environment.tool_missing` | `toolMissing` |
@@ -31,8 +31,9 @@ The module has the name of its kind. Where no class applies, `ctxmgr.diagnose.co
 | Permission denied although a permitted way was named | `refusals.permission_denied` | `permissionDenied` |
 | A constraint of the user is broken again and again | `refusals.constraint_broken` | `constraintBroken` |
 | A port or other resource is taken | `waiting.resource_held` | `resourceHeld` |
-| A lock, file or process that the record shows is waited for | `waiting.waiting_on_lock` | `waitingOnLock` |
-| A call hangs | `waiting.call_hangs` | `callHangs` |
+| A lock that the record shows is waited for | `waiting.waiting_on_lock` | `waitingOnLock` |
+| A file or process that the record shows is waited for | `waiting.waiting_on_process` | `waitingOnProcess` |
+| A call hangs in anything else | `waiting.call_hangs` | `callHangs` |
 | What is polled can't change any more | `waiting.polling_frozen` | `pollingFrozen` |
 | What is waited for can't begin | `waiting.cannot_begin` | `cannotBegin` |
 | Two agents wait for each other | `waiting.mutual_wait` | `mutualWait` |
@@ -92,6 +93,7 @@ from ctxmgr.diagnose.classes.waiting import (
     polling_frozen,
     resource_held,
     waiting_on_lock,
+    waiting_on_process,
     waits_for_person,
 )
 from ctxmgr.diagnose.interface import FailureClass
@@ -127,6 +129,7 @@ CLASSES: tuple[FailureClass, ...] = (
     check_unaffected,
     edits_not_used,
     error_elsewhere,
+    waiting_on_process,
     call_hangs,
     known_error,
     wrong_place,

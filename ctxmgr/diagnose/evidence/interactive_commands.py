@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
 _EDITOR = "it opens an editor and waits for a person to close it"
 _PROMPT = "it is an interactive prompt and waits for input that nobody types"
 _NO_FILE = "it was given no file, so it reads its input, which nobody types"
@@ -129,6 +131,17 @@ _RULES = (
     _Rule("jq yq xq", _NO_FILE, "Stop it and name the file behind the filter.", unless="-n --null-input", most=1),
     _Rule("sed awk", _NO_FILE, "Stop it and name the file behind the program.", unless="-n -f -e -i", most=1),
 )
+RUNS_ON = lazy_pattern(
+    r"http\.server|\b(?:runserver|serve_forever)\b|\b(?:flask|rails|php artisan|hugo|mkdocs|jekyll) (?:run|s|server|serve)\b"
+    r"|\b(?:uvicorn|gunicorn|nodemon|vite|webpack-dev-server|live-server)\b"
+    r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail\b[^"
+    r"|;&\n]{0,100}\s(?:-\w*[fF]\b|--follow)|\b(?:kubectl|docker|compose|podman|journalctl|heroku|fly|stern|oc|pm2"
+    r"|dmesg)\b[^|;&\n]{0,120}\s(?:-f|--follow|-w|--watch|--tail)\b|\binotifywait\b[^|;&\n]{0,80}\s-m\b"
+    r"|\btcpdump\b(?!.*\s-c)|\bvmstat \d+\s*$|\bgh run watch\b|\bwatch \S|--watch\b"
+    r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)"
+    r"|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)|\bjournalctl .{0,40}-f\b"
+)
+"""Commands that serve or follow something until they are stopped."""
 
 
 def waits_for(words: list[str]) -> Wait | None:
@@ -138,8 +151,10 @@ def waits_for(words: list[str]) -> Wait | None:
     options = _options(rest)
     for rule in _RULES:
         verb = rule.verb.split()
+        # More arguments make it another use, as `python FILE`
         if program not in rule.programs.split() or plain[: len(verb)] != verb or len(plain) > rule.most:
             continue
+        # An option such as `--yes` makes it ask nothing
         if options.isdisjoint(rule.unless.split()) and (not rule.only or not options.isdisjoint(rule.only.split())):
             return Wait(rule.why, rule.step)
     return None

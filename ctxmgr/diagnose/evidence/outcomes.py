@@ -46,6 +46,22 @@ _SHOWS = word_set(
 _COUNTED = lazy_pattern(r"(?: {2,6}\d{1,6} [1-5]\d\d\n?){0,8} {2,6}\d{1,6} [45]\d\d\n?(?: {2,6}\d{1,6} [45]\d\d\n?){0,8}")
 """Status codes of HTTP as `uniq -c` counts them, refusals at the end."""
 _HEAD = 20_000
+ENDED = lazy_pattern(
+    r"\b(?:ImagePullBackOff|ErrImagePull|CrashLoopBackOff|OOMKilled|InvalidImageName|CreateContainerConfigError"
+    r"|FailedScheduling|Evicted|manifest unknown|\d+/\d+ +(?:Init:)?(?:Error|Unknown|Completed"
+    r"|ContainerStatusUnknown)"
+    r"|ROLLBACK_\w{4,20}|(?:CREATE|UPDATE|DELETE)_FAILED|exit(?:ed)?(?: with)?(?: exit| error)?(?: status| code)[ "
+    r"=:]{0,2}[1-9]\d{0,2}|Exited \([1-9]\d{0,2}\)"
+    r"|(?:was |been |got |is )?(?:killed|aborted|crashed|terminated|cancelled)\b|no such (?:table|column|file|host"
+    r"|image)[: ]{0,2}[\w./-]{0,60}|oom-kill|Killed process|segmentation fault|core dumped|out of memory"
+    r"|Traceback|(?:fatal|FATAL|panic)\b|No space left on device|connection refused|permission denied|gave up"
+    r"|giving up|BackoffLimitExceeded|DeadlineExceeded"
+    r"|[Ff]ailed to \w{3,15}|(?:[Ss]tatus|[Ss]tate|[Rr]esult|[Cc]onclusion)\W{1,4}(?:failed|failure|error|dead"
+    r"|cancelled)|\w{0,30}(?:Error|Exception)(?=:|$)"
+    r"|(?:import|job|build|run|task|upload|export|migration|deploy\w*|sync|backup|worker|process"
+    r"|pipeline)\b[^\n]{0,30}\b(?:failed|died|stopped))"
+)
+"""What an output says of a job, a process or a service that has failed and will not go on."""
 
 
 def reports_failure(entry: EntryView, text: str) -> bool:
@@ -62,18 +78,22 @@ def reports_failure(entry: EntryView, text: str) -> bool:
     command = command_of(entry)
     if not command:
         return (
+            # The content of a file that is read may hold any words
             path_of(entry) is None
             and vocabulary.classify(entry.action, "", "") != "sleep"
             and (_REFUSAL.search(text[:2_000]) is not None or _REPORT.match(unwrapped(text[:2_000]).strip()) is not None)
         )
     exits = _EXIT.findall(text[:200]) + _EXIT.findall(text[-200:])
+    # The last code counts, where several commands were run
     if exits and exits[-1] != "0":
         return True
+    # A format that prints the status alone ends the output with it
     if "http_code" in command and re.search(r"[45]\d\d\s{0,4}\Z", text):
         return True
     said = unwrapped(text[:_HEAD])
     if _COUNTED.fullmatch(said.strip("\n")):
         return True
+    # These show what other programs said
     if all(words[0].rpartition("/")[2] in _SHOWS for words in parts_of(command)[:1]):
         return False
     return any(pattern.search(said) is not None for pattern in (_REPORT, _HTTP, _REFUSAL))

@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
-from ctxmgr.diagnose.related.bearing_records import bearing_on, names_in
+from ctxmgr.diagnose.related.bearing_records import bearing_on
 from ctxmgr.types.finding import Diagnosis
 from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
 
@@ -141,18 +141,3 @@ def test_a_cut_output_that_still_says_why_is_no_cut_failure() -> None:
 
     assert answer(*[failed(f"make -j{n}", left) for n in (1, 2, 4)]).kind != "outputCut"
     assert answer(*[failed("make check", "style: use \\n and no \\r in messages")] * 3).kind != "hiddenCharacter"
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("see https://npm.int.example/simple/ for it", ["npm.int.example/simple"]),
-        ("-rw-r--r-- 1 dev dev 134 Nov 3 09:12 model.onnx", ["model.onnx"]),
-        ("the shed is open", []),
-        ("allowed: PUT; use --depth 3", ["PUT", "--depth"]),
-    ],
-    ids=["address", "listing", "words", "capitals"],
-)
-def test_names_are_what_no_sentence_is_made_of(text: str, names: list[str]) -> None:
-    """Addresses lose their scheme; numbers, times and modes are no names."""
-    assert names_in(text) == names

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of, started
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, tool
-from ctxmgr.diagnose.evidence.interactive_commands import Wait, waits_for
+from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, waits_for
 from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -28,16 +28,6 @@ _READS_INPUT = lazy_pattern(
     r"\binput\s*\(|\bread -[a-z]*p|\breadline\b|getpass|\bprompt(?:s)?\s*\(|stdin\.read|gets\.chomp|\bScanner\(System\.in"
     r"|\bscanf\s*\(|\bselect \w+ in\b"
 )
-_SERVES = lazy_pattern(
-    r"http\.server|\b(?:runserver|serve_forever)\b|\b(?:flask|rails|php artisan|hugo|mkdocs|jekyll) (?:run|s|server|serve)\b"
-    r"|\b(?:uvicorn|gunicorn|nodemon|vite|webpack-dev-server|live-server)\b"
-    r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail\b[^"
-    r"|;&\n]{0,100}\s(?:-\w*[fF]\b|--follow)|\b(?:kubectl|docker|compose|podman|journalctl|heroku|fly|stern|oc|pm2"
-    r"|dmesg)\b[^|;&\n]{0,120}\s(?:-f|--follow|-w|--watch|--tail)\b|\binotifywait\b[^|;&\n]{0,80}\s-m\b"
-    r"|\btcpdump\b(?!.*\s-c)|\bvmstat \d+\s*$|\bgh run watch\b|\bwatch \S|--watch\b"
-    r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)"
-    r"|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)|\bjournalctl .{0,40}-f\b"
-)
 _LOOPS = lazy_pattern(r"\b(?:until|while !|while)\s([^;\n]{2,200});\s{0,4}do\b")
 _CONDITION = lazy_pattern(r"[\w ./:=@\[\]\"'$!-]{2,70}")
 _STARTS = lazy_pattern(r"\b(?:serve|server|dev|start|run|runserver|vite|nodemon|tsc|webpack\S*|jest|vitest|cargo)\b")
@@ -52,6 +42,7 @@ _ASKED = lazy_pattern(r"[\w ,.()\[\]/?:>'-]{3,70}")
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what an open call waits for, or one that was stopped because it did not return."""
+    # An open call beside a loop is mostly just under way
     hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
     for entry in evidence.failing:
         if command_of(entry) and _was_stopped(evidence, entry):
@@ -60,6 +51,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
                 return found
     for entry in hangs:
         command = command_of(entry)
+        # Earlier tries of the program that were interrupted may hold its question
         before = [each for each in evidence.before(entry.index) if each.status == "interrupted"][:_MOST_BEFORE]
         for each in [entry, *(each for each in before if program_of(each) == program_of(entry))]:
             found = _prompted(evidence, each, command_of(each))
@@ -85,12 +77,14 @@ _MOST_END, _MOST_START, _MOST_BEFORE = 600, 120, 3
 def _was_stopped(evidence: Evidence, entry: EntryView) -> bool:
     """Whether a call ended because it waited too long, as its client says below or above what it printed."""
     said = evidence.text(entry)
+    # A client says it at either end; in the middle a program may speak of timeouts of its own
     return _STOPPED.search(said[-_MOST_END:]) is not None or _STOPPED.search(said[:_MOST_START]) is not None
 
 
 def _asks(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say what a call that was stopped has asked for, where its output ends in a prompt or its program is one that asks."""
     command = command_of(entry)
+    # A dump of the stack shows the line itself, where a prompt only shows that it asks
     dumped = _stands_at(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
     found = dumped or _prompted(evidence, entry, command) or _asked_before(evidence, entry, command)
     wait = _wait_of(command) if found is None else None
@@ -100,6 +94,7 @@ def _asks(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 def _wait_of(command: str) -> Wait | None:
     """Return what a program of a command waits for, where nothing is piped or read into it."""
     found = ((words, wait) for words in parts_of(command) if "<" not in command and (wait := waits_for(words)) is not None)
+    # What is piped in answers the program
     return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
 
 
@@ -151,6 +146,7 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
     said = _CLOSING.sub("", clean("".join(m.text for m in told) or evidence.text(entry)).rstrip("\n"))
     match = _PROMPT.search(said[-400:])
     asked = match.group("asked").strip() if match else ""
+    # A long line that ends like a shell's prompt is output
     if len(asked) < 3 or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
         return None
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
@@ -160,6 +156,7 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
         "nobody types."
     )
     quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or given(entry)[:300])]
+    # A pager waits for a key and no answer
     if asked in ("(END)", "--More--") or asked.endswith(("(END)", "--More--")):
         step = "Stop it and run it without its pager: `PAGER=cat`, `--no-pager`, or with `| cat` at its end."
         return diagnosis(KIND, cause, step, *quotes, check=_limit())
@@ -224,13 +221,16 @@ def _option_for(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str, 
     }  # fmt: skip
     stems = {word[:5].casefold() for word in re.findall(r"[A-Za-z]{4,30}", asked)}
     near: tuple[str, EntryView] | None = None
+    # Only the help and the text of the program itself name its options
     for other in list(evidence.before(entry.index))[:_MOST_LOOKS]:
         said = evidence.text(other)
         if other.status == "open" or not any(word in f"{given(other)}" for word in programs) or evidence.failed(other):
             continue
         for name in dict.fromkeys(_OPTION.findall(said[:12_000])):
+            # The option was given and did not spare the question
             if name in command:
                 continue
+            # An option that says yes to everything is better than one that is alike in a word
             if _YES.fullmatch(name):
                 return name, other
             if name[2:7].casefold() in stems:
@@ -285,6 +285,7 @@ def _stands_at(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis 
     }  # fmt: skip
     own = list(dict.fromkeys(frame for frame in frames if not _LIBRARY.search(frame[0]) and not _LIBRARY.search(frame[2])))
     if not own or not all(plain_name(part.strip("<>")) for frame in own[:4] for part in frame):
+        # A path with blanks or signs is not told
         return None
     places = [
         code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "") for file, line, name in own[:4]
@@ -302,34 +303,39 @@ def _stands_at(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis 
 
 
 def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    # What runs in the background holds nobody up
     background = re.search(r"&\s*$", command) is not None
     if (wait := _wait_of(command)) is not None:
         return _answer(evidence, entry, command, wait)
-    if not background and _FOLLOWS.search(command) and not _STARTS.search(command) and _SERVES.search(command):
+    if not background and _FOLLOWS.search(command) and not _STARTS.search(command) and RUNS_ON.search(command):
         plain = " ".join(_FOLLOW_OPTION.sub(" ", command).split())
         wait = Wait(_SERVER, f"Stop it and run {code(plain, 120)}, which shows what is there and ends. {_STEP_FOLLOW}")
         return _answer(evidence, entry, command, wait)
-    if not background and (_SERVES.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
+    if not background and (RUNS_ON.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
         return _answer(
             evidence, entry, command, Wait(_SERVER, _STEP_SERVER),
         )  # fmt: skip
     loops = _LOOPS.search(command)
     if loops is not None and not background:
         until = loops.group(1).strip()
+        # `while` waits for the end of its condition, `until` and `while !` for its beginning
+        ends = re.match(r"while (?!!)", loops.group(0)) is not None
         shown = f" {code(until, 70)}" if _CONDITION.fullmatch(until) else ""
+        how = f"{'as long as' if ends else 'until'}{shown or ' its condition'} holds"
+        why = f", and why{shown} {'still holds' if ends else 'fails'}" if shown else ""
         cause = (
-            f"{_start(evidence, entry, command)}: it repeats until{shown or ' its condition'} holds, without a limit, "
-            "and nothing in the record shows that it will."
+            f"{_start(evidence, entry, command)}: it repeats {how}, without a limit, "
+            f"and nothing in the record shows that it will{' end' if ends else ''}."
         )
         step = (
             "Stop it. Look once at what it waits for, the state and the log of what should bring it "
-            f"about{', and why' + shown + ' fails' if shown else ''}; if you wait again, set a limit, as with "
-            "`timeout 60 COMMAND`."
+            f"about{why}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
         )
         return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_limit())
     asks = _asking_program(evidence, entry, command)
     if asks is not None:
         return asks
+    # A program of the network comes last: it may also hang for any reason above
     if any(_NETWORK.match(" ".join(words)) for words in parts_of(command)):
         return _network(evidence, entry, command)
     return _took(evidence, entry, command)
@@ -337,6 +343,7 @@ def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | 
 
 def _asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say which line of a program that was read asks for input."""
+    # What is read or piped in answers it
     if "<" in command or "|" in command:
         return None
     for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl|php)\b", command)):
@@ -369,6 +376,7 @@ def _took(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | Non
             call_key(other) == call_key(entry)
             and other.status == "ok"
             and other.duration_ms is not None
+            # A long time before is no proof that it would return by now
             and other.duration_ms < 120_000
         ):
             cause = (

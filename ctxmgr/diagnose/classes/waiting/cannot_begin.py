@@ -78,10 +78,12 @@ def _poll(evidence: Evidence) -> _Poll | None:
     """Return the look at one thing that is made again and again to the end, and is answered with one state of waiting."""
     looks = [entry for entry in evidence.tail if entry.status in ("ok", "error") and not CHECKS.search(command_of(entry))]
     waiting = [entry for entry in looks if len(said := evidence.text(entry)) < _MOST_TEXT and _WAITS.search(said)]
+    # What waited long ago may run by now
     if not waiting or evidence.recent[-1].index - waiting[-1].index > _LATE:
         return None
     last = waiting[-1]
     own = _names(last)
+    # Looks at one thing: the same program, with a name in common
     same = [entry for entry in waiting if program_of(entry) == program_of(last) and own & _names(entry)]
     held = Counter(name for entry in same for name in own & _names(entry))
     shared = {name for name, times in held.items() if times == len(same)} or {
@@ -91,6 +93,7 @@ def _poll(evidence: Evidence) -> _Poll | None:
         " ".join(sorted({match.group(0).casefold() for match in _WAITS.finditer(evidence.text(entry))}))
         for entry in same[-_LEAST:]
     }
+    # More states than two show that it moves
     if len(same) < _LEAST or len(states) > 2 or not shared:
         return None
     rows = [line for line in evidence.text(last).split("\n") if _WAITS.search(line)]
@@ -106,6 +109,7 @@ def _names(entry: EntryView) -> set[str]:
 def _about(poll: _Poll, item: Item) -> str | None:
     """Return which of the names an item is about: an id anywhere in it, a plain word as its first value or name."""
     firsts = {*list(item.fields.values())[:1], item.fields.get("name", ""), item.fields.get("id", "")}
+    # Ids first, as a plain word may stand in any row
     for name in sorted(poll.names, key=lambda each: (not re.search(r"[\d_-]", each), -len(each), each)):
         if name in firsts or (re.search(r"[\d_-]", name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", item.text)):
             return name
@@ -125,6 +129,7 @@ def _items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
     for head in list(reversed(evidence.recent))[:_MOST]:
         heads = heads_of(evidence.text(head)[:600])
         for entry in list(reversed(evidence.recent))[:_MOST] if heads else ():
+            # A table may show its head in one call and its rows in the next, as with `grep`
             if entry.index != head.index and program_of(entry) == program_of(head):
                 for line in evidence.text(entry)[:_MOST_TEXT].split("\n"):
                     if (fields := row_of(line, heads)) is not None:
@@ -141,6 +146,7 @@ def _switched_off(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
         for key, value in item.fields.items():
             off = _OFF_KEY.fullmatch(key) and value.casefold() in _TRUE
             off = off or (_ON_KEY.fullmatch(key) and value.casefold() in _FALSE)
+            # A state with a reason beside it is told by its reason
             off = off or (_STATE_KEY.fullmatch(key) and _OFF_STATE.fullmatch(value) and not _reasons(item))
             known = key in seen
             seen.add(key)
@@ -180,10 +186,12 @@ def _reasons(item: Item) -> dict[str, str]:
 def _held(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     """Say for what reason it is held, by the members of its own answer, and what the record has in place of what is missing."""
     for entry, item in answers(evidence):
+        # The reason must stand in the answer that says it waits
         if program_of(entry) != program_of(poll.last) or _about(poll, item) is None or not _WAITS.search(evidence.text(entry)):
             continue
         reasons = dict(sorted(_reasons(item).items(), key=lambda each: _LACKS_KEY.match(each[0]) is None))
         named = [value for value in reasons.values() if plain_name(value) and re.search(r"[\d_./-]", value)]
+        # Without a named thing the reason says nothing to provide
         if not reasons or not named or not (_HOLD_KEY.fullmatch(item.key) or any(_HOLD_KEY.fullmatch(key) for key in reasons)):
             continue
         told = ", ".join(
@@ -212,11 +220,13 @@ def _not_offered(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
         if _about(poll, item) is None:
             continue
         for key, value in item.fields.items():
+            # A value that is the waiting thing's own name is not what it wants
             if not _WANTS_KEY.fullmatch(key) or not plain_name(value) or not re.search(r"[a-z]", value) or value in poll.names:
                 continue
             offers = _offers(evidence, entry)
             names = list(dict.fromkeys(each for _, each in offers))
             near = nearest(value, names, 0.4)
+            # One name alone is no list, and a value that is there is not missing
             if len(names) < 2 or value in names or near is None:
                 continue
             shown = offers[0][0]

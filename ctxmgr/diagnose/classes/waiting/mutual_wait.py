@@ -55,6 +55,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     waits = _waits(evidence)
     for first in waits:
         for second in waits:
+            # Each pair once
             if first.who < second.who and _is_for(first, second.who, agents) and _is_for(second, first.who, agents):
                 return _answer(evidence, first, second)
     return _both_look(evidence, agents)
@@ -85,6 +86,7 @@ def _shown_needs(evidence: Evidence) -> Diagnosis | None:
             found.append(_Need(who, needs, "", entry))
     for one in found:
         for two in found:
+            # Both must name each other; one alone waits in a chain
             if one.who < two.who and _is_of(one.needs, two.who) and _is_of(two.needs, one.who):
                 return _needed(evidence, one, two)
     return None
@@ -143,6 +145,7 @@ def _both_look(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
             .union(*(names_in(given(entry)) for entry in looks))
             .intersection(*(names_in(given(entry)) for entry in looks))
         )
+        # An agent that does anything but look at one thing goes on
         if len(looks) == _LEAST_LOOKS and shared:
             idle[agent] = own[-1]
     if len(idle) != 2:
@@ -150,6 +153,7 @@ def _both_look(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     one, two = sorted(idle)
     for entry in reversed(last):
         lines = {agent: _line_of(evidence.text(entry), agent) for agent in (one, two)}
+        # Both must be told of in one place, or they are two matters
         if all(lines.values()):
             told = " ".join(f"{clean(agent)[:40]} wrote {code(line, 120)}." for agent, line in lines.items() if line)
             names = [name for name in names_in("\n".join(filter(None, lines.values()))) if evidence.by_user(name)] or [
@@ -198,6 +202,7 @@ def _waits(evidence: Evidence) -> list[_Wait]:
     said = [
         _Wait(message.who, text, message.at, evidence.quote_of(message, text), message.text)
         for message in reversed(evidence.messages[-_LAST:])
+        # A call that waits is surer than words
         if message.by == "agent" and message.who not in own and (text := _sentence(message.text))
     ]
     return called + said
@@ -233,6 +238,7 @@ def _answer(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
     own = evidence.agent if evidence.agent in (first.who, second.who) else second.who
     other = clean(second.who if own == first.who else first.who)[:40]
     other = other if plain_name(other) else "the other agent"
+    # Files that a failing call has are what is waited for
     files = [name for name in _FILE.findall(f"{first.text} {second.text}") if any(name in given(e) for e in evidence.failing)]
     files = files or [name for name in _FILE.findall(f"{first.text} {second.text}") if plain_name(name)]
     matter = [*dict.fromkeys(files), *spoken_of(evidence, f"{first.text} {second.text}")]

@@ -8,6 +8,7 @@ from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import blur, word_set
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, in_background, tool
+from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.texts import capital, code, listed, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -52,14 +53,19 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             continue
         same = [each for each in evidence.loop if call_key(each) == call_key(entry)]
         said = evidence.text(entry)
+        # A changing answer is progress; a long one is a log with many words for states
         if len(same) < _LEAST or len(said) > 4_000 or len({blur(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1:
             continue
         states = _STATE.findall(said) or _bare_states(entry, said)
+        # One running part may still change the rest
         if not states or _ALIVE.search(" ".join(states)):
             continue
+        # Of several states the first final one, else the last, which stands for the whole
         state = states[0] if len(states) == 1 or _FAILED.match(states[0]) or _DONE.match(states[0]) else states[-1]
+        # A service that is stopped may come back, a job may not
         if _FAILED.match(state) or (_OF_JOBS.match(state) and _is_job(entry)):
             return _failed(evidence, entry, state, same)
+        # To read that something is done is no polling unless it is read again and again
         if _DONE.match(state) and _is_poll(entry, len(same)):
             return _done(evidence, entry, state, same)
     return _awaited(evidence)
@@ -73,9 +79,10 @@ def _after_each(evidence: Evidence) -> Diagnosis | None:
     for step in evidence.repeated:
         same = evidence.equal(step)
         follows = [each for each in evidence.recent if any(each.index == one.index + 1 for one in same)]
-        told = [{match.group(0).strip() for match in _DEAD.finditer(evidence.text(each)[:4_000])} for each in follows]
+        told = [{match.group(0).strip() for match in ENDED.finditer(evidence.text(each)[:4_000])} for each in follows]
         words = told[0].intersection(*told[1:]) if told else set[str]()
         remedy = may_change(step) or _STARTS.search(f"{step.action} {given(step)}") is not None
+        # Something else that was changed in between may be the reason
         if not remedy or len(follows) < _LEAST or not words or any(may_change(each) for each in follows):
             continue
         word = max(words, key=len)
@@ -114,6 +121,7 @@ def _other_one(evidence: Evidence) -> Diagnosis | None:
         for start in begun[:_MOST_BEGUN]:
             made = set(_ID.findall(evidence.text(start)[:2_000]))
             near = [(own, one) for own in asked - made for one in made if one not in given(entry) and _nearly(own, one)]
+            # An id that the start gave back as well, or was given, is no mistake
             if not near or start.status != "ok" or asked & made or near[0][0] in given(start):
                 continue
             polled, wanted = near[0]
@@ -132,12 +140,14 @@ def _nearly(one: str, other: str) -> bool:
     """Whether two names are alike but for a letter or two."""
     longer, shorter = sorted((one, other), key=len, reverse=True)
     same = sum(a == b for a, b in zip(longer, shorter, strict=False))
+    # Short ids are alike by chance
     return one != other and len(longer) - len(shorter) <= 2 and len(shorter) - same <= 2 and same >= 4
 
 
 def _bare_states(entry: EntryView, said: str) -> list[str]:
     """Return the states in a short answer of nothing but words, where the call asked for a state."""
     words = said.split()
+    # A longer answer holds words like "done" in passing
     if len(words) > _WORDS or not _ASKS_STATE.search(given(entry)):
         return []
     final = [word for word in words if _FAILED.match(word) or _OF_JOBS.match(word)]
@@ -217,21 +227,6 @@ def _done(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView
     return diagnosis(KIND, cause, step, evidence.quote(entry))
 
 
-_DEAD = lazy_pattern(
-    r"\b(?:ImagePullBackOff|ErrImagePull|CrashLoopBackOff|OOMKilled|InvalidImageName|CreateContainerConfigError"
-    r"|FailedScheduling|Evicted|manifest unknown|\d+/\d+ +(?:Init:)?(?:Error|Unknown|Completed"
-    r"|ContainerStatusUnknown)"
-    r"|ROLLBACK_\w{4,20}|(?:CREATE|UPDATE|DELETE)_FAILED|exit(?:ed)?(?: with)?(?: exit| error)?(?: status| code)[ "
-    r"=:]{0,2}[1-9]\d{0,2}|Exited \([1-9]\d{0,2}\)"
-    r"|(?:was |been |got |is )?(?:killed|aborted|crashed|terminated|cancelled)\b|no such (?:table|column|file|host"
-    r"|image)[: ]{0,2}[\w./-]{0,60}|oom-kill|Killed process|segmentation fault|core dumped|out of memory"
-    r"|Traceback|(?:fatal|FATAL|panic)\b|No space left on device|connection refused|permission denied|gave up"
-    r"|giving up|BackoffLimitExceeded|DeadlineExceeded"
-    r"|[Ff]ailed to \w{3,15}|(?:[Ss]tatus|[Ss]tate|[Rr]esult|[Cc]onclusion)\W{1,4}(?:failed|failure|error|dead"
-    r"|cancelled)|\w{0,30}(?:Error|Exception)(?=:|$)"
-    r"|(?:import|job|build|run|task|upload|export|migration|deploy\w*|sync|backup|worker|process"
-    r"|pipeline)\b[^\n]{0,30}\b(?:failed|died|stopped))"
-)
 _WAITS = lazy_pattern(
     r"timed out waiting|waiting for|not (?:yet )?(?:ready|found|done|finished|complete|available|there)|still"
     r"|pending|running|in progress|queued|^0$|\b0/[1-9]\d*\b|^\s*$|no such file|Exit code:? 1\s*0?\s*$",
@@ -260,6 +255,7 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
             or last.status == "open"
             or len(said) > 4_000
             or evidence.recent[-1].index - last.index > _LATE
+            # A test that is run again is no poll
             or CHECKS.search(command_of(last))
         ):
             continue
@@ -267,7 +263,8 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
             may_change(last)
             or _SETS.match(command_of(last))
             or not (_WAITS.search(said) or _reads_begun(evidence, last))
-            or _DEAD.search(said)
+            # What says itself that it failed was judged above
+            or ENDED.search(said)
             or len({blur(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
         ):
             continue
@@ -276,15 +273,17 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
         subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
         found: list[tuple[EntryView, list[str]]] = []
         for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+            # An output from before the first poll may be of an earlier run
             if call_key(other) == key or other.status == "open" or other.index < same[0].index - _BEFORE or may_change(other):
                 continue
             shown = evidence.text(other)[-8_000:]
             words = {word.casefold() for word in _SUBJECT.findall(f"{given(other)}\n{shown}")}
-            lines = [line for line in shown.split("\n") if _DEAD.search(line)]
+            lines = [line for line in shown.split("\n") if ENDED.search(line)]
             if (
                 lines
                 and any(word.startswith(each) for each in subjects for word in words)
                 and (command_of(other) or other.status == "ok")
+                # After a restart the failure that was shown is over
                 and not _restarted(evidence, other)
             ):
                 found.append((other, lines))
@@ -311,7 +310,7 @@ def _restarted(evidence: Evidence, shown: EntryView) -> bool:
 def _ended(evidence: Evidence, last: EntryView, same: list[EntryView], other: EntryView, lines: list[str]) -> Diagnosis:
     source = evidence.source(other)
     told = list(
-        dict.fromkeys(code(max((match.group(0) for match in _DEAD.finditer(line)), key=len).strip(), 70) for line in lines)
+        dict.fromkeys(code(max((match.group(0) for match in ENDED.finditer(line)), key=len).strip(), 70) for line in lines)
     )[-3:]
     about = next((name for line in reversed(lines) for name in _QUOTED.findall(line) if plain_name(name)), None)
     named = f", about {code(about, 90)}" if about else ""

@@ -99,26 +99,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
     own = _starter(evidence, entry, port)
     listing = _listing(evidence, port)
     if own is not None:
-        started, worked = own
-        who = "You" if started.agent == entry.agent else clean(started.agent)[:40]
-        cause += f" {who} started what holds it{clock(started.ts)} with {code(command_of(started), 90)}."
-        quotes.append(evidence.quote(started, command_of(started)))
-        free = str(int(port) + 1) if int(port) < 65_000 else str(int(port) - 1)
-        again = (
-            f"If it must be a new one, stop the one you started{clock(started.ts)} first, then start it once."
-            if started.agent == entry.agent
-            else f"It is {who}'s: start no second one, and do not stop that one without asking {who}."
-        )
-        step = (
-            f"Use the one that runs already: send your request to port {port}. {again}"
-            if _is_same_program(started, entry) or (started.agent == entry.agent and not worked)
-            else f"That is another program: leave it, and start yours on another port, such as {free} (`PORT={free}`,"
-            f" `--port {free}`)."
-        )
-        return diagnosis(
-            KIND, cause, step, *quotes, check=f"A request to port {port} must be answered.",
-            confidence="high" if worked else "medium",
-        )  # fmt: skip
+        return _started_here(evidence, entry, port, *own, cause, quotes)
     if told is not None:
         message, sentence = told
         cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
@@ -134,6 +115,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
         quotes.append(evidence.quote(shown))
         held = f"the container {code(program, 40)}" if not pid else f"{code(program, 40)} (process {pid})"
         step = f"You did not start {held}, so leave it alone: " + (
+            # The user wants the port as it is, so another one is no way out
             f"tell the user that it holds port {port}, which is to stay as it is, and ask whether it may be stopped."
             if told is not None and _FIXED.search(told[1])
             else f"start yours on another port, such as {other}, or ask the user."
@@ -145,12 +127,39 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
         )
         return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
     begun = _begun_before(evidence, entry)
+    # Without a listing the agent's own server is the likeliest holder, yet not a sure one
     if begun is not None:
         return _own_left(evidence, begun, cause, port, quotes)
     step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
     return diagnosis(
         KIND, cause, step, *quotes, check="Trying the same port again can't help while it is held.", confidence="medium"
     )
+
+
+def _started_here(
+    evidence: Evidence, entry: EntryView, port: str, started: EntryView, worked: bool, cause: str, quotes: list[Quote]
+) -> Diagnosis:
+    """Say which call of the session took the port."""
+    who = "You" if started.agent == entry.agent else clean(started.agent)[:40]
+    cause += f" {who} started what holds it{clock(started.ts)} with {code(command_of(started), 90)}."
+    quotes.append(evidence.quote(started, command_of(started)))
+    free = str(int(port) + 1) if int(port) < 65_000 else str(int(port) - 1)
+    # What this agent started it may stop; another's must be asked about
+    again = (
+        f"If it must be a new one, stop the one you started{clock(started.ts)} first, then start it once."
+        if started.agent == entry.agent
+        else f"It is {who}'s: start no second one, and do not stop that one without asking {who}."
+    )
+    step = (
+        f"Use the one that runs already: send your request to port {port}. {again}"
+        if _is_same_program(started, entry) or (started.agent == entry.agent and not worked)
+        else f"That is another program: leave it, and start yours on another port, such as {free} (`PORT={free}`,"
+        f" `--port {free}`)."
+    )
+    return diagnosis(
+        KIND, cause, step, *quotes, check=f"A request to port {port} must be answered.",
+        confidence="high" if worked else "medium",
+    )  # fmt: skip
 
 
 def _own_left(evidence: Evidence, begun: EntryView, cause: str, port: str, quotes: list[Quote]) -> Diagnosis:
@@ -176,6 +185,7 @@ def _begun_before(evidence: Evidence, entry: EntryView) -> EntryView | None:
     failing = {" ".join(words) for each in evidence.failing for words in parts_of(command_of(each))}
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
+        # What was ended since may have been that server
         if _ENDS.search(command) and other.status == "ok":
             return None
         begins = {
@@ -213,6 +223,7 @@ def _is_same_program(one: EntryView, other: EntryView) -> bool:
             word
             for words in parts_of(command_of(each))
             for word in words[1:]
+            # Numbers, options and short words say nothing of the program
             if len(word) > 3 and not word.isdigit() and word[0] not in "-&>"
         }
         for each in (one, other)
@@ -228,8 +239,10 @@ def _starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView
         if _ENDS.search(command or other.action) and other.status == "ok":
             return None  # something was ended since: what it was can't be told
         same = in_background(command) and bool(_programs(command) & _programs(command_of(entry)))
+        # Another program on the port may have failed to take it as well
         if other.status not in ("ok", "open") or not (same or pattern.search(command)) or evidence.failed(other):
             continue
+        # A look at the port starts nothing
         if _LOOKS.search(command):
             continue
         said = evidence.text(other)
@@ -250,6 +263,7 @@ def _listing(evidence: Evidence, port: str) -> tuple[EntryView, str, str] | None
             name = line.split()[0 if first else -1] if line.split() else ""
             if plain_name(name) and "->" not in name:
                 return other, name, ""
+        # Other outputs name ports without their holders
         if not re.search(r"\b(?:lsof|ss|netstat|fuser)\b", command_of(other)):
             continue
         for line in evidence.text(other).split("\n")[:200]:

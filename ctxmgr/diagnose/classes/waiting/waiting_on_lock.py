@@ -73,6 +73,7 @@ def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diag
     cause = f"{call} fails{_often(evidence, entry)} because of a lock: {words_of(_LOCKED, line)}."
     quotes = [evidence.quote(entry, line)]
     holder = _holder(evidence, entry, lock) or _started_as(evidence, entry, lock)
+    # A call of the record is the surest holder; what the answer says comes after it
     if holder is not None:
         return _own(evidence, holder, cause, quotes)
     taken = _taken_by(evidence, entry, said)
@@ -112,6 +113,7 @@ def _own(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote])
 def _by_number(evidence: Evidence, said: str, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis | None:
     """Say which process the message names as the holder, or that it is gone."""
     named = _PROGRAM.search(said)
+    # A process that a look-up did not find holds nothing any more
     if named is not None and plain_name(named.group(1)) and _gone(evidence, named.group(2)) is None:
         name, number = code(named.group(1), 50), named.group(2)
         step = (
@@ -141,6 +143,7 @@ def _by_number(evidence: Evidence, said: str, lock: str | None, cause: str, quot
 
 def _by_file(evidence: Evidence, entry: EntryView, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis:
     """Say which other program takes the lock, where one was read; else that its holder is to be found."""
+    # Who else uses the lock's file is a weaker hint than a number
     user = _program_with(evidence, entry, lock) if lock else None
     if user is not None:
         program, shown = user
@@ -182,6 +185,7 @@ def _members(said: str) -> _Held | None:
     fields = [each for item in items_in(said) for each in item.fields.items()] if "{" in said else []
     who = next((value for name, value in fields if _HOLDER.search(name) and _NAME.fullmatch(value)), "")
     until = next((value for name, value in fields if _UNTIL.search(name) and value and _MOMENT.fullmatch(value)), "")
+    # Without a name or a time the members say nothing that helps
     if not who and not until:
         return None
     cause = " ".join(
@@ -217,6 +221,7 @@ def _taken_by(evidence: Evidence, entry: EntryView, said: str) -> EntryView | No
             continue
         name = _verbs(other)
         shared = ids & (ids_in(given(other)) | ids_in(evidence.text(other)))
+        # Newest first: what was given back after it was taken is free
         if _GIVES.search(name):
             given_back |= shared
         elif _TAKES.search(name) and shared - given_back:
@@ -226,6 +231,7 @@ def _taken_by(evidence: Evidence, entry: EntryView, said: str) -> EntryView | No
 
 def _verbs(entry: EntryView) -> str:
     """Return the words that say what a call does: the name of its tool, of a command its first plain words."""
+    # Git and look-ups take nothing of this kind
     commands = [words for words in parts_of(command_of(entry)) if words[0] not in ("git", "cat", "ls", "cd")]
     plain = [word for words in commands for word in words[:3] if re.fullmatch(r"[a-z_-]{3,20}", word)]
     return " ".join(plain) if command_of(entry) else entry.action
@@ -259,6 +265,7 @@ def _process(holder: EntryView) -> str | None:
     """Return the number of the process that a call left running, or the id under which its client knows it."""
     said = text_of(holder.output, 400)
     match = re.fullmatch(r"\D{0,20}(\d{2,8})\s*", said) or re.search(r"\b(?:with )?ID:? (\w{2,24})\b", said)
+    # A number within other words may count anything
     return match.group(1) if match and plain_name(match.group(1)) else None
 
 
@@ -280,6 +287,7 @@ def _program_with(evidence: Evidence, entry: EntryView, lock: str) -> tuple[str,
         if other.status != "ok" or len(name) <= len(".lock") or name not in evidence.text(other):
             continue
         for program in re.findall(r"[\w./-]{2,80}\.(?:py|sh|js|ts|rb|pl)\b", given(other)):
+            # A program that fails itself is the one that waits
             if plain_name(program) and not any(program.rpartition("/")[2] in given(each) for each in evidence.failing):
                 return program, other
     return None
@@ -293,6 +301,7 @@ def _gone(evidence: Evidence, number: str) -> EntryView | None:
     )
     for each in list(reversed(evidence.recent))[:40]:
         said = evidence.text(each)
+        # An open or denied look-up has found nothing out
         if each.status == "open" or (each.status == "denied"):
             continue
         if none.search(said) or (re.match(r"ps\b", command_of(each)) and named.search(command_of(each)) and number not in said):
@@ -305,6 +314,7 @@ def _waits(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     command = command_of(entry)
     if not command:
         return None
+    # flock names its file on the command line
     asked = _FILE.search(command) if re.search(r"\bflock\b|\blockfile\b", command) else None
     if asked is not None:
         return _answer(evidence, entry, asked.group(1), None, command)
@@ -315,6 +325,7 @@ def _waits(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         named = next((line for line in content.lines[:2_000] if _FILE.search(line) and not _MANIFEST.search(line)), None)
         waiting = _waiting_line(content.lines, named) if named is not None else None
         match = _FILE.search(named or "")
+        # A program may name a lock that it never waits for
         if waiting is not None and match is not None:
             return _answer(evidence, entry, match.group(1), content.entry, waiting)
     return None
@@ -361,6 +372,7 @@ def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | 
 def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
     """Return an earlier call that names the same lock and has not ended, or was sent to the background."""
     heads = {word for words in parts_of(command_of(entry)) for word in words[:3] if word not in _COMMON and not word.isdigit()}
+    # A lock of the program's own is held by another call of that program
     if not lock or _is_of_program(entry, lock):
         own = (other for other in list(evidence.before(entry.index))[:_LOOKED_AT] if _stays(other))
         found = next(
@@ -390,6 +402,7 @@ def _stays(entry: EntryView) -> bool:
 def _is_of_program(entry: EntryView, lock: str) -> bool:
     """Whether a lock is one that the program of a call makes for itself, as `.git/index.lock`."""
     heads = {words[0].rpartition("/")[2] for words in parts_of(command_of(entry))} - _COMMON
+    # Short names stand in many paths
     return any(re.search(rf"(?:^|/)\.?{re.escape(head)}(?:/|\b)", lock) for head in heads if len(head) > 2)
 
 
@@ -413,6 +426,7 @@ def _started_as(evidence: Evidence, entry: EntryView, lock: str | None) -> Entry
 
 def _listed(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None:
     name = lock.rpartition("/")[2]
+    # A short name is found in any listing
     if len(name) < 5:
         return None
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:

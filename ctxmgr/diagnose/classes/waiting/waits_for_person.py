@@ -75,10 +75,12 @@ def _question(evidence: Evidence) -> Message | None:
     """Return the newest question of the stuck agent that no person has answered."""
     for message in reversed(evidence.messages):
         if message.by == "user":
+            # A person has spoken since, so the question is answered or dropped
             return None
         own = (
             message.by == "agent"
             and (evidence.agent is None or message.who == evidence.agent)
+            # A thought is put to nobody
             and "thought" not in message.kind
         )
         if own and _ASKS.search(message.text):
@@ -95,6 +97,7 @@ def _asked(evidence: Evidence) -> Diagnosis | None:
         for entry in evidence.loop
         if _looks_for_answer(evidence, entry) and (question.after is None or entry.index > question.after)
     ]
+    # To look for an answer once or twice is no waiting
     if len(polls) < _LEAST:
         return None
     asked = _sentence(question.text)
@@ -119,10 +122,12 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     """Say that a job or review waits for somebody, where its own answer says so each time."""
     found = [entry for entry in evidence.tail if _is_pending(evidence, entry)]
     last = found[-1] if found else None
+    # What was pending long ago is no trouble any more
     if last is None or evidence.recent[-1].index - last.index > _NEAR:
         return None
     same = [entry for entry in found if call_key(entry) == call_key(last) or entry.action == last.action]
     changed = any(may_change(entry) for entry in same) or may_change(last)
+    # A call that changes something each time is work, unless it is refused
     if len(same) < _LEAST + 1 or (changed and not evidence.failed(last)):
         return None
     said = evidence.text(last)
@@ -146,6 +151,7 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
         ),
         None,
     )
+    # A name that stands beside the state is surer than a list of approvers
     if named is None:
         named = next(
             (
@@ -155,6 +161,7 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
             ),
             None,
         )
+    # Longer texts are sentences, and no names
     if named is not None and plain_name(named[0].replace(" ", "-")) and len(named[0].split()) < 4:
         who = code(named[0], 40)
         cause += f" {capital(evidence.source(named[1]))} names {who}."
@@ -187,6 +194,7 @@ def _undecided(evidence: Evidence) -> Diagnosis | None:
     steps = evidence.failing[:2] or evidence.repeated[:1]
     for step in steps:
         person = _person(evidence, step, decided=True) if step.status != "open" else None
+        # A failure counts only where it says that it lacks the decision
         if person is None or (evidence.failed(step) and not _REFUSES.search(evidence.text(step))):
             continue
         cause = f"{_call(step)}{_of(step)} gets no further, because a person's decision is missing."
@@ -206,6 +214,7 @@ def _person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _P
     open_one: tuple[EntryView, str] | None = None
     made: EntryView | None = None
     for entry, item in answers(evidence):
+        # Only what was answered before the step can have caused it
         if entry.index > step.index or not about & ids_in(item.text):
             continue
         if made is not None and entry.index != made.index:

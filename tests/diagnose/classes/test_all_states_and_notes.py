@@ -8,7 +8,6 @@ import pytest
 
 from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.evidence.items import ids_in, items_in
 from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
 
 TIMES = 4
@@ -250,21 +249,3 @@ def test_what_an_earlier_answer_denies_is_not_said(what: str, kind: str, known: 
     found = diagnose(known)
 
     assert found is None or found.kind != kind, f"{what}: {found.cause}"
-
-
-def test_items_are_read_from_json_lines_and_tables() -> None:
-    """The three forms in which tools tell named values."""
-    nested = items_in('{"id": "P-1", "signoff": {"who": "m.li", "given": null}}')
-    lines = items_in("agent: a\nneeds: b.csv")
-    rows = items_in("ID   STATE   LABELS\n3    idle    x,y\n7    busy    z")
-
-    assert nested[1].key == "signoff"
-    assert nested[1].fields == {"who": "m.li", "given": "null"}
-    assert "P-1" in nested[1].around
-    assert lines[0].fields == {"agent": "a", "needs": "b.csv"}
-    assert [row.fields["labels"] for row in rows] == ["x,y", "z"]
-
-
-def test_ids_are_names_with_a_digit() -> None:
-    """Dates, counts and durations are none."""
-    assert ids_in("REL-2290 of 2026-01-30, 12 items, 30s, order 5520, R-802") == {"REL-2290", "5520", "R-802"}

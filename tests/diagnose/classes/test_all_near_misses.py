@@ -7,13 +7,13 @@ import pytest
 from ctxmgr.diagnose import CLASSES, diagnose
 from ctxmgr.diagnose.evidence import Evidence
 from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
+from tests.diagnose.classes.waiting_near_misses import WAITING
 
 THRICE = 3
 PRICES = "VAT = 0.19\n\n\ndef gross(net):\n    return net * (1 + VAT)"
-QUEUES = bash("queues", '[{"queue": "a-2", "paused": true}, {"queue": "b-1", "paused": false}]')
-POLL = '{"id": 7, "state": "running", "reason": "copying"}'
 
 NEAR: list[tuple[str, str, Evidence]] = [
+    *WAITING,
     (
         "hiddenCharacter",
         "the carriage returns are in another file than the one that fails",
@@ -117,35 +117,6 @@ NEAR: list[tuple[str, str, Evidence]] = [
         ),
     ),
     (
-        "resourceHeld",
-        "nothing listens on the port",
-        evidence(
-            bash("python3 -m http.server 8000 &"),
-            *[failed("curl -s localhost:8000", "curl: (7) Failed to connect to localhost port 8000")] * THRICE,
-        ),
-    ),
-    (
-        "waitingOnLock",
-        "a manifest is called lock",
-        evidence(
-            bash("ls", "package-lock.json\nbuild.py"),
-            read("build.py", "import json\nLOCK = 'package-lock.json'\nwhile LOCK:\n    pass"),
-            Call("Bash", {"command": "python3 build.py"}, None, "open"),
-            kind="hung",
-            severity="hung",
-        ),
-    ),
-    (
-        "waitingOnLock",
-        "the program only mentions a lock",
-        evidence(
-            read("sync.py", "LOCK = 'data/sync.lock'\nprint(LOCK)"),
-            Call("Bash", {"command": "python3 sync.py"}, None, "open"),
-            kind="hung",
-            severity="hung",
-        ),
-    ),
-    (
         "madeElsewhere",
         "the file beside it is one that the program does not read",
         evidence(
@@ -205,30 +176,6 @@ NEAR: list[tuple[str, str, Evidence]] = [
             *[Call("AskUserQuestion", {"question": "May I delete the old backups?"}, "no answer", "error")] * THRICE,
         ),
     ),
-    (
-        "mutualWait",
-        "only one of the two waits",
-        evidence(
-            *[
-                Call("send_message", {"to": "builder", "text": "I am waiting for your draft."}, "sent", agent="planner"),
-                Call("send_message", {"to": "planner", "text": "Here is draft three."}, "sent", agent="builder"),
-            ]
-            * THRICE,
-            loop=6,
-        ),
-    ),
-    (
-        "waitsForPerson",
-        "the user has answered",
-        evidence(
-            Said("May I delete the backups?", "main"),
-            Said("Yes, delete them."),
-            *[bash("cat approval.txt", "pending approval of the release")] * 2,
-            bash("ls", "a"),
-            loop=1,
-        ),
-    ),
-    ("waitsForPerson", "the job runs", evidence(*[bash("curl -s http://127.0.0.1/jobs/7", POLL)] * 6)),
     (
         "constraintBroken",
         "the sentence is no ban",
@@ -363,33 +310,10 @@ NEAR: list[tuple[str, str, Evidence]] = [
             *[failed("cat c/README.md", "cat: c/README.md: No such file or directory")] * THRICE,
         ),
     ),
-    ("cannotBegin", "another queue is switched off", evidence(QUEUES, *[bash("jobs show b-1", '{"state": "queued"}')] * 5)),
-    ("pollingFrozen", "it still runs", evidence(*[bash("curl -s http://127.0.0.1/jobs/7", POLL)] * 6)),
-    ("pollingFrozen", "a service may come back", evidence(*[bash("curl http://127.0.0.1/up", '{"status": "error"}')] * 6)),
     (
         "outputCut",
         "the source that is read speaks of it",
         evidence(*[read("cut.py", "def cut(text):\n    return '[truncated]' if len(text) > 9 else text")] * THRICE),
-    ),
-    (
-        "callHangs",
-        "the message is given",
-        evidence(Call("Bash", {"command": "git commit -am 'Fix'"}, None, "open"), kind="hung", severity="hung"),
-    ),
-    (
-        "callHangs",
-        "the input is given",
-        evidence(
-            read("setup.py", "name = input('Name: ')"),
-            Call("Bash", {"command": "echo shop | python3 setup.py"}, None, "open"),
-            kind="hung",
-            severity="hung",
-        ),
-    ),
-    (
-        "callHangs",
-        "the server runs in the background",
-        evidence(Call("Bash", {"command": "python3 -m http.server 8000 &"}, None, "open"), kind="hung", severity="hung"),
     ),
     (
         "contextLost",

@@ -24,12 +24,13 @@ from ctxmgr.types.finding import Diagnosis, FindingKind
 from ctxmgr.types.view import EntryView
 from tests.diagnose.build import Call, Said, bash, evidence, failed, finding_of, view
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "diagnose"
+FOLDER = Path(__file__).parents[3] / "fixtures" / "diagnose"
 LOGS = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 TUNING = sorted(f"tuning/{path.stem}" for path in (FOLDER / "tuning").glob("*.jsonl"))
 SAME = (
     {"unknownName", "unknownReference", "notFound", "wrongPlace", "schemaRefused"},
     {"waitingOnLock", "statedReason"},
+    {"waitingOnProcess", "callHangs"},
     {"environmentMissing", "documentedWay", "statedReason", "notFound"},
     {"wrongPlace", "notFound", "statedReason"},
     {"notedWay", "decidedBefore", "permissionDenied"},
