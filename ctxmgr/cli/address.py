@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import sys
 
+from ctxmgr.base.paths import is_url
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound
 from ctxmgr.history.query.address import Address as Address
 from ctxmgr.history.query.address import is_number
 from ctxmgr.history.query.address import parse as parse
-from ctxmgr.paths import is_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.cli.envelope import JudgeProgress
 from ctxmgr.cli.exits import VERDICTS, Exit
 from ctxmgr.cli.requests import build, merged, moment, tell_session
 from ctxmgr.cli.views.layout import session_command
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
 from ctxmgr.history.detection import NOTHING_KNOWN
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.types.finding import SessionVerdict, summary_of, verdict_of
 from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
 from ctxmgr.types.view import EntryView

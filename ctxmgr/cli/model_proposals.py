@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ctxmgr.base.light_dataclass import replace
 from ctxmgr.context.candidates import Draft
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.plan import titled
-from ctxmgr.light_dataclass import replace
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe
 from ctxmgr.recover.model.fence import Fence
 from ctxmgr.recover.model.single_question import ask

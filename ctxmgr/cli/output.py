@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.address import located
 from ctxmgr.cli.envelope import IndexProgress, ascii_json, envelope, report_error, say, write_json, write_lines
@@ -14,7 +15,6 @@ from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import OUTPUT, current_agent, quiet
 from ctxmgr.cli.terminal import Printer, printer, safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
-from ctxmgr.light_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from ctxmgr.types.query import Page

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from ctxmgr.base.paths import settings_files, user_file
 from ctxmgr.history.query.address import session_key
 from ctxmgr.history.verdict_cache import VerdictCache
-from ctxmgr.paths import settings_files, user_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -83,7 +83,7 @@ class ClaudeCode(Client):
 
     def has_plugin(self, environment: Mapping[str, str]) -> bool:
         """Whether the user's Claude Code has the plugin enabled."""
-        from ctxmgr.paths import read_regular  # only `install` and `doctor` ask; a hook does not load it
+        from ctxmgr.base.paths import read_regular  # only `install` and `doctor` ask; a hook does not load it
 
         try:
             settings: Any = loads(read_regular(self.settings_file("user", "", environment), _MAX_BYTES).decode("utf-8"))

@@ -13,8 +13,8 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, cast
 
+from ctxmgr.base.paths import read_regular
 from ctxmgr.errors import StorageFailed
-from ctxmgr.paths import read_regular
 
 _SECONDS = 30.0
 _MAX_BYTES = 5_000_000
@@ -59,7 +59,7 @@ def _trusted(server: subprocess.Popen[bytes], hooks: str, folder: str) -> int:
         hook["key"]: {"trusted_hash": hook["currentHash"]}
         for each in listed["data"]
         for hook in each["hooks"]
-        if os.path.realpath(hook["sourcePath"]) == hooks and "ctxmgr/hook.py" in hook["command"]
+        if os.path.realpath(hook["sourcePath"]) == hooks and "ctxmgr/live/hook.py" in hook["command"]
     }
     if found:
         edit = {"keyPath": "hooks.state", "value": found, "mergeStrategy": "upsert"}

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Literal, cast
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import blur, canonical
 from ctxmgr.diagnose import contents
 from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, readable, same_file, short_path, subject
 from ctxmgr.diagnose.outcomes import reports_failure
 from ctxmgr.diagnose.texts import clean, ends, excerpt, spaced, text_of, unwrapped
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Finding, Quote
 from ctxmgr.types.view import EntryView, EventView

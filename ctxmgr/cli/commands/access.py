@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
+from ctxmgr.base.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
@@ -13,7 +14,6 @@ from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build
 from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, plural, when
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RulesChanged
 from ctxmgr.workspace import Workspace
 

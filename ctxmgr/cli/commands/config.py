@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr import config as kept
-from ctxmgr import paths
+from ctxmgr.base import paths
+from ctxmgr.base.paths import OWN_FILE, SHARED_FILE
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store
 from ctxmgr.cli.terminal import Printer
@@ -19,7 +20,6 @@ from ctxmgr.cli.views.layout import Column, Span, compact
 from ctxmgr.config import SETTINGS, Config, SettingsFile, grants, load_config, project_file
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
-from ctxmgr.paths import OWN_FILE, SHARED_FILE
 from ctxmgr.types.setup import SettingsPath, SettingView, TrustedCommand, TrustView
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.envelope import say
@@ -14,7 +15,6 @@ from ctxmgr.cli.output import Answer, OutputOptions, answer, output_options
 from ctxmgr.cli.requests import build, goal_source, moment, version_number
 from ctxmgr.cli.views import context as views
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import open_regular
 from ctxmgr.types.context_package import (
     DEFAULT_BUDGET,
     ESTIMATE,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.artifacts.repair import check_artifacts
+from ctxmgr.base.paths import replace_file
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit, exit_for
@@ -33,7 +34,6 @@ from ctxmgr.history.health import (
     check_store,
 )
 from ctxmgr.live.installation import check_clients
-from ctxmgr.paths import replace_file
 from ctxmgr.recover.model.config import KEY_VARIABLE, MODEL_VARIABLE, ModelChoice, describe, resolve
 from ctxmgr.recover.routing.routes import check_routes
 from ctxmgr.types.setup import Check

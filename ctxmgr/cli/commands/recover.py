@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ctxmgr.base.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place, say
@@ -14,7 +15,6 @@ from ctxmgr.cli.requests import apply_to_goal, build, goal_source, moment
 from ctxmgr.cli.told_again import Keeper
 from ctxmgr.cli.views.layout import Span, amount, brief, command, plural, short_ids
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.operations import AgentRequest, ModelRequest, PromptRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace

@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 
-from ctxmgr import paths
+from ctxmgr.base import paths
 from ctxmgr.cli.envelope import (
     IndexProgress,
     ascii_json,

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ctxmgr.base.paths import open_regular, packaged_text, replace_file
 from ctxmgr.cli.detection import NOTHING_READ
 from ctxmgr.cli.report.timeline import Timeline, draw_timeline, tokens_of
 from ctxmgr.cli.views.evidence import Entries, loop_steps, mapping
@@ -20,7 +21,6 @@ from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import AttemptsUsedUp, Conflict, CtxmgrError, NoHistory, NotStuck, StorageFailed
 from ctxmgr.log.ids import parse_time
 from ctxmgr.log.masking import mask_value
-from ctxmgr.paths import open_regular, packaged_text, replace_file
 from ctxmgr.types.finding import Finding, SessionVerdict
 from ctxmgr.types.operations import DetectRequest, DetectResponse, RecoverRequest
 from ctxmgr.types.query import ListRequest

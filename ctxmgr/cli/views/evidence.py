@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.cli.views.layout import GAP, Span, brief, end_to_keep, plural, status_sign
-from ctxmgr.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer

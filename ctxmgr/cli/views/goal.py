@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.cli.views.layout import UNICODE, Column, Span, brief, end_to_keep, plural, wrapped
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.types.goal import SubtaskView
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.cli.views.safe_text import Keep, cells, safe, take
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
