@@ -32,11 +32,11 @@ COMMANDS = {
     "search": ("commands.history", "search"),
     "show": ("commands.history", "show"),
     "messages": ("commands.history", "messages"),
-    "stats": ("commands.analysis", "stats"),
-    "sql": ("commands.analysis", "sql"),
+    "stats": ("commands.history", "stats"),
+    "sql": ("commands.history", "sql"),
     "note": ("commands.annotations", "note_app"),
     "snapshot": ("commands.annotations", "snapshot_app"),
-    "memory": ("commands.memory", "memory_app"),
+    "memory": ("commands.annotations", "memory_app"),
     "goal": ("commands.goal", "goal_app"),
     "artifact": ("commands.artifact", "artifact_app"),
     "version": ("commands.artifact", "version_app"),
@@ -112,7 +112,7 @@ def main() -> int:
 
 def _started(given: list[str]) -> None:
     """Run a command line: prepared help first, then the fast path, and typer where neither understands every word."""
-    from ctxmgr.cli.command_line import read
+    from ctxmgr.cli.invocation import read
 
     # A shell's words are taken as they are: half a word that is being typed must not be read as a global option.
     arguments = given if given[:2] == ["completion", "--words"] else read(given)
@@ -122,7 +122,7 @@ def _started(given: list[str]) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in completions(arguments[2:])))
         return
     if arguments[-1:] in (["--help"], ["-h"]):
-        from ctxmgr.cli.command_line import print_help
+        from ctxmgr.cli.invocation import print_help
 
         if print_help(arguments[:-1]):
             return

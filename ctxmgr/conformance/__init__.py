@@ -24,12 +24,12 @@ for _name in ("detector", "importer", "store"):
 from ctxmgr.conformance.detector import (  # noqa: E402 - their assertions are to be rewritten, so that a failure tells values
     NEW_WORK,
     DetectorConformance,
+    Scenario,
     SessionConformance,
     SpokenConformance,
     WarningConformance,
 )
 from ctxmgr.conformance.importer import ImporterConformance  # noqa: E402
-from ctxmgr.conformance.scenario import Scenario  # noqa: E402
 from ctxmgr.conformance.store import StoreConformance  # noqa: E402
 
 __all__ = [

@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import sys
 
-from ctxmgr.clients import event_bytes, parsed
-from ctxmgr.clients.interface import AFTER, BEFORE, END, MAX_ANSWER_CHARS, PERSON, QUIET, WAIT
+from ctxmgr.clients import AFTER, BEFORE, END, MAX_ANSWER_CHARS, PERSON, QUIET, WAIT, event_bytes, parsed
 from ctxmgr.clients.session_file import WATCHER, SessionFile, state_folder
 from ctxmgr.live.rounds import Rounds, fingerprints, rows_of
 from ctxmgr.log.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ctxmgr.clients.interface import Client, Event
+    from ctxmgr.clients import Client, Event
 
 OFF = "CTXMGR_LIVE"
 """The environment variable that switches the hook off for one run: ``CTXMGR_LIVE=off``."""

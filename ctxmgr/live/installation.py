@@ -25,8 +25,7 @@ from typing import Any, Literal, get_args
 
 from ctxmgr import __file__ as package
 from ctxmgr.base.paths import make_private_folder, read_regular, replace_file
-from ctxmgr.clients import CLIENTS, client
-from ctxmgr.clients.interface import Client, as_object
+from ctxmgr.clients import CLIENTS, Client, as_object, client
 from ctxmgr.clients.session_file import state_folder
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.errors import InvalidInput, StorageFailed

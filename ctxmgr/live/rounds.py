@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 
-from ctxmgr.clients.interface import as_object
+from ctxmgr.clients import as_object
 from ctxmgr.clients.session_file import digest_of, state_folder, state_name
 from ctxmgr.log.fast_json import dumps
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from ctxmgr.clients.interface import Call, Client, Event
+    from ctxmgr.clients import Call, Client, Event
 
 
 ROUNDS = 3

@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ctxmgr.base.paths import open_regular, replace_file
-from ctxmgr.clients import event_bytes, parsed
-from ctxmgr.clients.interface import MAX_ANSWER_CHARS, Call, Client, Event, as_object
+from ctxmgr.clients import MAX_ANSWER_CHARS, Call, Client, Event, as_object, event_bytes, parsed
 from ctxmgr.config import Config, load_config
 from ctxmgr.detect.text.fingerprints import blur, canonical, error_core, error_text, plain_text, says_anything
 from ctxmgr.history.detection import judge

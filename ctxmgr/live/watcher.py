@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.base.paths import make_private_folder, replace_file
-from ctxmgr.clients import client
-from ctxmgr.clients.interface import AFTER, Client, Event
+from ctxmgr.clients import AFTER, Client, Event, client
 from ctxmgr.clients.session_file import SUFFIX, WATCHER, rows_in, state_folder, state_name
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import Busy, CtxmgrError

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.clients import CLIENTS, client, parsed
-from ctxmgr.clients.interface import AFTER, BEFORE, END, PERSON, Client
+from ctxmgr.clients import AFTER, BEFORE, CLIENTS, END, PERSON, Client, client, parsed
 from ctxmgr.live.installation import hook_command
 from tests.live.scene import SILENT, hooked
 

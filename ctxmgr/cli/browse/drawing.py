@@ -16,8 +16,7 @@ from textual.strip import Strip
 from ctxmgr.cli.browse.history import Judged
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.entries import picked_out, show_entry, show_messages
-from ctxmgr.cli.views.evidence import is_index, mapping, member_places
-from ctxmgr.cli.views.findings import show_findings
+from ctxmgr.cli.views.findings import is_index, mapping, member_places, show_findings
 from ctxmgr.cli.views.layout import (
     Span,
     ago,

@@ -13,8 +13,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store
 from ctxmgr.cli.terminal import printer, safe
 from ctxmgr.cli.views.layout import Span
-from ctxmgr.clients import CLIENTS, client
-from ctxmgr.clients.interface import Client
+from ctxmgr.clients import CLIENTS, Client, client
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live import installation
 from ctxmgr.live.installation import Change, Scope

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ctxmgr.base.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
+from ctxmgr.cli.fast.detection import RecoveryCache
 from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place, say
 from ctxmgr.cli.requests import apply_to_goal, build, goal_source, moment
-from ctxmgr.cli.told_again import Keeper
 from ctxmgr.cli.views.layout import Span, amount, brief, command, plural, short_ids
 from ctxmgr.errors import InvalidInput
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -119,7 +119,7 @@ def recover(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
-        answered = Keeper(workspace, request).shown(found := workspace.recover(request, say), continued, prompt=prompt)
+        answered = RecoveryCache(workspace, request).shown(found := workspace.recover(request, say), continued, prompt=prompt)
         answered.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
         return answered
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from ctxmgr.cli.views.evidence import as_seconds, mapping
+from ctxmgr.cli.views.findings import as_seconds, mapping
 from ctxmgr.cli.views.layout import clock, day, duration, plural
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.types.finding import Finding

@@ -12,8 +12,7 @@ from unittest.mock import patch
 from textual.pilot import Pilot
 from textual.screen import ModalScreen
 
-from ctxmgr.cli.browse.app import Browser
-from ctxmgr.cli.browse.screens import BrowseScreen
+from ctxmgr.cli.browse.screens import Browser, BrowseScreen
 from ctxmgr.errors import CtxmgrError
 from tests.readme import RUN
 

@@ -319,7 +319,7 @@ def test_an_internal_fault_shows_no_content(history: Path, monkeypatch: pytest.M
         assert cli.main() == 1
         told.append("".join(capsys.readouterr()))
 
-    assert told[0].startswith("ctxmgr: internal fault (RuntimeError at test_command_line.py:")
+    assert told[0].startswith("ctxmgr: internal fault (RuntimeError at test_all_commands.py:")
     assert json.loads(told[1])["error"]["kind"] == "internal"
     assert "recorded text" not in "".join(told)
 
