@@ -16,7 +16,8 @@ from ctxmgr.history.query.address import parse as parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 
 _DATABASES = (".db", ".sqlite", ".sqlite3")  # may be empty while all records are still in the WAL file beside it
@@ -125,13 +126,21 @@ def located_entries(texts: Sequence[str], session: str | None, store: str | None
     return found, session, store
 
 
+_MOVING = ("action", "agent", "input_type", "status", "process", "event_type", "since", "until", "newest_first")
+
+
+def moves_rows(values: Mapping[str, Any]) -> bool:
+    """Whether the options of ``list`` filter or reverse its rows, so that an entry's index is not its place among them."""
+    return values["kind"] != "entry" or any(values[name] for name in _MOVING)
+
+
 def list_start(target: str | None, offset: int, *, chosen: bool) -> tuple[str | None, int]:
     """Return (target, offset) of a list that begins at an entry: ``SESSION@42``, ``run.jsonl@42``.
 
     Args:
         target: the session or log that the argument names.
         offset: value of ``--offset``.
-        chosen: whether rows are filtered or reversed, so that an entry's index is not its place among them.
+        chosen: what `moves_rows` says of the options.
 
     Raises:
         InvalidInput: the address counts from the end, or stands beside what it can't be combined with.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import Address, is_place, list_start, located_action, located_entry, located_log, parse
+from ctxmgr.cli.address import Address, is_place, list_start, located_action, located_entry, located_log, moves_rows, parse
 from ctxmgr.cli.envelope import slow_search
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, Status, answer, fail, resolve, resolve_place
@@ -93,15 +93,14 @@ def list_(
       ctxmgr list --process 01a1ffcb
       ctxmgr list run.jsonl@40
     """
-    chosen = any((action, agent, input_type, status, process, event_type, since, until, newest_first, kind != "entry"))
+    chosen = moves_rows(locals())
     target, offset = resolve("list", how, partial(list_start, chosen=chosen), target, offset)
     session, store = resolve_place("list", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
-        # An event type given without --kind asks for events: no entry has one.
         request = build(
             ListRequest, session=session, action=action, agent=agent, input_type=input_type, status=status,
-            process=process, kind="event" if event_type and kind == "entry" else kind, event_type=event_type, since=since,
+            process=process, kind=kind, event_type=event_type, since=since,
             until=until, offset=offset, limit=limit, newest_first=newest_first,
         )  # fmt: skip
         found = workspace.list(request)

@@ -96,10 +96,6 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
     return answer
 
 
-_REORDERING = ("action", "agent", "input_type", "status", "process", "event_type", "since", "until", "newest_first")
-"""Options of ``list`` by which an entry's index is not its place among the rows."""
-
-
 def _locate(name: str, values: dict[str, Any]) -> bool:
     """Let a file that stands in the place of a session be the store; return whether there is one store to ask then."""
     named = [values[each] for each in ("session", "target", "log", "action", "address") if each in values]
@@ -110,7 +106,7 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
 
     session, store, given = values.get("session"), values["store"], values.get("address")
     if name == "list":
-        chosen = values["kind"] != "entry" or any(values[each] for each in _REORDERING)
+        chosen = a.moves_rows(values)
         values["target"], values["offset"] = a.list_start(values["target"], values["offset"], chosen=chosen)
     if entries:
         values["entries"], values["session"], values["store"] = a.located_entries(entries, session, store)
