@@ -107,10 +107,10 @@ def __getattr__(name: str) -> Any:
 
 def main() -> int:
     """Run the command line; return its exit code. No fault ends in a traceback unless CTXMGR_DEBUG is set."""
-    return run(lambda: _started(sys.argv[1:]))
+    return run(lambda: _run_words(sys.argv[1:]))
 
 
-def _started(given: list[str]) -> None:
+def _run_words(given: list[str]) -> None:
     """Run a command line: prepared help first, then the fast path, and typer where neither understands every word."""
     from ctxmgr.cli.invocation import read
 
@@ -151,7 +151,7 @@ def run(call: Callable[[], object]) -> int:
     try:
         call()
     except SystemExit as end:
-        return flushed(end.code if isinstance(end.code, int) else OK if end.code is None else INTERNAL)
+        return flush_output(end.code if isinstance(end.code, int) else OK if end.code is None else INTERNAL)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -166,7 +166,7 @@ def run(call: Callable[[], object]) -> int:
         if os.environ.get("CTXMGR_DEBUG"):
             raise
         return report_failure(_internal_fault(error))
-    return flushed(OK)
+    return flush_output(OK)
 
 
 # Not "report": importing the subpackage of that name would put the module in the place of the function.
@@ -177,7 +177,7 @@ def report_failure(error: CtxmgrError, arguments: Sequence[str] | None = None, c
     arguments = sys.argv[1:] if arguments is None else arguments
     if command is None:
         command = next((word for word in arguments if not word.startswith("-")), "")
-    return flushed(report_error(command, "json" if wants_json(arguments) else "table", error))
+    return flush_output(report_error(command, "json" if wants_json(arguments) else "table", error))
 
 
 def _internal_fault(error: Exception) -> CtxmgrError:
@@ -189,7 +189,7 @@ def _internal_fault(error: Exception) -> CtxmgrError:
     return CtxmgrError(f"internal fault ({type(error).__name__} at {place})", "CTXMGR_DEBUG=1 shows where; please report it")
 
 
-def flushed(code: int) -> int:
+def flush_output(code: int) -> int:
     """Return the code after the last output has really been written."""
     try:
         sys.stdout.flush()

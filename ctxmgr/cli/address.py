@@ -33,7 +33,7 @@ def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, li
     asked = session
     indexes: list[int] = []
     ids: list[str] = []
-    for text in _expanded(texts):
+    for text in _with_stdin(texts):
         address = parse(text, asked)
         if address.session is not None:
             if session is not None and address.session != session:
@@ -46,14 +46,14 @@ def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, li
     return session, indexes, ids
 
 
-def _expanded(texts: Sequence[str]) -> list[str]:
+def _with_stdin(texts: Sequence[str]) -> list[str]:
     found: list[str] = []
     for text in texts:
         found += sys.stdin.read().split() if text == "-" else [text]
     return found
 
 
-def located(target: str | None, session: str | None, store: str | None) -> tuple[str | None, str | None]:
+def locate_store(target: str | None, session: str | None, store: str | None) -> tuple[str | None, str | None]:
     """Return (session, store) where a file may stand in the place of the session.
 
     Args:
@@ -78,11 +78,11 @@ def located(target: str | None, session: str | None, store: str | None) -> tuple
     return target if session is None else session, store
 
 
-def located_log(log: str | None, store: str | None) -> str | None:
+def locate_log(log: str | None, store: str | None) -> str | None:
     """Return the store that an argument or ``--store`` names.
 
     Raises:
-        NotFound, NoHistory, InvalidInput: as `located`.
+        NotFound, NoHistory, InvalidInput: as `locate_store`.
     """
     if log is None:
         return store
@@ -91,35 +91,35 @@ def located_log(log: str | None, store: str | None) -> str | None:
     return _one_store(log, store)
 
 
-def located_entry(address: str, session: str | None, store: str | None) -> tuple[str, str | None, str | None]:
-    """Return (address, session, store) of an address whose session may be a file, see `located`.
+def locate_entry(address: str, session: str | None, store: str | None) -> tuple[str, str | None, str | None]:
+    """Return (address, session, store) of an address whose session may be a file, see `locate_store`.
 
     The address is empty where a file alone was named.
 
     Raises:
-        NotFound, NoHistory, InvalidInput: as `located`.
+        NotFound, NoHistory, InvalidInput: as `locate_store`.
     """
     named, at, place = address.rpartition("@")
     if at and named and (place == "last" or is_number(place)) and is_place(named):
-        return f"@{place}", *located(named, session, store)
+        return f"@{place}", *locate_store(named, session, store)
     if is_place(address) and not is_number(address):
-        return "", *located(address, session, store)
-    return address, *located(None, session, store)
+        return "", *locate_store(address, session, store)
+    return address, *locate_store(None, session, store)
 
 
-def located_entries(texts: Sequence[str], session: str | None, store: str | None) -> tuple[list[str], str | None, str | None]:
-    """Return (addresses, session, store) of several addresses whose session may be a file, see `located`.
+def locate_entries(texts: Sequence[str], session: str | None, store: str | None) -> tuple[list[str], str | None, str | None]:
+    """Return (addresses, session, store) of several addresses whose session may be a file, see `locate_store`.
 
     Raises:
-        NotFound: as `located`.
-        InvalidInput: as `located`; or a file is named without an entry, or several files are.
+        NotFound: as `locate_store`.
+        InvalidInput: as `locate_store`; or a file is named without an entry, or several files are.
     """
-    session, store = located(None, session, store)
+    session, store = locate_store(None, session, store)
     found: list[str] = []
     for text in texts:
         address = text
         if text != "-":
-            address, session, store = located_entry(text, session, store)
+            address, session, store = locate_entry(text, session, store)
         if not address and text:
             raise InvalidInput(f"{text!r} names no entry", f"e.g. {text}@3")
         found.append(address)
@@ -155,17 +155,17 @@ def list_start(target: str | None, offset: int, *, chosen: bool) -> tuple[str | 
     return named or None, int(place)
 
 
-def located_action(
+def locate_action(
     action: str | None, target: str | None, session: str | None, store: str | None
 ) -> tuple[str | None, str | None, str | None]:
-    """Return (action, session, store) of two arguments of which either may be a file, see `located`.
+    """Return (action, session, store) of two arguments of which either may be a file, see `locate_store`.
 
     Raises:
-        NotFound, NoHistory, InvalidInput: as `located`.
+        NotFound, NoHistory, InvalidInput: as `locate_store`.
     """
     if action is not None and is_place(action) and (target is None or not is_place(target)):
-        return target, *located(action, session, store)
-    return action, *located(target, session, store)
+        return target, *locate_store(action, session, store)
+    return action, *locate_store(target, session, store)
 
 
 def is_folder(text: str | None) -> bool:

@@ -84,14 +84,14 @@ class CommandLine(TyperGroup):
         except declarations.Exit as end:
             code = end.exit_code
         except TyperException as error:
-            code = _misused(error, words)
+            code = _report_misuse(error, words)
         except SystemExit:
             # typer ends the process itself in one case only: the reader of the output went away.
             code = quiet(Exit.OK)
         sys.exit(code if isinstance(code, int) else int(Exit.OK))
 
 
-def _misused(error: TyperException, arguments: Sequence[str]) -> int:
+def _report_misuse(error: TyperException, arguments: Sequence[str]) -> int:
     context: Any = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help itself
         typer.echo(error.format_message(), err=True)

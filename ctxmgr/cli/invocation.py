@@ -93,12 +93,12 @@ def at_words(line: str, stream: TextIO) -> str:
     wide = max(columns(stream), _MIN_WIDTH)
     if line.isascii() and len(line) <= wide:
         return line
-    from ctxmgr.cli.views.layout import Span, wrapped
+    from ctxmgr.cli.views.layout import Span, wrap_spans
 
     text = line.lstrip(" ")
     indent = line[: len(line) - len(text)]
     room = wide - len(indent)
-    rows = wrapped([Span(text)], room, room)
+    rows = wrap_spans([Span(text)], room, room)
     return "\n".join(indent + "".join(span.text for span in row).rstrip(" ") for row in rows)
 
 
@@ -205,7 +205,7 @@ def read(arguments: Sequence[str]) -> list[str]:
         InvalidInput: ``-C`` names no folder.
     """
     global_options.reset()
-    moved, rest = _leading(list(arguments))
+    moved, rest = _split_leading(list(arguments))
     if rest[:1] == ["help"]:
         rest = [*rest[1:], "--help"]
     # The usual case: nothing to change, so the table of commands is not even loaded here.
@@ -217,14 +217,14 @@ def read(arguments: Sequence[str]) -> list[str]:
     if found is None:  # for typer to name the fault
         return [*rest[:1], *moved, *rest[1:]] if rest else moved
     name, command, words = found
-    return [*name.split(), *_read(name, command, [*moved, *words])]
+    return [*name.split(), *_current_spelling(name, command, [*moved, *words])]
 
 
 def _names(words: Sequence[str]) -> Iterator[str]:
     return (word.partition("=")[0] for word in words)
 
 
-def _leading(words: list[str]) -> tuple[list[str], list[str]]:
+def _split_leading(words: list[str]) -> tuple[list[str], list[str]]:
     """Split off the options before the command; return those that belong to the command, and the remaining words."""
     moved: list[str] = []
     while words and words[0].startswith("-"):
@@ -260,7 +260,7 @@ def _set_global(word: str) -> None:
     setattr(global_options, name, name == "quiet")
 
 
-def _read(name: str, command: Command, words: list[str]) -> Iterator[str]:
+def _current_spelling(name: str, command: Command, words: list[str]) -> Iterator[str]:
     """Yield the words of a command in their current spelling, without the global options."""
     old = OLD.get(name, {})
     filtered = any(word == "--jq" or word.startswith("--jq=") for word in words)  # then -r means raw
@@ -278,19 +278,19 @@ def _read(name: str, command: Command, words: list[str]) -> Iterator[str]:
             say(f"ctxmgr: {option} of '{name}' is spelled {old[option]} now")
             yield f"{old[option]}={value}" if attached else old[option]
             if not attached and _takes_value(command, old[option]):
-                yield from _next(rest)
+                yield from _one_more(rest)
         else:
             yield word
             # The value is passed on unread: it may look like a global option, as in ``--message -q``.
             if not attached and _takes_value(command, word):
-                yield from _next(rest)
+                yield from _one_more(rest)
 
 
 def _takes_value(command: Command, option: str) -> bool:
     return option in command["options"] and not command["options"][option][1].endswith("flag")
 
 
-def _next(rest: Iterator[str]) -> Iterator[str]:
+def _one_more(rest: Iterator[str]) -> Iterator[str]:
     for word in rest:
         yield word
         return

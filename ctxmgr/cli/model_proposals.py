@@ -77,15 +77,15 @@ def decompose(
         return rules
     if progress is not None:
         progress(f"splitting the goal: {describe(choice, environment).text}")
-    found, failure = _asked(choice, rules.goal, source, model)
+    found, failure = _ask_model(choice, rules.goal, source, model)
     if found is None:
         return rules.model_copy(update={"model": choice.name, "failure": failure})
     done = {part.title: part.done for task in rules.tasks for part in (task, *task.subtasks)}
-    tasks = [_proposed(task, done) for task in found.tasks]
+    tasks = [_planned_task(task, done) for task in found.tasks]
     return rules.model_copy(update={"tasks": tasks, "by": "model", "model": choice.name})
 
 
-def _proposed(task: _Task, done: Mapping[str, bool]) -> PlannedTask:
+def _planned_task(task: _Task, done: Mapping[str, bool]) -> PlannedTask:
     """Return a proposed task; what the plan itself says is done stays done."""
     title = titled(task.title)[0]
     names = [name for name in (titled(part)[0] for part in task.subtasks) if name]
@@ -95,7 +95,7 @@ def _proposed(task: _Task, done: Mapping[str, bool]) -> PlannedTask:
     return PlannedTask(title=title or "untitled", done=is_done, subtasks=parts)
 
 
-def _asked(choice: ModelChoice, goal: str, source: str | None, model: Any) -> tuple[Split | None, str | None]:
+def _ask_model(choice: ModelChoice, goal: str, source: str | None, model: Any) -> tuple[Split | None, str | None]:
     fence = Fence()
     instructions = _SPLIT_RULES.format(tasks=_TASKS, subtasks=_SUBTASKS, fence=fence.rule)
     prompt = "The goal:\n" + fence.wrap("goal", goal[:_MAX_GOAL_CHARS], author="operator", limit=_MAX_GOAL_CHARS)

@@ -96,7 +96,7 @@ def _merge(table: dict[str, Any], more: dict[str, Any]) -> None:
             table[name] = value
 
 
-def merged(table: dict[str, Any], texts: Sequence[str] | None) -> dict[str, Any]:
+def merge_settings(table: dict[str, Any], texts: Sequence[str] | None) -> dict[str, Any]:
     """Return a configuration's table with the options over it."""
     found: dict[str, Any] = {}
     _merge(found, table)

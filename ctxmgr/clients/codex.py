@@ -126,7 +126,7 @@ def trust_hooks(program: str, hooks: str, folder: str) -> int:
     limit = threading.Timer(_SECONDS, server.kill)
     limit.start()
     try:
-        return _trusted(server, hooks, folder)
+        return _trust_in(server, hooks, folder)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise StorageFailed("Codex did not say which hooks it knows", _HINT) from None
     finally:
@@ -135,7 +135,7 @@ def trust_hooks(program: str, hooks: str, folder: str) -> int:
         server.communicate()
 
 
-def _trusted(server: subprocess.Popen[bytes], hooks: str, folder: str) -> int:
+def _trust_in(server: subprocess.Popen[bytes], hooks: str, folder: str) -> int:
     import os
 
     _request(server, 1, "initialize", {"clientInfo": {"name": "ctxmgr", "version": "1"}})

@@ -146,7 +146,7 @@ def test_what_another_user_planted_above_is_not_used(home: Path, monkeypatch: py
     assert list(paths.settings_files(str(inner))) == []
     (told,) = load_config(inner).warnings()
     assert told.startswith(f"{home / 'ctxmgr.toml'} belongs to another user: left out")
-    assert rows._configured(str(inner)) == (None, [told])  # pyright: ignore[reportPrivateUsage]
+    assert rows._configured_store(str(inner)) == (None, [told])  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(InvalidInput, match="another user"):
         Workspace.open()
     with pytest.raises(InvalidInput, match="another user"):

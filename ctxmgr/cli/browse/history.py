@@ -176,14 +176,14 @@ class _Reader:
 
     async def ask(self, question: Callable[[Workspace], _T], progress: Progress | None = None) -> _T:
         """Put a question to the workspace; the thread answers one after the other."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: question(self._opened(progress)))
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: question(self._open_workspace(progress)))
 
     async def ask_anew(self, question: Callable[[Workspace], _T]) -> _T:
         """As `ask`, after what others recorded meanwhile was read."""
 
         def answered() -> _T:
             self.read_on(None)
-            return question(self._opened())
+            return question(self._open_workspace())
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, answered)
 
@@ -191,7 +191,7 @@ class _Reader:
         self._thread.submit(self._close)
         self._thread.shutdown(cancel_futures=False)
 
-    def _opened(self, progress: Progress | None = None) -> Workspace:
+    def _open_workspace(self, progress: Progress | None = None) -> Workspace:
         if self._workspace is None:
             self._workspace = Workspace.open(self._location, readonly=True, scratch=True, progress=progress)
             self._files = _file_states(self._workspace)
@@ -204,12 +204,12 @@ class _Reader:
 
     def read_on(self, session: str | None) -> bool:
         """Read what was recorded; return whether that is anything since this was last asked. On the reader's thread only."""
-        workspace = self._opened()
+        workspace = self._open_workspace()
         if workspace.store.origin is not None:  # another agent's log is read anew where it has changed
             if _file_states(workspace) == self._files:
                 return False
             self._close()
-            self._opened()
+            self._open_workspace()
             return True
         workspace.store.catch_up()
         before, now = self._seen.get(session), _summary(workspace, session)

@@ -17,9 +17,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Footer, Static
 
-from ctxmgr.cli.browse import drawing
-from ctxmgr.cli.browse.drawing import Line, Timeline
+from ctxmgr.cli.browse import lines as screen_lines
 from ctxmgr.cli.browse.history import History, Judged
+from ctxmgr.cli.browse.lines import Line, Timeline
 from ctxmgr.cli.browse.widgets import PAGE, Help, LinesPane, PagedList, Question
 from ctxmgr.cli.views.layout import Span, plural
 from ctxmgr.cli.views.safe_text import safe
@@ -119,7 +119,7 @@ class Head(Widget):
     def render_line(self, y: int) -> Strip:
         """Return one line of the screen."""
         line = self._lines[y] if y < len(self._lines) else []
-        return drawing.strip(line, self.size.width, under=self.rich_style)
+        return screen_lines.strip(line, self.size.width, under=self.rich_style)
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """Take the whole width."""
@@ -226,7 +226,7 @@ class SessionsScreen(ListScreen[SessionView]):
     def make_list(self) -> PagedList[SessionView]:
         """Return the list of sessions."""
         return PagedList(
-            self._read, lambda row, _before, width: drawing.session_row(row, width),
+            self._read, lambda row, _before, width: screen_lines.session_row(row, width),
             empty="No sessions yet: 'ctxmgr import' reads the logs on this machine.",
         )  # fmt: skip
 
@@ -277,7 +277,7 @@ class HitsScreen(ListScreen[SearchHit]):
         """Return the list of hits."""
         several = self.within is None
         return PagedList(
-            self._read, lambda row, _before, width: drawing.hit_row(row, self.query_text, width, several=several),
+            self._read, lambda row, _before, width: screen_lines.hit_row(row, self.query_text, width, several=several),
             empty="No match: the text is taken literally. Esc goes back.",
         )  # fmt: skip
 
@@ -391,7 +391,7 @@ class TimelineScreen(BrowseScreen):
         self._timeline.take(judged)
         self._draw_head()
         self.rows.refresh()
-        self.pane.show(lambda width: asyncio.to_thread(drawing.judged_lines, judged, width))
+        self.pane.show(lambda width: asyncio.to_thread(screen_lines.judged_lines, judged, width))
 
     async def _read(self, offset: int, limit: int) -> tuple[list[EntryView], int]:
         return await self.history.entries(self.session, offset, limit)
@@ -399,7 +399,9 @@ class TimelineScreen(BrowseScreen):
     def _draw_head(self) -> None:
         if self._view is None:
             return
-        first, second = drawing.session_head(self._view, self._judged, self.rows.chosen, self.size.width, follows=self._follows)
+        first, second = screen_lines.session_head(
+            self._view, self._judged, self.rows.chosen, self.size.width, follows=self._follows
+        )
         self.head.show(first, second, self._timeline.overview(self.rows.cursor, self.size.width))
 
     @on(PagedList.Moved)
@@ -507,7 +509,7 @@ class EntryScreen(BrowseScreen):
     def _show(self) -> None:
         async def drawn(width: int) -> list[Line]:
             entry, messages = await self.history.entry(self.session, self._index)
-            return await asyncio.to_thread(drawing.entry_lines, entry, messages, width, full=self._full)
+            return await asyncio.to_thread(screen_lines.entry_lines, entry, messages, width, full=self._full)
 
         self.pane.show(drawn)
 

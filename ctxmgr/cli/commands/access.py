@@ -64,7 +64,7 @@ def load(
             if source == "default"
             else workspace.project.change_rules(add=_from_file(source))
         )
-        return _changed(done)
+        return _change_answer(done)
 
     answer("access load", how, work, store=store, create=True)
 
@@ -79,7 +79,7 @@ def _from_file(source: str) -> list[AccessRule]:
     return parse_rules_file(text, source)
 
 
-def _changed(done: RulesChanged) -> Answer:
+def _change_answer(done: RulesChanged) -> Answer:
     return Answer(done.to_json(), lambda out: show_change(out, done))
 
 
@@ -106,7 +106,7 @@ def allow(
     """
 
     def work(workspace: Workspace) -> Answer:
-        return _changed(
+        return _change_answer(
             workspace.project.change_rules(add=[_rule(agent, kind, pattern, "write" if write else "read", priority)])
         )
 
@@ -130,7 +130,7 @@ def deny(
     """
 
     def work(workspace: Workspace) -> Answer:
-        return _changed(workspace.project.change_rules(add=[_rule(agent, kind, pattern, "none", priority)]))
+        return _change_answer(workspace.project.change_rules(add=[_rule(agent, kind, pattern, "none", priority)]))
 
     answer("access deny", how, work, store=store, create=True)
 
@@ -153,7 +153,7 @@ def remove(
 
     def work(workspace: Workspace) -> Answer:
         rule = _rule(agent, kind, pattern, permission, DEFAULT_PRIORITY)
-        return _changed(workspace.project.change_rules(remove=[rule]))
+        return _change_answer(workspace.project.change_rules(remove=[rule]))
 
     answer("access remove", how, work, store=store, writes=True)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import located_entries, parse_all
+from ctxmgr.cli.address import locate_entries, parse_all
 from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve, resolve_place
 from ctxmgr.cli.requests import build, tell_session
 from ctxmgr.cli.views import entries as views
@@ -63,7 +63,7 @@ def add(
       ctxmgr note add run.jsonl@3 -m "the first wrong turn"
       ctxmgr list --status error --format ndjson --fields id | jq -r .id | ctxmgr note add - -m "look here"
     """
-    entries, session, store = resolve("note add", how, located_entries, entries, session, store)
+    entries, session, store = resolve("note add", how, locate_entries, entries, session, store)
 
     def work(workspace: Workspace) -> Answer:
         named, indexes, ids = parse_all(entries, session)
@@ -152,7 +152,7 @@ def create(
     Examples:
       ctxmgr snapshot create 3 4 5 --summary "auth findings" --reasoning "needed by the merge agent"
     """
-    entries, session, store = resolve("snapshot create", how, located_entries, entries, session, store)
+    entries, session, store = resolve("snapshot create", how, locate_entries, entries, session, store)
 
     def work(workspace: Workspace) -> Answer:
         named, indexes, ids = parse_all(entries, session)

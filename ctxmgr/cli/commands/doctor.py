@@ -155,7 +155,7 @@ def check_model(
     else:
         yield _chosen(choice, _chosen_by(flag, environment, config), environment)
         yield _sent(choice)
-        yield from _missing()
+        yield from _missing_extras()
     yield from _keys(environment)
 
 
@@ -195,7 +195,7 @@ def _sent(choice: ModelChoice) -> Check:
     return Check(name="model.sent", level="info", finding=f"{finding}; {choice.seconds:g} s in all", detail=detail)
 
 
-def _missing() -> Iterator[Check]:
+def _missing_extras() -> Iterator[Check]:
     if find_spec("pydantic_ai") is None:
         yield Check(
             name="model.extra", level="fail", finding="a model is named, but what is needed to ask it is not installed",

@@ -87,7 +87,7 @@ def start(
             if plan_only:
                 raise InvalidInput("there is no plan to show", "give one with --from, or let a --model split the goal")
             return _start(dir_, text, proposal, again)
-        if plan_only or not _accepted(proposal, how, yes):
+        if plan_only or not _is_accepted(proposal, how, yes):
             return _show_proposal(proposal, waiting=not plan_only)
         return _start(dir_, proposal.goal, proposal, again)
 
@@ -135,7 +135,7 @@ def _propose(
     return found
 
 
-def _accepted(proposal: GoalPlan, how: OutputOptions, yes: bool) -> bool:
+def _is_accepted(proposal: GoalPlan, how: OutputOptions, yes: bool) -> bool:
     """Whether the plan counts: by --yes, by a script for its own plan, or because a person says so now."""
     if yes:
         return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import Address, is_place, list_start, located_action, located_entry, located_log, moves_rows, parse
+from ctxmgr.cli.address import Address, is_place, list_start, locate_action, locate_entry, locate_log, moves_rows, parse
 from ctxmgr.cli.envelope import slow_search
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, Status, answer, fail, resolve, resolve_place
@@ -50,7 +50,7 @@ def trace(
       ctxmgr trace --agent main --status error --json
       ctxmgr trace Bash run.jsonl
     """
-    action, session, store = resolve("trace", how, located_action, action, target, session, store)
+    action, session, store = resolve("trace", how, locate_action, action, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         request = build(
@@ -179,7 +179,7 @@ def show(
       ctxmgr show 01a1ffcb@42 --json
       ctxmgr show run.jsonl@-1
     """
-    address, session, store = resolve("show", how, located_entry, address, session, store)
+    address, session, store = resolve("show", how, locate_entry, address, session, store)
 
     def work(workspace: Workspace) -> Answer:
         place = parse(address, session)
@@ -238,7 +238,7 @@ def messages(
     if address is None:
         session, store = resolve_place("messages", how, None, session, store)
     else:
-        address, session, store = resolve("messages", how, located_entry, address, session, store)
+        address, session, store = resolve("messages", how, locate_entry, address, session, store)
 
     def work(workspace: Workspace) -> Answer:
         place = parse(address, session) if address else parse("@0", session)
@@ -323,12 +323,12 @@ def sql(
         if views_:
             rows = workspace.sql_views()
             return Answer([row.to_json() for row in rows], lambda out: show_views(out, rows))
-        return _found(workspace, query, value or [], limit, seconds)
+        return _sql_answer(workspace, query, value or [], limit, seconds)
 
     answer("sql", how, work, store=store)
 
 
-def _found(workspace: Workspace, query: str | None, values: list[str], limit: int, seconds: float) -> Answer:
+def _sql_answer(workspace: Workspace, query: str | None, values: list[str], limit: int, seconds: float) -> Answer:
     if query is None:
         raise InvalidInput("no query", "e.g. ctxmgr sql 'SELECT * FROM sessions'; 'ctxmgr sql --views' lists the views")
     from ctxmgr.types.analysis import SqlRequest  # of this module's commands only two need these shapes
@@ -349,7 +349,7 @@ def _found(workspace: Workspace, query: str | None, values: list[str], limit: in
 def _one_place(query: str | None, log: str | None, store: str | None) -> str | None:
     if query is not None and log is None and is_place(query):
         raise InvalidInput(f"{query!r} is a file, not a query", "the query comes first, then the file")
-    return located_log(log, store)
+    return locate_log(log, store)
 
 
 def _page(found: SqlResponse, limit: int) -> Page:

@@ -320,7 +320,7 @@ def _record(printer: Printer, continuation: Continuation, cite: _Citations) -> N
         ("finding", None if pattern is None else _pattern(printer, pattern, loop=pattern is continuation.loop)),
         ("started at", pattern and pattern.start and cite.name(pattern.start)),
         ("last progress", pattern and pattern.last_progress and cite.name(pattern.last_progress)),
-        ("not sent to", ", ".join(others)), ("routed by", _routing(continuation) if others else None),
+        ("not sent to", ", ".join(others)), ("routed by", _route_text(continuation) if others else None),
         ("written by", by), ("model", _model(continuation)), ("attempt", _attempt(continuation)),
         ("kept as", continuation.id if shown or kept else "not recorded: this is a plan"), ("evidence", shown), ("notes", kept),
     ])  # fmt: skip
@@ -334,7 +334,7 @@ def _attempt(continuation: Continuation) -> str | None:
     return f"{continuation.attempts}, {told_again}" if told_again else str(continuation.attempts)
 
 
-def _routing(continuation: Continuation) -> str:
+def _route_text(continuation: Continuation) -> str:
     return "the routing table" if continuation.routing == "table" else "what the history shows"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import located_log
+from ctxmgr.cli.address import locate_log
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve
 from ctxmgr.cli.requests import moment
 from ctxmgr.cli.terminal import Printer, ProgressMeter
@@ -56,7 +56,7 @@ def migrate(
       ctxmgr store migrate --store postgresql://ctxmgr_owner@db.example/history
     """
 
-    def migrated(before: int, now: int) -> Answer:
+    def migration_answer(before: int, now: int) -> Answer:
         def draw(out: Printer) -> None:
             out.line(
                 f"tables of version {before} are now of version {now}" if before < now else f"the tables are of version {now}"
@@ -66,10 +66,10 @@ def migrate(
 
     def alone() -> Answer:
         with closing(_administration(store)) as owner:
-            return migrated(*owner.migrate())
+            return migration_answer(*owner.migrate())
 
     def work(workspace: Workspace) -> Answer:
-        return migrated(*workspace.store.migrate())
+        return migration_answer(*workspace.store.migrate())
 
     if "://" in _location(store):
         answer_without_store("store migrate", how, alone)
@@ -227,7 +227,7 @@ def retain(
             done = retention.retain(workspace.store, archive if "://" in archive else os.path.abspath(archive), chosen, meter)
             meter.end()
             done = replace(done, passed_over=[*kept, *done.passed_over])
-        return _retained(done, dry_run=dry_run)
+        return _retention_answer(done, dry_run=dry_run)
 
     answer("store retain", how, work, store=store, writes=not dry_run)
 
@@ -299,7 +299,7 @@ def _before(age: str, now: float) -> float:
     return found
 
 
-def _retained(done: RetentionResult, *, dry_run: bool) -> Answer:
+def _retention_answer(done: RetentionResult, *, dry_run: bool) -> Answer:
     data = {
         "sessions": done.sessions, "records": done.records, "files": done.files, "dryRun": dry_run,
         "passedOver": [{"session": session, "reason": reason} for session, reason in done.passed_over],
@@ -343,7 +343,7 @@ def index(
       ctxmgr index
       ctxmgr index history.jsonl
     """
-    store = resolve("index", how, located_log, log, store)
+    store = resolve("index", how, locate_log, log, store)
 
     def work(workspace: Workspace) -> Answer:
         moved = workspace.store.index(ProgressMeter("indexing for search", "records", 1))

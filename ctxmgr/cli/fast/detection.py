@@ -98,10 +98,10 @@ def _sessions(store: Store, values: dict[str, Any]) -> Answer | None:
     answer = _cached_sessions(store, values) if values["judge"] or values["stuck"] else None
     if answer is not None or values["drawn"]:
         return answer
-    from ctxmgr.cli.detection import listed
+    from ctxmgr.cli.detection import list_sessions
 
     asked = {name: values[name] for name in ("agent", "project", "since", "stuck", "offset", "limit", "judge")}
-    found, following = listed(_workspace(store), values["store"], **asked)
+    found, following = list_sessions(_workspace(store), values["store"], **asked)
     answer = Answer([session.to_json() for session in found.sessions], found.status, found.page.to_json())
     answer.next += following
     return answer
@@ -155,9 +155,9 @@ def _detect(store: Store, values: dict[str, Any]) -> Answer | None:
     answer = None if values["now"] or values["set_"] or values["ever"] else _cached_verdicts(store, values)
     if answer is not None or values["drawn"]:
         return answer
-    from ctxmgr.cli.detection import detected
+    from ctxmgr.cli.detection import run_detection
 
-    done = detected(
+    done = run_detection(
         _workspace(store),
         values["session"],
         values["now"],

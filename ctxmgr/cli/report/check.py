@@ -250,7 +250,7 @@ def _markdown_session(session: CheckedSession) -> Iterator[str]:
     if session.continuation is not None:
         yield f"<details><summary>Text for {_plain(session.continuation.target)}</summary>"
         yield ""
-        yield from _fenced(session.continuation.prompt)
+        yield from _fence(session.continuation.prompt)
         yield ""
         yield "</details>"
         yield ""
@@ -264,11 +264,11 @@ def _plain(text: str) -> str:
     shown = safe(text).replace("\u23ce", " ")
     parts = shown.split("`")
     if len(parts) % 2 == 0:
-        return _escaped(" ".join(shown.split()))
-    return "".join(_code(part) if number % 2 and part.strip() else _escaped(part) for number, part in enumerate(parts))
+        return _escape_markdown(" ".join(shown.split()))
+    return "".join(_code(part) if number % 2 and part.strip() else _escape_markdown(part) for number, part in enumerate(parts))
 
 
-def _escaped(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     shown = _MARKUP.sub(r"\\\1", text)
     # An empty comment shows as nothing and keeps "@name" from being a mention and an address from being a link.
     return _LINKED.sub(r"\1<!-- -->", shown)
@@ -282,7 +282,7 @@ def _code(text: str) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def _fenced(text: str) -> list[str]:
+def _fence(text: str) -> list[str]:
     shown = safe(text, keep_lines=True)
     fence = "`" * max(max(map(len, re.findall("`+", shown)), default=0) + 1, 3)
     return [f"{fence}text", shown, fence]

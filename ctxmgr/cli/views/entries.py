@@ -79,10 +79,10 @@ def _hit(printer: Printer, hit: SearchHit, found: re.Pattern[str], where: str) -
     tail = "  ".join(part for part in ("", printer.fit(row.agent, 24), clock(row.ts), printer.fit(hit.field, 24)) if part)
     printer.line(*head, Span("  " + tail, "dim"))
     text = printer.safe(hit.excerpt)
-    printer.line(*picked_out(text, found, printer.width - _INDENT, printer.symbols.ellipsis), indent=_INDENT)
+    printer.line(*mark_matches(text, found, printer.width - _INDENT, printer.symbols.ellipsis), indent=_INDENT)
 
 
-def picked_out(text: str, found: re.Pattern[str], room: int, ellipsis: str) -> list[Span]:
+def mark_matches(text: str, found: re.Pattern[str], room: int, ellipsis: str) -> list[Span]:
     """Return filtered text with every match marked, cut on both sides so that the first match is seen."""
     match = found.search(text)
     if match is not None and cells(text) > room:
@@ -175,7 +175,7 @@ _AGENT = 2
 def show_rows(printer: Printer, rows: Sequence[EntryView | EventView], page: Page | None) -> None:
     """Show entries and events in the order given; an agent or a day that all rows share is said once, above them."""
     if not rows:
-        printer.hint(_nothing(page))
+        printer.hint(_empty_text(page))
         return
     if not printer.terminal:
         columns = (Column("SESSION"), *_COLUMNS[:-2], _COLUMNS[-1], Column("NOTES", right=True), _COLUMNS[-2])
@@ -193,7 +193,7 @@ def show_rows(printer: Printer, rows: Sequence[EntryView | EventView], page: Pag
         printer.table(_COLUMNS[:_AGENT] + _COLUMNS[_AGENT + 1 :], (row[:_AGENT] + row[_AGENT + 1 :] for row in cells))
 
 
-def _nothing(page: Page | None) -> str:
+def _empty_text(page: Page | None) -> str:
     if page is not None and page.total:
         return f"Nothing from row {page.offset} on; there are {page.total}."
     return "Nothing here: widen the filters, choose another --session ('ctxmgr sessions'), or 'ctxmgr import' first."
@@ -206,14 +206,14 @@ def _row(printer: Printer, row: EntryView | EventView, *, dated: bool) -> list[C
         return ["", Span(when, "dim"), row.agent, Span(row.type, "dim"), "", Span(text, "dim"), ""]
     notes = f"{printer.symbols.note}{len(row.notes)} " if row.notes else ""
     took = "" if row.duration_ms is None else duration(row.duration_ms / 1000)
-    content = [Span(notes, "strong"), Span(_missing(row), "warn"), Span(text, keep=end_to_keep(text))]
+    content = [Span(notes, "strong"), Span(_missing_text(row), "warn"), Span(text, keep=end_to_keep(text))]
     return [
         row.index, Span(when, "dim"), row.agent, Span(row.action, "name"), status_span(printer, row.status), content,
         Span(took, "dim"),
     ]  # fmt: skip
 
 
-def _missing(row: EntryView) -> str:
+def _missing_text(row: EntryView) -> str:
     return f"(missing: {', '.join(row.missing)}) " if row.missing else ""
 
 
@@ -223,7 +223,7 @@ def _plain_row(row: EntryView | EventView) -> list[Cell]:
     took = "" if row.duration_ms is None else duration(row.duration_ms / 1000)
     return [
         row.session, row.index, row.ts, row.agent, row.action, row.status, took, len(row.notes) or "",
-        _missing(row) + row_text(row),
+        _missing_text(row) + row_text(row),
     ]  # fmt: skip
 
 
@@ -244,7 +244,7 @@ def show_messages(printer: Printer, response: MessagesResponse) -> None:
         rows = ([event.ts, _who(event), event.type, event.after, event_text(event.data)] for event in response.messages)
         printer.table(_MESSAGES, rows)
         return
-    for first, text in _joined(response.messages):
+    for first, text in _whole_messages(response.messages):
         head = [Span(printer.fit(_who(first), 30), "open" if first.type in _HUMAN else "name")]
         kind = "" if first.type in _TALK else f" {printer.fit(first.type, 30)}"
         after = "" if first.after is None else f"  after @{first.after}"
@@ -258,7 +258,7 @@ def _who(event: EventView) -> str:
     return "user" if event.type in _HUMAN else "harness" if event.type == "nudge" else event.agent or "agent"
 
 
-def _joined(events: Sequence[EventView]) -> Iterator[tuple[EventView, str]]:
+def _whole_messages(events: Sequence[EventView]) -> Iterator[tuple[EventView, str]]:
     """Yield each message with its first event; chunks of the same kind by the same agent are one message."""
     first: EventView | None = None
     text = ""

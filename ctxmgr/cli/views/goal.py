@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ctxmgr.base.light_dataclass import dataclass
-from ctxmgr.cli.views.layout import UNICODE, Column, Span, brief, end_to_keep, plural, wrapped
+from ctxmgr.cli.views.layout import UNICODE, Column, Span, brief, end_to_keep, plural, wrap_spans
 from ctxmgr.types.goal import SubtaskView
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def show_tree(printer: Printer, state: GoalState, *, complete: bool = False) -> 
         return
     _head(printer, state)
     small = 1 + sum(1 + len(task.subtasks) for task in state.goal.tasks) <= _SMALL
-    drawing = _Drawing(printer, state, complete or small)
+    drawing = _TreeView(printer, state, complete or small)
     if state.goal.tasks:
         printer.line()
         drawing.tasks()
@@ -115,7 +115,7 @@ def mark(printer: Printer, node: SubtaskView, current: bool) -> Span:
     return Span(sign, _STYLES.get(node.status, "dim"))
 
 
-class _Drawing:
+class _TreeView:
     """Draws the tasks of one tree."""
 
     def __init__(self, printer: Printer, state: GoalState, complete: bool) -> None:
@@ -134,7 +134,7 @@ class _Drawing:
     def _task(self, task: TaskView) -> None:
         here = self._within(task)
         shown = list(self._chosen(task.subtasks)) if self._complete or here or _is_news(task) else []
-        self._titled(task, here=here, folded=bool(task.subtasks) and not shown)
+        self._draw_title(task, here=here, folded=bool(task.subtasks) and not shown)
         down = self._branches.down if shown else self._branches.none
         self.attempts(task, down, drawn=any(not isinstance(part, str) and part.block is not None for part in shown))
         for place, part in enumerate(shown):
@@ -151,7 +151,7 @@ class _Drawing:
             )  # fmt: skip
             self.attempts(part, below + "  ")
 
-    def _titled(self, task: TaskView, *, here: bool, folded: bool) -> None:
+    def _draw_title(self, task: TaskView, *, here: bool, folded: bool) -> None:
         """Draw a task's own line, its bar at the right where there is room."""
         out = self._out
         current = task.id == self._state.current
@@ -165,7 +165,7 @@ class _Drawing:
             out.line(*lead, Span("" if task.status in _OVER else f"{task.percent} %  "), *text, hang=indent)
             return
         room = self._width - indent - _BAR - 9
-        for number, row in enumerate(wrapped(text, room, room)):
+        for number, row in enumerate(wrap_spans(text, room, room)):
             used = sum(out.cells(span.text) for span in row)
             behind = [Span(" " * (room - used + 2)), *bar(out, task.percent, _BAR)] if number == 0 else []
             out.line(*(lead if number == 0 else [Span(" " * indent)]), *row, *behind)
@@ -194,7 +194,7 @@ class _Drawing:
         out = self._out
         for span in remarks:
             room = max(out.width - len(below), 16)
-            for number, row in enumerate(wrapped([Span(out.safe(span.text), span.style)], room, room - 2)):
+            for number, row in enumerate(wrap_spans([Span(out.safe(span.text), span.style)], room, room - 2)):
                 out.line(Span(below + ("  " if number else ""), "dim"), *row)
 
     def _within(self, task: TaskView) -> bool:
@@ -211,19 +211,19 @@ class _Drawing:
         for place, node in enumerate(nodes):
             near = inside is not None and inside - _NEAR <= place <= inside + _AFTER
             if near or _is_news(node) or len(nodes) <= _NEAR + _AFTER or (inside is None and place < _AFTER):
-                yield from _counted(skipped)
+                yield from _with_counts(skipped)
                 skipped = []
                 yield node
             else:
                 skipped.append(node)
-        yield from _counted(skipped)
+        yield from _with_counts(skipped)
 
     def _is_here(self, node: SubtaskView) -> bool:
         current = self._state.current
         return node.id == current or (current is not None and current.startswith(f"{node.id}."))
 
 
-def _counted(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
+def _with_counts(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
     if len(skipped) == 1:
         yield skipped[0]
     elif skipped:
@@ -346,15 +346,15 @@ def show_plan(printer: Printer, plan: GoalPlan) -> None:
     """Show a plan that does not count yet."""
     printer.line(Span(plan.goal, "strong"))
     for task in plan.tasks:
-        _planned(printer, task.title, task.done, 2)
+        _show_planned(printer, task.title, task.done, 2)
         for part in task.subtasks:
-            _planned(printer, part.title, part.done, 6)
+            _show_planned(printer, part.title, part.done, 6)
     subtasks = sum(len(task.subtasks) for task in plan.tasks)
     by = f"the model {plan.model}" if plan.by == "model" else "rules"
     printer.line(Span(f"{plural(len(plan.tasks), 'task')}, {plural(subtasks, 'subtask')}; split by {by}", "dim"))
 
 
-def _planned(printer: Printer, title: str, done: bool, indent: int) -> None:
+def _show_planned(printer: Printer, title: str, done: bool, indent: int) -> None:
     symbols = printer.symbols
     sign = Span(f"{symbols.healthy} ", "ok") if done else Span(f"{symbols.open} ", "dim")
     printer.line(sign, Span(title, "dim" if done else ""), indent=indent, hang=2)

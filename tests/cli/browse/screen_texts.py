@@ -81,7 +81,7 @@ def draw(name: str) -> str:
     folder = Path(tempfile.mkdtemp(prefix="browse-"))
     try:
         shutil.copy(RUN, folder / "run.jsonl")
-        with patch("ctxmgr.cli.browse.drawing.time", SimpleNamespace(time=lambda: NOW)):
+        with patch("ctxmgr.cli.browse.lines.time", SimpleNamespace(time=lambda: NOW)):
             return visit(folder / "run.jsonl", *SCREENS[name])
     finally:
         shutil.rmtree(folder)

@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from ctxmgr.cli.browse.history import Judged
 from ctxmgr.cli.terminal import Printer
-from ctxmgr.cli.views.entries import picked_out, show_entry, show_messages
+from ctxmgr.cli.views.entries import mark_matches, show_entry, show_messages
 from ctxmgr.cli.views.findings import is_index, mapping, member_places, show_findings
 from ctxmgr.cli.views.layout import (
     Span,
@@ -124,7 +124,7 @@ def hit_row(hit: SearchHit, query: str, width: int, *, several: bool) -> Line:
     head = _row(printer, width, parts, Span(""))
     room = max(width - sum(cells(span.text) for span in head), 1)
     found = re.compile(re.escape(printer.safe(query)), re.IGNORECASE)
-    return [*head, *picked_out(printer.safe(hit.excerpt), found, room, printer.symbols.ellipsis)]
+    return [*head, *mark_matches(printer.safe(hit.excerpt), found, room, printer.symbols.ellipsis)]
 
 
 @dataclass(slots=True)
