@@ -43,7 +43,7 @@ class Command(TyperCommand):
                 place + 1,
                 TyperOption(
                     param_decls=["--as", "as_agent"], type=str, default=None, callback=_set_agent, expose_value=False,
-                    metavar="AGENT", help="Act as this agent; its access rules apply.", rich_help_panel="Store",
+                    metavar="AGENT", help="Act as this agent; its access rules apply.",
                     show_default=False,
                 ),
             )  # fmt: skip

@@ -236,7 +236,7 @@ EpisodeTags = Annotated[
 ]
 Within = Annotated[
     str | None,
-    typer.Option("--session", "-s", metavar="ID", help="Only episodes of this session; else of all.", rich_help_panel="Store"),
+    typer.Option("--session", "-s", metavar="ID", help="Only episodes of this session; else of all."),
 ]
 
 

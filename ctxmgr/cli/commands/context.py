@@ -117,57 +117,46 @@ def list_needs(
     answer("context need list", how, work, store=store)
 
 
-_BUDGET, _WHAT = "Budget", "What"
-
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent that the context is for.")]
-MaxTokens = Annotated[int, typer.Option("--max-tokens", help="Token budget, which is never exceeded.", rich_help_panel=_BUDGET)]
+MaxTokens = Annotated[int, typer.Option("--max-tokens", help="Token budget, which is never exceeded.")]
 Counter = Annotated[
     str,
-    typer.Option(
-        "--counter", metavar="NAME", help="Token counter: estimate, o200k_base or cl100k_base.", rich_help_panel=_BUDGET
-    ),
+    typer.Option("--counter", metavar="NAME", help="Token counter: estimate, o200k_base or cl100k_base."),
 ]
 ReservePrompt = Annotated[
     int | None,
-    typer.Option("--reserve-prompt", help="Tokens kept free for the prompt; else 5 %, at most 5,000.", rich_help_panel=_BUDGET),
+    typer.Option("--reserve-prompt", help="Tokens kept free for the prompt; else 5 %, at most 5,000."),
 ]
 ReserveTask = Annotated[
     int | None,
-    typer.Option(
-        "--reserve-task", help="Tokens for project and task context; else 2 %, at most 2,000.", rich_help_panel=_BUDGET
-    ),
+    typer.Option("--reserve-task", help="Tokens for project and task context; else 2 %, at most 2,000."),
 ]
-Task = Annotated[str | None, typer.Option("--task", metavar="ID", help="Id of the task.", rich_help_panel=_WHAT)]
+Task = Annotated[str | None, typer.Option("--task", metavar="ID", help="Id of the task.")]
 TaskContext = Annotated[
     str | None,
-    typer.Option(
-        "--task-context", metavar="FILE", help="File with the task's context: a JSON or YAML map.", rich_help_panel=_WHAT
-    ),
+    typer.Option("--task-context", metavar="FILE", help="File with the task's context: a JSON or YAML map."),
 ]
 Goal = Annotated[
     str | None,
-    typer.Option("--goal-dir", metavar="DIR", help="Project whose goal becomes goal_context.", rich_help_panel=_WHAT),
+    typer.Option("--goal-dir", metavar="DIR", help="Project whose goal becomes goal_context."),
 ]
 With = Annotated[
     list[str] | None,
-    typer.Option("--with", metavar="ITEM", help="Item to add to what the agent needs; repeatable.", rich_help_panel=_WHAT),
+    typer.Option("--with", metavar="ITEM", help="Item to add to what the agent needs; repeatable."),
 ]
 Version = Annotated[
     str | None,
-    typer.Option("--version", metavar="N", help="Version of the artifacts; else the current one.", rich_help_panel=_WHAT),
+    typer.Option("--version", metavar="N", help="Version of the artifacts; else the current one."),
 ]
-Diff = Annotated[
-    bool, typer.Option("--diff/--fresh", help="Leave out what the agent has from its last package.", rich_help_panel=_WHAT)
-]
+Diff = Annotated[bool, typer.Option("--diff/--fresh", help="Leave out what the agent has from its last package.")]
 Model = Annotated[
     str | None,
-    typer.Option("--model", metavar="PROVIDER:NAME", help="Model that writes the summaries.", rich_help_panel="Model"),
+    typer.Option("--model", metavar="PROVIDER:NAME", help="Model that writes the summaries."),
 ]
 Plan = Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the package without recording it.")]
 Format = Annotated[
     str | None,
-    typer.Option("--format", metavar="FORMAT", help="yaml (default in a pipe), table, json, ndjson or md.",
-                 rich_help_panel="Output"),
+    typer.Option("--format", metavar="FORMAT", help="yaml (default in a pipe), table, json, ndjson or md."),
 ]  # fmt: skip
 
 
@@ -250,7 +239,7 @@ def request(
     ] = None,
     named: Annotated[
         list[str] | None,
-        typer.Option("--item", metavar="ITEM", help="The same, as an option; repeatable.", rich_help_panel=_WHAT),
+        typer.Option("--item", metavar="ITEM", help="The same, as an option; repeatable."),
     ] = None,
     max_tokens: MaxTokens = DEFAULT_BUDGET,
     counter: Counter = ESTIMATE,
@@ -443,8 +432,7 @@ def record_execution(
     error: Annotated[str | None, typer.Option("--error", help="Error of a failed run.")] = None,
     session: Annotated[
         str | None,
-        typer.Option("--session", "-s", metavar="ID", help="The session it belongs to; else one of the project's own.",
-                     rich_help_panel="Store"),
+        typer.Option("--session", "-s", metavar="ID", help="The session it belongs to; else one of the project's own."),
     ] = None,
     store: o.Store = None,
     *,

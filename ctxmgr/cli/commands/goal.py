@@ -56,9 +56,7 @@ def start(
     again: Annotated[bool, typer.Option("--replace", help="Replace an unfinished goal.")] = False,
     model: o.Model = None,
     base_url: o.BaseUrl = None,
-    by_model: Annotated[
-        bool, typer.Option("--by-model", help="Have the configured model split the goal.", rich_help_panel="Model")
-    ] = False,
+    by_model: Annotated[bool, typer.Option("--by-model", help="Have the configured model split the goal.")] = False,
     timeout: o.Timeout = None,
     dir_: Dir = None,
     *,

@@ -284,7 +284,7 @@ _ROWS = 1_000
 
 Only = Annotated[
     list[str] | None,
-    typer.Option("--model", help="Only calls that this model asked for; repeatable.", rich_help_panel="Filters"),
+    typer.Option("--model", help="Only calls that this model asked for; repeatable."),
 ]
 
 
@@ -296,9 +296,7 @@ def sql(
     value: Annotated[list[str] | None, typer.Option("--value", help="Value for a '?' of the query; repeatable.")] = None,
     views_: Annotated[bool, typer.Option("--views", help="List the views and their columns instead of asking.")] = False,
     limit: o.Limit = _ROWS,
-    seconds: Annotated[
-        float, typer.Option("--time-limit", metavar="SECONDS", help="Time limit for the query.", rich_help_panel="Filters")
-    ] = 30.0,
+    seconds: Annotated[float, typer.Option("--time-limit", metavar="SECONDS", help="Time limit for the query.")] = 30.0,
     store: o.Store = None,
     *,
     how: OutputOptions,

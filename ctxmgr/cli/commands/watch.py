@@ -65,7 +65,7 @@ def watch(
         bool, typer.Option("--service", help="Share a server's sessions among all watchers with this option.")
     ] = False,
     store: o.Store = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.", rich_help_panel="Output")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
     """Follow a running session or a growing log, and report every loop and stall when it begins and when it is over.
 
