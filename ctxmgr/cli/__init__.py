@@ -1,6 +1,15 @@
-"""The command line: parse, build a request, call, show. `COMMANDS` says which module holds each command.
+"""The command line: parse, build a request, call, show. The only package that talks to a terminal; it may import any other.
 
-`commands` has the commands, `views` what several of them show, `fast` the fast path for programs.
+Begin with `COMMANDS`, which says which module holds each command, and with `_run_words`, the way of a command line:
+
+- `invocation` takes the global options out of the words; ``--help`` is answered from `fast.help_texts`.
+- `fast.dispatch` parses by a generated table, and answers programs from rows or calls the command's function in `commands`.
+- What it does not understand, and what nobody has prepared, `application` hands to typer, which names the fault.
+- A command reads its options (`options`, `address`, `requests`) and hands its work to `output.answer`, which opens the store,
+  turns errors into exit codes (`exits`), and shows the answer: `envelope` as JSON, `text_formats` as CSV or Markdown, and for
+  people `terminal.Printer` through the one filter `views.safe_text`.
+
+`views` has what several commands draw, `report` pages and checks of builds, `browse` the terminal browser.
 """
 
 from __future__ import annotations

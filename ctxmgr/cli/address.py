@@ -150,6 +150,7 @@ def list_start(target: str | None, offset: int, *, chosen: bool) -> tuple[str | 
         return target, offset
     if place == "last" or place.startswith("-"):
         raise InvalidInput(f"a list begins at an index, not at '@{place}'", "'--newest-first' lists the newest rows first")
+    # The index is a place among all entries; among chosen ones it would name another row.
     if offset or chosen:
         raise InvalidInput(f"'@{place}' can't be combined with --offset, --newest-first or a filter", "name the session alone")
     return named or None, int(place)

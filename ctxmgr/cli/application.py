@@ -37,6 +37,7 @@ class Command(TyperCommand):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         named = {name for parameter in self.params for name in parameter.opts}
+        # Added here, since a command that forgot it would answer an agent as it answers the operator.
         if "--store" in named and "--as" not in named:
             place = next(number for number, parameter in enumerate(self.params) if "--store" in parameter.opts)
             self.params.insert(

@@ -86,6 +86,7 @@ def run_detection(
         tell_session(workspace, session, verdicts[0].session)
     every = verdict_of([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
     stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
+    # With nothing stuck, a session that could not be judged whole is what to look at next.
     stuck = stuck or [verdict.session for verdict in verdicts if verdict.notes]
     following = [session_command("recover", stuck[0], store)] if stuck else []
     # "Healthy" may only be said of what was read (ruling 28): with damage, or without records, the answer is partial.

@@ -22,6 +22,7 @@ from ctxmgr.recover.model.single_question import ask
 from ctxmgr.types.goal import GoalPlan, PlannedStep, PlannedTask
 from ctxmgr.types.operations import ModelRequest
 
+# Limits of a proposal, which a person has to read before it counts.
 _TASKS, _SUBTASKS = 20, 20
 _MAX_GOAL_CHARS = 12_000
 
@@ -183,5 +184,6 @@ def improver_for(
     choice = chosen(wanted, environment, table)
     if choice is None:
         raise InvalidInput("no model is configured", "name one with --model, or set CTXMGR_MODEL")
+    # Told before anything is sent: who reads it can still interrupt.
     progress(f"summaries: {describe(choice, environment).text}")
     return ModelImprover(choice)

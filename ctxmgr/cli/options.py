@@ -43,6 +43,7 @@ Format = Annotated[str | None, typer.Option(*_FORMAT, metavar="FORMAT", help="ta
 Fields = Annotated[str | None, typer.Option(*_FIELDS, metavar="A,B", help="Show only these fields of each row.")]
 Jq = Annotated[str | None, typer.Option(*_JQ, metavar="EXPR", help="Filter the JSON envelope with a jq program.")]
 Raw = Annotated[bool, typer.Option(*_RAW, help="Print strings that --jq finds without quotes.")]
+# Strict: an option that one of the two lists lacks is found at import.
 OUTPUT: dict[str, Any] = dict(zip(invocation.OUTPUT, (Json, Format, Fields, Jq, Raw), strict=True))
 """Parameter -> declaration of the options that say how an answer is shown."""
 Now = Annotated[str | None, typer.Option("--now", metavar="TIME", help="Time at which stalls are judged; 'now' for the clock.")]

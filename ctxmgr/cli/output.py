@@ -78,6 +78,7 @@ class Answer:
 
 def output_options(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool = False) -> OutputOptions:
     """Return how the answer is wanted, from the options; `OutputOptions.check` says whether that can be done."""
+    # A jq program reads the envelope, so it implies JSON.
     chosen = "json" if as_json or jq is not None else form or os.environ.get("CTXMGR_FORMAT") or "table"
     return OutputOptions(chosen, tuple(name.strip() for name in (fields or "").split(",") if name.strip()), jq, raw)
 
@@ -176,6 +177,7 @@ def answer_without_store(command: str, how: OutputOptions, work: Callable[[], An
 
 
 def _answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, writes: bool) -> None:
+    # First: a command that writes must not learn afterwards that its answer can't be shown.
     try:
         how.check()
         done = work()
@@ -217,6 +219,7 @@ def _emit(command: str, how: OutputOptions, done: Answer) -> None:
         say(f"ctxmgr: {warning}")
     if how.format in ("table", "md") and done.status == "empty" and _says_all(done.warnings):
         return  # the view would only repeat that there is nothing
+    # The names of columns are given where there may be no row to take them from.
     rows, columns = _rows(data), how.fields or done.columns
     if how.format == "ndjson":
         write_lines(map(ascii_json, rows))

@@ -176,6 +176,7 @@ def text_of(fields: Mapping[str, Any], *names: str) -> str:
 
 def home_of(environment: Mapping[str, str], variable: str, default: str) -> str:
     """Return a client's own folder: the one that a variable names, else ``default`` in the user's home."""
+    # A relative one would lead into the folder that the agent works in, where anybody may have put files.
     named = environment.get(variable) or ""
     if named.startswith("/"):
         return named
@@ -229,4 +230,5 @@ def parsed(name: str, content: bytes) -> tuple[Client, Event] | None:
         return None
     fields: Any = loads(content.decode("utf-8", "replace"))
     event = found.event(cast("dict[str, Any]", fields)) if isinstance(fields, dict) else None
+    # Rounds are counted by session: an event that names none can't be counted.
     return None if event is None or not event.session else (found, event)

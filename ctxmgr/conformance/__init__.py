@@ -1,5 +1,7 @@
 """Contract tests for detectors, importers and stores, also for third-party ones: begin reading with `detector`.
 
+May import `ctxmgr.history` and what lies below, and nothing but tests may import this.
+
 Subclass one in a test module, set the attribute that names yours, and run pytest, which these classes need::
 
     from ctxmgr.conformance import DetectorConformance

@@ -365,6 +365,7 @@ class SessionConformance(SpokenConformance):
 
     def test_agents_and_processes_are_kept_apart(self) -> None:
         """One instance follows the whole session."""
+        # Such a detector sees all agents in one, so there is nothing to keep apart.
         assert self.detector.session_wide
 
     def test_it_has_an_opinion_on_every_step(self) -> None:

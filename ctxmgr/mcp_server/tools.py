@@ -328,6 +328,7 @@ class Tools:
         wanted = _comparable(_from_json(input) if isinstance(input, str) else input)
 
         def work(workspace: Workspace) -> EarlierCalls:
+            # The latest first: an agent wants to know whether a call fails now.
             asked = ListRequest(session=session, action=[action], newest_first=True, limit=_MAX_COMPARED)
             # A page of a list may hold events too; only entries have an input to compare.
             entries = [row for row in workspace.list(asked).rows if isinstance(row, EntryView)]
@@ -444,6 +445,7 @@ class Tools:
 
 
 def _rows(limit: int) -> int:
+    # Clamped and not refused: a model that asks for a hundred rows gets twenty and the place of the next.
     return max(1, min(limit, MAX_ROWS))
 
 

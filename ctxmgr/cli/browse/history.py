@@ -82,6 +82,7 @@ class History:
 
     async def sessions(self, offset: int, limit: int, *, judge: bool) -> tuple[list[SessionView], int]:
         """Return one page of sessions, and how many there are; with their verdicts when these are asked for."""
+        # Judging takes longer than reading, so the first page is there before its verdicts.
         reader = self._judge if judge else self._pages
         found = await reader.ask(lambda each: each.sessions(SessionsRequest(offset=offset, limit=limit, judge=judge)))
         return found.sessions, found.page.total
@@ -188,6 +189,7 @@ class _Reader:
         return await asyncio.get_running_loop().run_in_executor(self._thread, answered)
 
     def close(self) -> None:
+        # On its own thread, which is the only one that may use the workspace.
         self._thread.submit(self._close)
         self._thread.shutdown(cancel_futures=False)
 
@@ -214,6 +216,7 @@ class _Reader:
         workspace.store.catch_up()
         before, now = self._seen.get(session), _summary(workspace, session)
         self._seen[session] = now
+        # The first look only notes how things stand.
         return before is not None and before != now
 
 

@@ -72,6 +72,7 @@ def load(
 def _from_file(source: str) -> list[AccessRule]:
     from ctxmgr.access.rule_changes import parse_rules_file
 
+    # A file of rules may come with a checkout: no device, no pipe, and no endless file is read.
     try:
         text = read_regular(source, MAX_SETTINGS_BYTES).decode("utf-8")
     except UnicodeDecodeError:
@@ -152,6 +153,7 @@ def remove(
     """
 
     def work(workspace: Workspace) -> Answer:
+        # Any priority will do: rules are the same by agent, type, pattern and permission.
         rule = _rule(agent, kind, pattern, permission, DEFAULT_PRIORITY)
         return _change_answer(workspace.project.change_rules(remove=[rule]))
 
@@ -196,6 +198,7 @@ def check(
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.project.explain_access(agent, permission, kind, resource)
+        # A script asks by the exit code alone.
         code = Exit.OK if found.allowed else Exit.DENIED
         return Answer(found.to_json(), lambda out: show_verdict(out, found), code=code)
 
@@ -220,6 +223,7 @@ def explain(
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.project.explain_access(agent, permission, kind, resource)
+        # Exit code 0 also for a denial: the question was why, and it is answered.
         return Answer(found.to_json(), lambda out: show_explanation(out, found))
 
     answer("access explain", how, work, store=store)

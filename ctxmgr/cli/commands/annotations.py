@@ -78,6 +78,7 @@ def add(
     answer("note add", how, work, store=store, writes=True)
 
 
+# `note list` and `note search` differ by the query alone.
 def _notes(
     command: str, query: str | None, tag: list[str] | None, target: str | None, session: str | None, every: bool, offset: int,
     limit: int, store: str | None, how: OutputOptions,
@@ -274,10 +275,12 @@ def retain(
     def work(workspace: Workspace) -> Answer:
         if text is not None and message is not None:
             raise InvalidInput("the text is given twice", "give TEXT or --message")
+        # Only a session is named: the episode is made of what it holds. Any other option asks for a text.
         if text is None and message is None and session is not None and not (entry or tag or link or author or supersedes):
             kept = workspace.retain_session(build(RetainSessionRequest, session=session)).episode
             return Answer(kept.to_json(), lambda out: show_episodes(out, [kept]))
         given = sys.stdin.read() if text == "-" else text if text is not None else message or ""
+        # An episode may come from no entry at all, so that none is named is no fault here.
         named, indexes, ids = parse_all(entry or [], session)
         request = build(
             RetainRequest, session=named, text=given, entry_indices=indexes, entry_ids=ids, tags=tag, links=link,
@@ -344,6 +347,7 @@ def reflect(
         found = workspace.reflect(request)
         return Answer(found.reflection.to_json(), lambda out: show_reflection(out, found.reflection), found.status)
 
+    # Without --keep nothing is written, so a store that can only be read will do.
     answer("memory reflect", how, work, store=store, writes=keep)
 
 
@@ -352,6 +356,7 @@ _AROUND = (
     Column("@", right=True), Column("AGENT", give=3, least=6, optional=True), Column("ACTION", give=2, least=8),
     Column("STATUS"), Column("INPUT", fill=True, least=20),
 )  # fmt: skip
+# The tag by which a note is an episode: all that is shown here have it.
 _MARKER = "memory"
 _MAX_LINES = 8
 
@@ -361,6 +366,7 @@ def show_episodes(printer: Printer, episodes: Sequence[Episode]) -> None:
     if not episodes:
         printer.hint("Memory holds nothing about that. Keep something: ctxmgr memory retain TEXT --entry 3")
         return
+    # A program gets whole ids and texts; on a terminal ids are as short as they stay unambiguous.
     if not printer.terminal:
         printer.table(
             _EPISODES,

@@ -184,6 +184,7 @@ _VALUES: dict[str, Callable[[Config], Any]] = {
 
 def _setting(config: Config, name: str) -> SettingView:
     setting = SETTINGS[name]
+    # From the settings themselves, so that no second list of defaults can disagree.
     default = _VALUES[name](Config())
     # An empty variable counts as not set.
     text = os.environ.get(setting.variable) if setting.variable is not None else None
@@ -314,6 +315,7 @@ def trust(
     """
 
     def work() -> Answer:
+        # Each of them changes nothing or the opposite, so a guess between them is never right.
         if list_ + show + revoke > 1:
             raise InvalidInput("--list, --show and --revoke are three questions", "ask one of them")
         if list_:

@@ -271,6 +271,7 @@ def request(
             version=version_number(version),
         )
         found = workspace.supply.request_items(asked)
+        # Where some items are there, the agent can go on; where none is, a script should know.
         return Answer(
             [item.to_json() for item in found.items], lambda out: views.show_requested(out, found.items), found.status,
             warnings=list(workspace.guard.warnings), code=Exit.NOT_FOUND if found.status == "empty" else Exit.OK,
@@ -311,6 +312,7 @@ def _read(place: str | None) -> dict[str, Any] | None:
         return None
     from ctxmgr.context.service import MAX_CONTENT_BYTES, read_task_context
 
+    # One byte more than is allowed, by which the reader knows a file that is too long.
     with open(open_regular(place), "rb") as file:
         return read_task_context(file.read(MAX_CONTENT_BYTES + 1), place)
 
@@ -377,6 +379,7 @@ Examples:
 """
 
 context_app = typer.Typer(no_args_is_help=True, help=_HELP)
+# Registered here and not at each function: help lists them in the order of use.
 context_app.command("set")(set_)
 context_app.command("get")(get)
 context_app.command("assemble")(assemble)
@@ -461,6 +464,7 @@ def record_execution(
 
 def _subject(agent: str | None, status: str | None, named: str | None, state: str | None) -> tuple[str, str]:
     """Return the agent and the status, each from where it was given."""
+    # With --agent given, a lone argument can only be the status.
     if named is not None and state is None and status is None:
         agent, status = None, agent
     if (agent is None) == (named is None) or (status is None) == (state is None):

@@ -152,6 +152,7 @@ def _backtest(folder: Path, settings: list[str] | None, how: OutputOptions, *, c
             )
         found, notes = backtest_folder(folder, merge_settings(dict(load_config(Path.cwd()).detect), settings))
         warnings = list(notes)
+        # Labels without a log would make the score look better than it is.
         if found.absent:
             shown = ", ".join(found.absent[:_MAX_NAMED]) + (", ..." if len(found.absent) > _MAX_NAMED else "")
             warnings.append(f"{len(found.absent)} labelled sessions are in no log: {shown}")
@@ -256,6 +257,7 @@ def show_explanation(printer: Printer, found: Explanation) -> None:
 
 
 def _far(thought: Thought) -> float:
+    # Nearest to its threshold first.
     return -thought.count / max(1, thought.threshold)
 
 
@@ -326,6 +328,7 @@ def _distances(found: Distances, good: str) -> str:
 
 
 def _show_off(printer: Printer, title: str, found: Distances) -> None:
+    # Only what is off: what was found in time needs no list.
     if found.off:
         printer.heading(title)
     for each in found.off:

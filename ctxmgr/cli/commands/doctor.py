@@ -167,6 +167,7 @@ def _chosen_by(flag: str | None, environment: Mapping[str, str], config: Path | 
 
 def _chosen(choice: ModelChoice, chosen_by: str, environment: Mapping[str, str]) -> Check:
     place = describe(choice, environment)
+    # On this machine alone nobody else can read it, encrypted or not.
     unsafe = place.leaves and not place.encrypted
     return Check(
         name="model", level="warn" if unsafe else "ok", finding=f"{place.text} (chosen by {chosen_by})",
@@ -196,6 +197,7 @@ def _sent(choice: ModelChoice) -> Check:
 
 
 def _missing_extras() -> Iterator[Check]:
+    # Looked for and not imported, which would take longer than all other checks.
     if find_spec("pydantic_ai") is None:
         yield Check(
             name="model.extra", level="fail", finding="a model is named, but what is needed to ask it is not installed",
@@ -275,5 +277,6 @@ def _save(path: Path, run: bytes) -> None:
 
 def _recorded_run() -> Path:
     """Return the recorded run: inside the installed package, or among the fixtures of a checkout."""
+    # The wheel carries a copy; a checkout has the file among its fixtures only.
     packaged = Path(__file__).parents[1] / "demo_run.jsonl"
     return packaged if packaged.exists() else Path(__file__).parents[3] / "fixtures" / "demo" / "claude-code" / _RUN

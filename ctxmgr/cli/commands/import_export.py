@@ -225,9 +225,11 @@ def verify(
     store = resolve("verify", how, locate_log, log, store)
 
     def work(workspace: Workspace) -> Answer:
+        # Before the check, which then finds the history whole.
         if accept:
             workspace.store.accept()
         found = workspace.store.examine()
+        # What a store tells when it is opened is told again below, with its place.
         workspace.warnings.clear()
         if not found.records and not found.damaged:
             raise NoHistory("nothing was read, so nothing was checked; name a log or a store")
@@ -252,6 +254,7 @@ def verify(
 
 
 _MAX_FILES_IN_FULL = 12
+# Counts of a session that lies in a file for each event; what else a report holds belongs to the first file.
 _SUMMED = ("records", "tool_calls", "failed_calls", "open_calls")
 _COLUMNS = (
     Column("SESSION", give=2, least=8),

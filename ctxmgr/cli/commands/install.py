@@ -72,6 +72,7 @@ def install(
         found = installation.require_version(asked, client_version)
         if plugin is not None:
             return _rows_answer([_plugin_row(_of_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=False)])
+        # Two hooks at one call would see two rounds where there is one.
         if asked.has_plugin(os.environ):
             raise InvalidInput(
                 f"{asked.title} has the plugin of ctxmgr enabled, and with hooks beside it each call would count twice",
@@ -206,6 +207,7 @@ def _carry_out(
 
 
 def _user_agrees(row: InstallationView, how: OutputOptions) -> bool:
+    # A program can't be asked, and to change a person's settings needs a yes.
     if how.format != "table" or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidInput(
             f"{row.path} would be changed, and nobody can be asked here", "say --yes, or look at it with --dry-run"

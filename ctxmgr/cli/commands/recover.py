@@ -29,6 +29,7 @@ Draft = Annotated[
     list[str] | None,
     typer.Option("--draft", metavar="AGENT=JSON", help="Draft of the request for an agent, or AGENT=@FILE; repeatable."),
 ]
+# Short words for people; the values are those of the public contract of requests.
 _TYPES = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
 
 
@@ -41,6 +42,7 @@ def continued(workspace: Workspace, found: RecoverResponse, *, prompt: bool = Fa
         *(entry for item in continuation.alternatives for entry in item.entries),
         *(entry for pattern in (continuation.loop, continuation.stall) if pattern for entry in pattern.members),
     ]
+    # One look-up for all: the page cites entries by their place, and a continuation holds ids alone.
     indexes = workspace.indexes(continuation.session, cited)
 
     def draw(out: Printer) -> None:
@@ -110,6 +112,7 @@ def recover(
     session, store = resolve_place("recover", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
+        # Inside of the work, so that a fault is told in the form that the options of output ask for.
         _alone(last, to, finding, force, plan, routes, model, goal, diff, only_session)
         asked = build(
             ModelRequest, name=model, base_url=base_url, mode=llm_mode, off=no_llm, seconds=timeout, max_tokens=model_tokens,
@@ -119,10 +122,13 @@ def recover(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
+        # The cache is made before the recovery, so that it knows what was recorded when that began.
         answered = RecoveryCache(workspace, request).shown(found := workspace.recover(request, say), continued, prompt=prompt)
+        # A plan changes nothing, and so not the goal either.
         answered.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
         return answered
 
+    # `scratch`: another agent's log is answered too, though nothing can be recorded beside it.
     answer("recover", how, work, store=store, writes=not (plan or last), scratch=True)
 
 
@@ -198,6 +204,7 @@ def request(
 
 
 def _type(text: str) -> str:
+    # The names of the contract are taken as well, for agents that know only those.
     wanted = _TYPES.get(text.lower(), text.upper())
     if wanted not in _TYPES.values():
         raise InvalidInput(f"--type {text!r} is unknown", "introspect or proceed")
@@ -246,6 +253,7 @@ def show_continuation(
     _answer(printer, continuation)
     _recipient(printer, continuation)
     _text(printer, "Task", continuation.goal)
+    # A diagnosis has said it already, at the top of the page.
     if continuation.diagnosis is None:
         _text(printer, "Where things stand", continuation.context.summary)
     _facts(printer, continuation, cite)
@@ -411,6 +419,7 @@ def _facts(printer: Printer, continuation: Continuation, cite: _Citations) -> No
 def _quote(printer: Printer, quote: str, indent: int) -> None:
     """Show a quote; where it holds a text of several lines, these as they were, below what is said of it."""
     shown = max(_LITERAL.findall(quote), key=len, default="")
+    # A quote gives records as JSON; the longest text in it is what a person wants to see as it was.
     text = json.loads(shown) if shown else ""
     if "\n" not in text:
         printer.line(Span(quote, "dim"), indent=indent, hang=2, most=_QUOTE_LINES)

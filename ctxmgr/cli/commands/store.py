@@ -71,6 +71,7 @@ def migrate(
     def work(workspace: Workspace) -> Answer:
         return migration_answer(*workspace.store.migrate())
 
+    # Tables on a server belong to a role, so its own connection changes them; a database needs no more than to be opened.
     if "://" in _location(store):
         answer_without_store("store migrate", how, alone)
     else:
@@ -128,6 +129,7 @@ def grant(
     def work() -> Answer:
         with closing(_administration(store)) as owner:
             divided = owner.grant(role, team, writes=not reader, removes=keeper)
+        # The first grant divides the store into teams: who saw everything before may see nothing now.
         warnings = ["from now on roles that were not granted anything by this command see nothing"] if divided else []
 
         def draw(out: Printer) -> None:
@@ -220,6 +222,7 @@ def retain(
         before, abandoned_before = (None if age is None else _before(age, now) for age in (keep, abandoned))
         chosen, kept = retention.aged(workspace.store, before or 0.0, abandoned_before)
         if dry_run:
+            # What is chosen is the same as without --dry-run; only nothing is moved.
             done = retention.RetentionResult([each.session for each in chosen], 0, [], kept)
         else:
             meter = ProgressMeter("archiving", "sessions", 1)
@@ -294,6 +297,7 @@ def archived(
 
 def _before(age: str, now: float) -> float:
     found = parse_time(moment(age, now))
+    # An age in the future would archive everything.
     if found is None or found > now:
         raise InvalidInput(f"{age!r} is no age", "e.g. 30d, 12h")
     return found

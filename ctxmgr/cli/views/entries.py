@@ -50,6 +50,7 @@ def show_hits(printer: Printer, hits: Sequence[SearchHit], query: str, page: Pag
         return
     names = {hit.row.session for hit in hits}
     shorts = short_ids(names) if everywhere or len(names) > 1 else {}
+    # Filtered as the excerpts are: a query with a control character would mark nothing in them.
     found = re.compile(re.escape(printer.safe(query)), re.IGNORECASE)
     for hit in hits:
         _hit(printer, hit, found, shorts.get(hit.row.session, ""))
@@ -100,6 +101,7 @@ def mark_matches(text: str, found: re.Pattern[str], room: int, ellipsis: str) ->
     return [*spans, Span(text[at:])]
 
 
+# Lines of a value on a terminal, unless all of it is asked for.
 _MAX_LINES = 40
 
 
@@ -178,6 +180,7 @@ def show_rows(printer: Printer, rows: Sequence[EntryView | EventView], page: Pag
         printer.hint(_empty_text(page))
         return
     if not printer.terminal:
+        # For programs the free text comes last, and the session is named: rows of several may be put together.
         columns = (Column("SESSION"), *_COLUMNS[:-2], _COLUMNS[-1], Column("NOTES", right=True), _COLUMNS[-2])
         printer.table(columns, (_plain_row(row) for row in rows))
         return
@@ -187,6 +190,7 @@ def show_rows(printer: Printer, rows: Sequence[EntryView | EventView], page: Pag
     if shared:
         printer.line(Span(" · ".join(shared), "dim"))
     cells = (_row(printer, row, dated=len(days) > 1) for row in rows)
+    # The column of a lone agent would say the same in every row; it stands above them.
     if len(agents) > 1:
         printer.table(_COLUMNS, cells)
     else:
@@ -228,6 +232,7 @@ def _plain_row(row: EntryView | EventView) -> list[Cell]:
 
 
 _MESSAGES = (Column("TIME"), Column("WHO"), Column("TYPE"), Column("AFTER", right=True), Column("TEXT"))
+# Who speaks, and what needs no name of its type: that something was said is plain.
 _HUMAN = ("user_message", "user_message_chunk", "interrupt")
 _TALK = ("user_message", "user_message_chunk", "message", "agent_message_chunk")
 
@@ -255,6 +260,7 @@ def show_messages(printer: Printer, response: MessagesResponse) -> None:
 
 
 def _who(event: EventView) -> str:
+    # A nudge comes from the program that runs the agent, whatever agent it is recorded for.
     return "user" if event.type in _HUMAN else "harness" if event.type == "nudge" else event.agent or "agent"
 
 
@@ -263,6 +269,7 @@ def _whole_messages(events: Sequence[EventView]) -> Iterator[tuple[EventView, st
     first: EventView | None = None
     text = ""
     for event in events:
+        # Streamed text comes in pieces of a few words, which nobody can read one by one.
         if first is not None and event.type.endswith("_chunk") and (event.type, event.agent) == (first.type, first.agent):
             text += event_text(event.data)
             continue

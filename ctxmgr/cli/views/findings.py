@@ -306,7 +306,9 @@ _ENDED_BY = {
     "process": "over: a later process took on",
     "end": "over: the session ended",
 }
+# Characters of what the calls answered.
 _EXCERPT = 300
+# Past findings that a healthy session shows on a terminal.
 _PAST = 3
 
 
@@ -345,10 +347,12 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
             Span(f"  {', '.join([plural(len(verdict.findings), 'finding'), *verdict.notes])}", "dim"),
         )  # fmt: skip
         _head(printer, verdict)
+        # What still lasts comes first.
         for place_, finding in enumerate(sorted(verdict.findings, key=lambda each: each.resolved is not None)):
             if place_:
                 printer.line()
             _finding(printer, finding, own)
+        # A warning is no loop yet, so there is nothing to recover from.
         if verdict.verdict != "warn":
             printer.line()
             printer.line(Span("next  ", "dim"), session_command("recover", verdict.session, store), indent=2)
@@ -399,6 +403,7 @@ def _headline(printer: Printer, finding: Finding, entries: Entries) -> list[str 
         where += f", raised at {raised}"
         state = "still going"
     ended = _ENDED_BY.get(finding.resolved or "", f"over: {finding.resolved}")
+    # Nobody can say whether a loop goes on after the last record.
     if finding.evidence.get("ended") is True and not over:
         state = "the log ends here"
     sign = verdict_sign(printer.symbols, finding.severity)
@@ -412,6 +417,7 @@ def _headline(printer: Printer, finding: Finding, entries: Entries) -> list[str 
 def _finding(printer: Printer, finding: Finding, entries: Entries) -> None:
     printer.line(*_headline(printer, finding, entries), hang=2)
     printer.line(finding.reason, indent=2)
+    # Without rounds there is no grid to draw.
     if finding.kind == "hung" or finding.period == 0:
         draw_stall(printer, finding, entries)
     else:
@@ -427,6 +433,7 @@ def _cause(finding: Finding) -> list[tuple[str, Cell]]:
     found = finding.diagnosis
     if found is None:
         return []
+    # The word says how sure the diagnosis is: what only fits must not look like a fact.
     sure = "likely cause" if found.confidence != "high" and found.kind != "unknown" else "cause"
     return [(sure, found.cause), ("next step", found.next_step), *([("check", found.check)] if found.check else [])]
 
@@ -453,6 +460,7 @@ def _progress(printer: Printer, finding: Finding, entries: Entries) -> list[str 
 def _excerpts(printer: Printer, finding: Finding, entries: Entries) -> list[tuple[str, Cell]]:
     """Return what the calls answered: the shared error or result, from the evidence or else from the last member."""
     texts = {name: finding.evidence.get(name) for name in ("error", "result")}
+    # Not every pattern has one answer that all its calls share; then the last one is what the agent saw last.
     last = next((entries[member] for member in reversed(finding.members) if member in entries), None)
     if last is not None and not any(texts.values()) and finding.kind != "hung":
         if last.error is not None or last.status == "error":

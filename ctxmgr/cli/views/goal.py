@@ -31,10 +31,14 @@ if TYPE_CHECKING:
     )
 
 
+# Cells of a task's bar, and of the widest tree: beyond it the bars would stand too far from their texts.
 _BAR, _MAX_WIDTH = 10, 100
+# Cells below which a number stands in the place of a task's bar.
 _NARROW = 50
 _STYLES = {"done": "ok", "in_progress": "open", "blocked": "hung", "failed": "error"}
+# Steps shown before and after the current one, and steps of a tree that is small enough to be shown whole.
 _NEAR, _AFTER, _SMALL = 2, 4, 30
+# Progress is not counted by these: somebody decided that they are not to be done.
 _OVER = ("split", "dropped")
 _WITH_REASON = ("failed", *_OVER)
 _Node = TypeVar("_Node", bound=SubtaskView)
@@ -61,6 +65,7 @@ def leaves(goal: GoalView) -> list[SubtaskView]:
 
 def show_tree(printer: Printer, state: GoalState, *, complete: bool = False) -> None:
     """Draw the tree; ``complete`` shows every step of a long one, which else is folded around what matters."""
+    # A program gets every step in a row of its own; nothing is folded away there.
     if not printer.terminal:
         _rows(printer, state)
         return
@@ -96,6 +101,7 @@ def _head(printer: Printer, state: GoalState) -> None:
 
 def bar(printer: Printer, percent: int, width: int) -> list[Span]:
     """Return a bar of ``width`` cells with the percentage behind it; it is full only at 100."""
+    # Rounded down: a full bar says that all is done.
     filled = max(0, min(width, percent * width // 100))
     symbols = printer.symbols
     return [
@@ -181,6 +187,7 @@ class _TreeView:
             remarks.append(Span(f"blocked: {node.block.reason}", "hung"))
         elif node.reason and node.status in _WITH_REASON:
             remarks.append(Span(f"{node.status}: {node.reason}", _STYLES.get(node.status, "dim")))
+        # Why a step failed before it was done is in the history; here it would look like trouble.
         if node.status != "done":
             remarks += [
                 Span(f"attempt {attempt.number} failed: {attempt.reason}", "error")
@@ -210,6 +217,7 @@ class _TreeView:
         skipped: list[_Node] = []
         for place, node in enumerate(nodes):
             near = inside is not None and inside - _NEAR <= place <= inside + _AFTER
+            # Before anything is begun there is no current step: the first ones are shown then.
             if near or _is_news(node) or len(nodes) <= _NEAR + _AFTER or (inside is None and place < _AFTER):
                 yield from _with_counts(skipped)
                 skipped = []
@@ -224,6 +232,7 @@ class _TreeView:
 
 
 def _with_counts(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
+    # To say that one step is left out takes as much room as the step.
     if len(skipped) == 1:
         yield skipped[0]
     elif skipped:
@@ -245,6 +254,7 @@ def _tries(node: SubtaskView, current: bool) -> str:
     if not node.attempts or node.status == "done":
         return ""
     last = node.attempts[-1]
+    # A first attempt is worth a word only while it is made.
     if last.number < 2 and not current:
         return ""
     return f"  attempt {last.number}" + (f", {plural(last.actions, 'action')}" if last.actions else "")
@@ -338,6 +348,7 @@ def _rows(printer: Printer, state: GoalState) -> None:
         printer.line("probes: ", *probe_line(printer, state))
 
 
+# Limit of changed steps that are named; the tree shows all.
 _CHANGED = 5
 _TYPES = {"A": "repetition", "B": "alternation", "C": "failed attempts"}
 
@@ -366,6 +377,7 @@ def show_change(printer: Printer, found: GoalAnswer) -> None:
     nodes = {node.id: node for task in state.goal.tasks for node in (task, *task.subtasks)}
     for name in found.changed[:_CHANGED]:
         node = nodes.get(name)
+        # The current step follows in any case, in the line that says where things stand.
         if node is not None and not (name == state.current and node.status in ("pending", "in_progress")):
             status = Span(f"  {node.status}" + (f": {node.reason}" if node.reason and node.status != "blocked" else ""), "dim")
             printer.line(mark(printer, node, False), Span(f" {node.id}  ", "dim"), node.description, status, hang=2)
@@ -447,6 +459,7 @@ def show_resume(printer: Printer, found: ResumeAnswer) -> None:
     if found.in_flight:
         printer.heading("In flight: effect unknown, look before you do it again")
         show_actions(printer, found.in_flight)
+    # What the disk refutes comes first: to act on it does harm.
     for basis, title in (
         ("refuted", "Not so on disk"),
         ("verified", "Seen on disk"),
@@ -492,6 +505,7 @@ def show_recovery(printer: Printer, found: RecoverAnswer) -> None:
         printer.heading("Try instead")
         for option in continuation.alternatives:
             printer.line(f"{symbols.arrow} {option.text}", indent=2, hang=2)
+    # Without a state the continuation was a plan, which the goal does not take up.
     if found.state is None:
         printer.line()
         printer.line(Span("shown only: the goal is as it was", "dim"))
