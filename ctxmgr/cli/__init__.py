@@ -2,7 +2,8 @@
 
 Begin with `COMMANDS`, which says which module holds each command, and with `_run_words`, the way of a command line:
 
-- `invocation` takes the global options out of the words; ``--help`` is answered from `fast.help_texts`.
+- `command_line` takes the global options out of the words for `invocation`, the process of one command; it answers ``--help``
+  from texts that are prepared (`fast.help_texts`).
 - `fast.dispatch` parses by a generated table, and answers programs from rows or calls the command's function in `commands`.
 - What it does not understand, and what nobody has prepared, `application` hands to typer, which names the fault.
 - A command reads its options (`options`, `address`, `requests`) and hands its work to `output.answer`, which opens the store,
@@ -121,7 +122,7 @@ def main() -> int:
 
 def _run_words(given: list[str]) -> None:
     """Run a command line: prepared help first, then the fast path, and typer where neither understands every word."""
-    from ctxmgr.cli.invocation import read
+    from ctxmgr.cli.command_line import read
 
     # A shell's words are taken as they are: half a word that is being typed must not be read as a global option.
     arguments = given if given[:2] == ["completion", "--words"] else read(given)
@@ -131,7 +132,7 @@ def _run_words(given: list[str]) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in completions(arguments[2:])))
         return
     if arguments[-1:] in (["--help"], ["-h"]):
-        from ctxmgr.cli.invocation import print_help
+        from ctxmgr.cli.command_line import print_help
 
         if print_help(arguments[:-1]):
             return

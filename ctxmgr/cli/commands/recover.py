@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ctxmgr.base.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.fast.detection import RecoveryCache
 from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place, say
+from ctxmgr.cli.recovery_cache import RecoveryCache
 from ctxmgr.cli.requests import apply_to_goal, build, goal_source, moment
 from ctxmgr.cli.views.layout import Span, amount, brief, command, plural, short_ids
 from ctxmgr.errors import InvalidInput
@@ -112,7 +112,6 @@ def recover(
     session, store = resolve_place("recover", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
-        # Inside of the work, so that a fault is told in the form that the options of output ask for.
         _alone(last, to, finding, force, plan, routes, model, goal, diff, only_session)
         asked = build(
             ModelRequest, name=model, base_url=base_url, mode=llm_mode, off=no_llm, seconds=timeout, max_tokens=model_tokens,
@@ -122,13 +121,10 @@ def recover(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
-        # The cache is made before the recovery, so that it knows what was recorded when that began.
         answered = RecoveryCache(workspace, request).shown(found := workspace.recover(request, say), continued, prompt=prompt)
-        # A plan changes nothing, and so not the goal either.
         answered.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
         return answered
 
-    # `scratch`: another agent's log is answered too, though nothing can be recorded beside it.
     answer("recover", how, work, store=store, writes=not (plan or last), scratch=True)
 
 

@@ -93,9 +93,7 @@ def watch(
         hook = Hook(_argv(command)) if command is not None else None
         _require_alone(hooked, service, named=target is not None or session is not None, store=store)
         with (
-            _open_hooked_sessions()
-            if hooked
-            else _follow(target, session, every, store, once=once, service=service) as follower,
+            _follow_hooks() if hooked else _follow(target, session, every, store, once=once, service=service) as follower,
             _terminable(),
         ):
             show = Show(printer(), as_json=json_)
@@ -133,7 +131,7 @@ def _argv(command: str) -> list[str]:
 
 
 @contextmanager
-def _open_hooked_sessions() -> Generator[HookedSessions]:
+def _follow_hooks() -> Generator[HookedSessions]:
     try:
         with only_watcher():
             yield HookedSessions()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from ctxmgr.cli.command_line import OLD
 from ctxmgr.cli.fast.dispatch import command_of
 from ctxmgr.cli.fast.table import TABLE
-from ctxmgr.cli.invocation import OLD
 from tests.cli.console import run
 
 LETTERS = {

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.cli import invocation
+from ctxmgr.cli import command_line
 from ctxmgr.cli.envelope import slow_search
 from ctxmgr.cli.fast import detection, dispatch, generate
 from ctxmgr.cli.fast.help_texts import TEXTS
@@ -24,7 +24,7 @@ from ctxmgr.history.query import tools
 from tests.cli.console import make_history
 from tests.cli.paths import Ended, both, make_stores, run_by
 
-REAL_HELP = invocation.print_help
+REAL_HELP = command_line.print_help
 
 
 @pytest.fixture(scope="module")
@@ -344,7 +344,7 @@ def _helped(words: list[str], *, laid_out: bool) -> tuple[Ended, bool]:
         return used[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(invocation, "print_help", asked)
+        patch.setattr(command_line, "print_help", asked)
         patch.setattr(sys.modules["__main__"], "__package__", None)
         return run_by(words, dispatch.answered), used == [True]
 

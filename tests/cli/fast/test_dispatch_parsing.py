@@ -13,10 +13,10 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from ctxmgr.cli import application, invocation
+from ctxmgr.cli.command_line import read
 from ctxmgr.cli.declarations import Exit
 from ctxmgr.cli.fast import dispatch
 from ctxmgr.cli.fast.table import TABLE
-from ctxmgr.cli.invocation import read
 from ctxmgr.cli.output import take_output_options
 
 _VALUES = st.sampled_from(

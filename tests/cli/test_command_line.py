@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.cli.invocation import OLD, global_options, read
+from ctxmgr.cli.command_line import OLD, read
+from ctxmgr.cli.invocation import global_options
 from ctxmgr.errors import InvalidInput
 from tests.cli.console import make_history, process, run
 
