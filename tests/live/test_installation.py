@@ -195,15 +195,16 @@ def test_a_client_without_settings_has_none_again(name: str) -> None:
     assert not path.exists()
 
 
-def test_a_newer_installation_replaces_an_older_one() -> None:
-    """A hook of another interpreter is replaced, not doubled; undone, the file is as before the first one."""
+@pytest.mark.parametrize(("new", "old"), [("python", "python2"), ("ctxmgr/live/hook.py", "ctxmgr/hook.py")])
+def test_a_newer_installation_replaces_an_older_one(new: str, old: str) -> None:
+    """A hook of another interpreter or at an earlier place is replaced, not doubled; undone, the file is as before."""
     path = _path("claude-code")
     path.write_text('{\n  "model": "opus"\n}\n')
     _install("claude-code")
-    path.write_text(path.read_text().replace("python", "python2"))
+    path.write_text(path.read_text().replace(new, old))
 
     _install("claude-code")
-    assert path.read_text().count("ctxmgr/live/hook.py") == 5
+    assert path.read_text().count("ctxmgr/live/hook.py") == path.read_text().count("hook.py") == 5
     _uninstall("claude-code")
     assert _read(path.read_text()) == {"model": "opus"}
 
