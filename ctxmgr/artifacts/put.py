@@ -17,8 +17,8 @@ from ctxmgr.artifacts.blobs import BINARY, PIECE, ContentMetadata, Measure, Obje
 from ctxmgr.artifacts.folder import LOCK_SECONDS, Folder, check_names
 from ctxmgr.artifacts.repair import heal
 from ctxmgr.artifacts.version_folders import Views
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import Busy, Damaged, Denied, InvalidInput, NotFound, StorageFailed
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now

@@ -9,10 +9,10 @@ from contextlib import closing
 from ctxmgr.artifacts.blobs import Objects, has_hash_closing
 from ctxmgr.artifacts.folder import MARKER_DRAFT, Folder, failed, is_version, open_file, place_of, remove_tree, view_paths
 from ctxmgr.artifacts.version_folders import DRAFT, LINK_DRAFT, Views
+from ctxmgr.base.light_dataclass import dataclass
+from ctxmgr.base.paths import is_url
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.reader import TORN_TAIL
-from ctxmgr.paths import is_url
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.base import Json
 from ctxmgr.types.setup import Check

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.paths import open_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.goal import PlannedStep, PlannedTask
 

@@ -18,13 +18,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ctxmgr.base.paths import is_url, make_private_folder, open_regular, read_regular, replace_file
 from ctxmgr.errors import Busy, CtxmgrError, Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import ids
 from ctxmgr.log.anchor import folder as anchors
 from ctxmgr.log.codec import MAX_LINE, Record
 from ctxmgr.log.reader import Line, read
 from ctxmgr.log.session_lock import live_processes
-from ctxmgr.paths import is_url, make_private_folder, open_regular, read_regular, replace_file
 from ctxmgr.store import LOG_SUFFIXES, AppendResult, Store, open_store
 from ctxmgr.store.repositories.tail import all_records_after, end_of, holds_record, sum_at
 from ctxmgr.store.reserved import PROJECT

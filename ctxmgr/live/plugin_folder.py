@@ -17,10 +17,10 @@ from shlex import join
 from typing import Any
 
 from ctxmgr import __version__
+from ctxmgr.base.paths import replace_file
 from ctxmgr.clients.claude_code import CLIENT, PLUGIN
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.installation import Change, hook_command, is_installed, read_settings
-from ctxmgr.paths import replace_file
 
 NAME = PLUGIN.partition("@")[0]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 
-from ctxmgr.clients.interface import as_object
+from ctxmgr.clients import as_object
 from ctxmgr.clients.session_file import digest_of, state_folder, state_name
 from ctxmgr.log.fast_json import dumps
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from ctxmgr.clients.interface import Call, Client, Event
+    from ctxmgr.clients import Call, Client, Event
 
 
 ROUNDS = 3
@@ -131,7 +131,7 @@ class Rounds:
         Raises:
             OSError: the disk is full, or the file can't be written.
         """
-        from ctxmgr.paths import replace_file
+        from ctxmgr.base.paths import replace_file
 
         self._prepare()
         replace_file(self.log, content.encode("ascii"))
@@ -149,7 +149,7 @@ class Rounds:
         """Make the folder where it is missing, and remove files of sessions that ended long ago."""
         from time import time
 
-        from ctxmgr.paths import make_private_folder
+        from ctxmgr.base.paths import make_private_folder
 
         folder = os.path.dirname(self.path)
         make_private_folder(folder)
@@ -164,7 +164,7 @@ class Rounds:
 
     def _cut(self) -> None:
         """Keep the last whole rows."""
-        from ctxmgr.paths import replace_file
+        from ctxmgr.base.paths import replace_file
 
         with open(self.path, "rb") as stream:
             stream.seek(-_TAIL, os.SEEK_END)
@@ -249,7 +249,7 @@ def note_calls(client: Client, event: Event) -> None:
     Raises:
         OSError: the disk is full, or a file can't be written.
     """
-    from ctxmgr.paths import make_private_folder, replace_file
+    from ctxmgr.base.paths import make_private_folder, replace_file
 
     make_private_folder(state_folder())
     for call, record in zip(event.calls, client.open_records(event), strict=True):
@@ -286,7 +286,7 @@ def open_calls(client: Client, session: str, log_time: float) -> list[str]:
     Raises:
         OSError: a file can't be read.
     """
-    from ctxmgr.paths import read_regular
+    from ctxmgr.base.paths import read_regular
 
     found = [(os.stat(path).st_mtime, path) for path in _noted(client.name, session)]
     return [

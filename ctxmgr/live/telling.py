@@ -23,8 +23,8 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from ctxmgr.clients import event_bytes, parsed
-from ctxmgr.clients.interface import MAX_ANSWER_CHARS, Call, Client, Event, as_object
+from ctxmgr.base.paths import open_regular, replace_file
+from ctxmgr.clients import MAX_ANSWER_CHARS, Call, Client, Event, as_object, event_bytes, parsed
 from ctxmgr.config import Config, load_config
 from ctxmgr.detect.text.fingerprints import blur, canonical, error_core, error_text, plain_text, says_anything
 from ctxmgr.history.detection import judge
@@ -32,7 +32,6 @@ from ctxmgr.history.query.address import session_key
 from ctxmgr.live.rounds import Rounds, fingerprints, modified, open_calls
 from ctxmgr.log.fast_json import dumps
 from ctxmgr.log.ids import format_time, new_id, now
-from ctxmgr.paths import open_regular, replace_file
 from ctxmgr.recover.stuck_request import worst
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding

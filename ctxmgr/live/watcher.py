@@ -16,14 +16,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.clients import client
-from ctxmgr.clients.interface import AFTER, Client, Event
+from ctxmgr.base.paths import make_private_folder, replace_file
+from ctxmgr.clients import AFTER, Client, Event, client
 from ctxmgr.clients.session_file import SUFFIX, WATCHER, rows_in, state_folder, state_name
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import Busy, CtxmgrError
 from ctxmgr.history.live.record_sources import Batch, Follower, LogSource, Sight, Source
 from ctxmgr.live.rounds import modified, open_calls
-from ctxmgr.paths import make_private_folder, replace_file
 from ctxmgr.types.finding import Finding
 
 EVERY = 5.0

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import IO, Any, cast
 
-from ctxmgr.light_dataclass import dataclass
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.line_splitter import read_lines as read_lines
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import NotFound, StorageFailed
 from ctxmgr.log.codec import MAX_LINE, Record, chain, decoder, unseal
 from ctxmgr.log.line_splitter import last_data_end, read_lines
-from ctxmgr.paths import open_regular
 
 Following = Callable[[], bytes | None]
 """Returns the line behind another one without its end, None when there is none."""

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Literal
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds
 from ctxmgr.history.query.address import entries_of, linked, linked_entry, session_key, still_linked
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now, parse_time
 from ctxmgr.memory.candidates import Candidates, Finder, LexicalRanker, Ranker, TextFinder, episode_of, locate

@@ -6,8 +6,8 @@ import errno
 import os
 import stat
 
+from ctxmgr.base.paths import is_url, require_no_link
 from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound
-from ctxmgr.paths import is_url, require_no_link
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.sqlite import SqliteEngine

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from ctxmgr.light_dataclass import dataclass
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.log.codec import Record
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.disposable import BORN

@@ -7,8 +7,8 @@ import threading
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, cast
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.postgresql import PostgresqlEngine

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr import paths
+from ctxmgr.base import paths
 from ctxmgr.cli.fast import rows
 from ctxmgr.config import load_config
 from ctxmgr.errors import Damaged, InvalidInput
@@ -140,13 +140,13 @@ def test_what_another_user_planted_above_is_not_used(home: Path, monkeypatch: py
         owner = me if str(path).startswith(str(inner)) else me + 7
         return os.stat_result((*found[:4], owner, *found[5:]))
 
-    monkeypatch.setattr("ctxmgr.paths.os.geteuid", lambda: me)
-    monkeypatch.setattr("ctxmgr.paths.os.stat", stat)
+    monkeypatch.setattr("ctxmgr.base.paths.os.geteuid", lambda: me)
+    monkeypatch.setattr("ctxmgr.base.paths.os.stat", stat)
 
     assert list(paths.settings_files(str(inner))) == []
     (told,) = load_config(inner).warnings()
     assert told.startswith(f"{home / 'ctxmgr.toml'} belongs to another user: left out")
-    assert rows._configured(str(inner)) == (None, [told])  # pyright: ignore[reportPrivateUsage]
+    assert rows._configured_store(str(inner)) == (None, [told])  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(InvalidInput, match="another user"):
         Workspace.open()
     with pytest.raises(InvalidInput, match="another user"):

@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
+from ctxmgr.base.light_dataclass import dataclass
+from ctxmgr.base.paths import packaged_text
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, given
 from ctxmgr.diagnose.evidence.calls import called, command_of, edited_paths, fields_of, parts_of
 from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name, spaced
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.light_dataclass import dataclass
-from ctxmgr.paths import packaged_text
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView

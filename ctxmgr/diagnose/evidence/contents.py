@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.diagnose.evidence.calls import (
     Change,
     changes_of,
@@ -18,7 +19,6 @@ from ctxmgr.diagnose.evidence.calls import (
     written,
 )
 from ctxmgr.diagnose.evidence.texts import NUMBERED, clean, text_of, unnumbered
-from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 

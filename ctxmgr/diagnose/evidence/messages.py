@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, cast
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.diagnose.evidence.texts import text_of
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.types.view import EventView
 
 _MOST_TEXT = 20_000

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, cast
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.evidence import contents
 from ctxmgr.diagnose.evidence.calls import (
@@ -26,7 +27,6 @@ from ctxmgr.diagnose.evidence.calls import (
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.outcomes import reports_failure
 from ctxmgr.diagnose.evidence.texts import clean, clock, ends, excerpt, spaced, text_of, unwrapped
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Finding, Quote
 from ctxmgr.types.view import EntryView

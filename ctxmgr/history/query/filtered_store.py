@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 
 from ctxmgr.access.patterns import USER, check_agent, quoted
 from ctxmgr.access.rules import Rules
+from ctxmgr.base.paths import is_url
 from ctxmgr.errors import Busy, Conflict, Damaged, Denied, NotFound, StorageFailed
 from ctxmgr.history.query.visibility import Progress, VisibilitySync, citations
 from ctxmgr.log.codec import Record
 from ctxmgr.log.reader import Line
-from ctxmgr.paths import is_url
 from ctxmgr.store import DamagedRange, LogStore, Store
 from ctxmgr.store.engine.disposable import cache_name, open_cache, open_in_memory
 from ctxmgr.store.engine.interface import Engine, OnConflict

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from ctxmgr.access.patterns import USER
 from ctxmgr.access.rules import Rules
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import Record, decode
 from ctxmgr.store.normalise import storable
 from ctxmgr.store.partial_copy import CopyProgress, Extract, Stored

@@ -15,9 +15,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ctxmgr.base.paths import make_private_folder, open_regular, user_folder
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import codec
-from ctxmgr.paths import make_private_folder, open_regular, user_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

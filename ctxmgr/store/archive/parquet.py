@@ -14,10 +14,10 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING, Any, cast
 
+from ctxmgr.base.paths import make_private_folder, read_regular, replace_file, sync_folder, user_folder
 from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import codec
 from ctxmgr.log.ids import parse_time
-from ctxmgr.paths import make_private_folder, read_regular, replace_file, sync_folder, user_folder
 from ctxmgr.store.archive.bucket import fetched, is_bucket
 from ctxmgr.store.integrity.damage import DamagedRange
 from ctxmgr.store.integrity.examination import Examined

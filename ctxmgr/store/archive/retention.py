@@ -15,8 +15,8 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import chain, digest
 from ctxmgr.log.ids import format_time
 from ctxmgr.store.archive.bucket import Bucket, is_bucket

@@ -11,8 +11,8 @@ import os
 import stat
 from binascii import crc32
 
+from ctxmgr.base.paths import user_folder
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.paths import user_folder
 from ctxmgr.store.engine.disposable import cache_name, forget_others
 from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine, remove_database
 
@@ -119,7 +119,7 @@ def _is_private(folder: str) -> bool:
     """Whether a folder is the user's own and no link, or can be made to be."""
     try:
         if not os.path.isdir(folder):
-            from ctxmgr.paths import make_private_folder
+            from ctxmgr.base.paths import make_private_folder
 
             make_private_folder(folder)
         status = os.lstat(folder)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import stat
 
+from ctxmgr.base.paths import is_inside, user_folder
 from ctxmgr.errors import CtxmgrError, Damaged
 from ctxmgr.log.codec import digest
-from ctxmgr.paths import is_inside, user_folder
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.sqlite import MEMORY, SIDE_FILES, SqliteEngine, remove_database
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import StorageFailed
 from ctxmgr.log import codec
 from ctxmgr.log.anchor import first_session
-from ctxmgr.paths import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from ctxmgr.base.paths import require_plain_database
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, StorageFailed
-from ctxmgr.paths import require_plain_database
 from ctxmgr.store.engine.driver import require_sound_library, sqlite
 
 TYPE_CHECKING = False
@@ -366,7 +366,7 @@ def _create_private(path: str) -> None:
     try:
         folder = os.path.dirname(_absolute(path))
         if not os.path.exists(folder):
-            from ctxmgr.paths import make_private_folder
+            from ctxmgr.base.paths import make_private_folder
 
             make_private_folder(folder)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))

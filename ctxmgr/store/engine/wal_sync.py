@@ -86,7 +86,7 @@ class WalSync:
         if self._durable:
             return
         if not self._named:
-            from ctxmgr.paths import sync_folder
+            from ctxmgr.base.paths import sync_folder
 
             sync_folder(os.path.dirname(os.path.abspath(self._path)))
             self._named = True

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import Damaged
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.store.engine.driver import is_sound, library_version, require_sound_library, sqlite
 from ctxmgr.store.engine.schema import LATEST
 from ctxmgr.store.reserved import PROJECT

@@ -18,8 +18,8 @@ import os
 from collections import defaultdict
 from collections.abc import Callable
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import Damaged
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log import anchor, codec
 from ctxmgr.log.anchor import Anchor
 from ctxmgr.log.reader import BROKEN_SUM, read

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ctxmgr.light_dataclass import dataclass
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.store.engine.interface import Engine, Row
 from ctxmgr.store.normalise import storable
 from ctxmgr.store.write.project_state import CURRENT, STATE

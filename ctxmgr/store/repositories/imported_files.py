@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
-from ctxmgr.light_dataclass import dataclass
-from ctxmgr.paths import open_regular
+from ctxmgr.base.light_dataclass import dataclass
+from ctxmgr.base.paths import open_regular
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.engine.spelling import replacing
 from ctxmgr.store.normalise import storable

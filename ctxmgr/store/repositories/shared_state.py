@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import Record
 from ctxmgr.store import reserved
 from ctxmgr.store.engine.interface import Engine

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.log.codec import MAX_DEPTH, MAX_LINE
 from ctxmgr.log.fast_json import cast
@@ -18,7 +19,6 @@ from ctxmgr.log.ids import parse_time
 from ctxmgr.log.line_splitter import read_lines
 from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.log.reader import line_at, records_of
-from ctxmgr.paths import open_regular
 from ctxmgr.store.normalise import fold, storable
 from ctxmgr.store.reserved import EXECUTION, PROJECT
 from ctxmgr.store.write.derived_rows import tokens_of

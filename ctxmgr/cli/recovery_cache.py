@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from ctxmgr.base.paths import settings_files, user_file
 from ctxmgr.history.query.address import session_key
 from ctxmgr.history.verdict_cache import VerdictCache
-from ctxmgr.paths import settings_files, user_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def settings_here() -> dict[str, Any] | None:
     return {"detect": config.detect, "attempts": config.attempts, "diff": config.diff, "routes": config.routes}
 
 
-class Keeper:
+class RecoveryCache:
     """Keeps a recovery's answer; made before the recovery begins, so that it knows what was recorded at that time."""
 
     def __init__(self, workspace: Workspace, request: RecoverRequest) -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from ctxmgr import light_dataclass as light
+from ctxmgr.base import light_dataclass as light
 
 
 def _pair(module: Any, **options: Any) -> tuple[type[Any], type[Any]]:
@@ -105,7 +105,7 @@ def test_an_instance_travels_between_processes() -> None:
 def test_it_loads_next_to_nothing() -> None:
     """To make and to use a class loads neither the standard library's module nor what that loads."""
     code = (
-        "import sys\nfrom ctxmgr.light_dataclass import dataclass\n@dataclass(frozen=True, slots=True)\nclass A:\n"
+        "import sys\nfrom ctxmgr.base.light_dataclass import dataclass\n@dataclass(frozen=True, slots=True)\nclass A:\n"
         "    a: 'int' = 1\nassert A() == A(1) != A(2)\nprint({'dataclasses', 'inspect', 'typing'} & set(sys.modules))"
     )
     ended = subprocess.run(

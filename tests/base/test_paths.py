@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr import paths
+from ctxmgr.base import paths
 from ctxmgr.config import load_config
 
 SHARED = [

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.clients import CLIENTS
-from ctxmgr.clients.interface import MAX_ANSWER_CHARS
+from ctxmgr.clients import CLIENTS, MAX_ANSWER_CHARS
 from ctxmgr.clients.session_file import state_folder
 from ctxmgr.live.rounds import Rounds
 from tests.live.scene import LOOP, SILENT, batch, before, calls_of, command, hooked, write_log

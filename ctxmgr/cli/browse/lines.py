@@ -15,9 +15,8 @@ from textual.strip import Strip
 
 from ctxmgr.cli.browse.history import Judged
 from ctxmgr.cli.terminal import Printer
-from ctxmgr.cli.views.entries import picked_out, show_entry, show_messages
-from ctxmgr.cli.views.evidence import is_index, mapping, member_places
-from ctxmgr.cli.views.findings import show_findings
+from ctxmgr.cli.views.entries import mark_matches, show_entry, show_messages
+from ctxmgr.cli.views.findings import is_index, mapping, member_places, show_findings
 from ctxmgr.cli.views.layout import (
     Span,
     ago,
@@ -64,6 +63,7 @@ class Canvas(Printer):
     """A printer that keeps the lines it is given, each as pieces with a meaning."""
 
     def __init__(self, width: int) -> None:
+        # As for a terminal, so that the views of the commands lay their lines out for a person.
         super().__init__(StringIO(), StringIO(), terminal=True, width=width)
         self.lines: list[Line] = []
 
@@ -124,8 +124,9 @@ def hit_row(hit: SearchHit, query: str, width: int, *, several: bool) -> Line:
     parts += [(Span(row.action if row.kind == "entry" else row.type, "name"), 14), (Span(hit.field, "dim"), 10)]
     head = _row(printer, width, parts, Span(""))
     room = max(width - sum(cells(span.text) for span in head), 1)
+    # Filtered as the excerpt is: a query with a control character would mark nothing in it.
     found = re.compile(re.escape(printer.safe(query)), re.IGNORECASE)
-    return [*head, *picked_out(printer.safe(hit.excerpt), found, room, printer.symbols.ellipsis)]
+    return [*head, *mark_matches(printer.safe(hit.excerpt), found, room, printer.symbols.ellipsis)]
 
 
 @dataclass(slots=True)
@@ -206,6 +207,7 @@ class Timeline:
         for first, last, style in self.spans:
             for at in range(min(first * room // total, room - 1), min(last * room // total, room - 1) + 1):
                 cells_[at] = Span(symbols.bar, style)
+        # Last, so that the cursor is seen on trouble too.
         cells_[min(cursor * room // total, room - 1)] = Span(symbols.ok, "strong")
         return [Span(" "), *cells_]
 
@@ -217,6 +219,7 @@ def _pause(entry: EntryView, before: EntryView | None) -> str:
     start, end = parse_time(before.ts), parse_time(entry.ts)
     if start is None or end is None:
         return ""
+    # A call that took long is no pause: its time stands beside it.
     silent = end - start - (before.duration_ms or 0) / 1000
     return f"({duration(silent)} later) " if silent >= _PAUSE else ""
 
@@ -260,6 +263,7 @@ def judged_lines(judged: Judged, width: int) -> list[Line]:
     canvas = Canvas(width)
     if judged.verdict is None:
         return [[Span("Nothing is recorded here.")]]
+    # Why there is no answer comes first, or a person would look for one below.
     if judged.reason:
         canvas.line(Span(judged.reason, "warn"))
         canvas.line()
@@ -273,6 +277,7 @@ def judged_lines(judged: Judged, width: int) -> list[Line]:
 def entry_lines(entry: EntryView, messages: MessagesResponse | None, width: int, *, full: bool) -> list[Line]:
     """Return all that is known of an entry; ``full`` shows long values to their end."""
     canvas = Canvas(width)
+    # Cut before they are laid out: megabytes of text would hold the screen up.
     if not full:
         entry = entry.model_copy(update={"input": _clipped(entry.input), "output": _clipped(entry.output)})
     show_entry(canvas, entry, full=full)

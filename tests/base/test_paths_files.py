@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ctxmgr.base.paths import is_inside, open_regular, read_regular, require_no_link, require_plain_database
 from ctxmgr.errors import CtxmgrError, StorageFailed
 from ctxmgr.log.journal import Journal
-from ctxmgr.paths import is_inside, open_regular, read_regular, require_no_link, require_plain_database
 from ctxmgr.recorder import Recorder
 from ctxmgr.recover.routing.routes import from_file, from_table
 from ctxmgr.store import open_store

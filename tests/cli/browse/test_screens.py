@@ -20,8 +20,7 @@ import pyte
 import pytest
 from textual.pilot import Pilot
 
-from ctxmgr.cli.browse.app import Browser
-from ctxmgr.cli.browse.screens import EntryScreen, HitsScreen, SessionsScreen, TimelineScreen
+from ctxmgr.cli.browse.screens import Browser, EntryScreen, HitsScreen, SessionsScreen, TimelineScreen
 from ctxmgr.cli.browse.widgets import PAGE
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.log.ids import format_time

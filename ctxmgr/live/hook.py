@@ -6,7 +6,7 @@ It is read anew at every start, so the code that is kept compiled lies elsewhere
 if __name__ == "__main__":
     import sys
 
-    sys.path.insert(0, __file__.rpartition("/")[0].rpartition("/")[0])
+    sys.path.insert(0, __file__.rpartition("/live/")[0].rpartition("/")[0])  # it is run by its path, without `site`
     try:
         if sys.argv[1] == "--tell":
             from ctxmgr.live.telling import run

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from ctxmgr.cli import told_again
+from ctxmgr.cli import recovery_cache
 from ctxmgr.cli.fast import dispatch
 from ctxmgr.recover import service
 from ctxmgr.store import open_store
@@ -97,7 +97,7 @@ def test_an_answer_of_settings_is_kept_with_them(place: Path, monkeypatch: pytes
         assert by_lane(place, "--json")[:3] == expected[:3]
     settings.write_text('[recover]\nroutes = "routes.toml"\n')
     (place.parent / "routes.toml").write_text("[agents.coder]\n")
-    assert told_again.settings_here() is None
+    assert recovery_cache.settings_here() is None
 
 
 def test_what_somebody_else_wrote_meanwhile_keeps_it_from_being_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
