@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ctxmgr.log.reader import Line, read
 from ctxmgr.store import AppendResult, Store
-from ctxmgr.store.write.bulk import BulkWriter
-from ctxmgr.store.write.row_batch import RowBatch, import_facts
+from ctxmgr.store.write.bulk import BulkWriter, RowBatch, import_facts
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record import KINDS
 
@@ -43,7 +42,7 @@ class OwnCount:
         return self.count.bytes >= _MIN_BLOCK_BYTES
 
     def add(self, session: str, kind: str, name: str, status: str | None, entry: str) -> None:
-        """Count one record, see `ctxmgr.store.write.row_batch.import_facts`."""
+        """Count one record, see `ctxmgr.store.write.bulk.import_facts`."""
         count = self.count
         count.records += 1
         count.session = count.session or session

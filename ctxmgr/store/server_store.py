@@ -12,7 +12,7 @@ from ctxmgr.light_dataclass import dataclass
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
-from ctxmgr.store.engine.postgresql_teams import DEFAULT_TEAM, TEAMS, no_rights, rights
+from ctxmgr.store.engine.postgresql_schema import DEFAULT_TEAM, TEAMS, no_rights, rights
 from ctxmgr.store.engine.spelling import SCHEMA
 from ctxmgr.store.normalise import storable
 

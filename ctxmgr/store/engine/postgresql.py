@@ -22,7 +22,7 @@ from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, REFUSED, WRITERS
-from ctxmgr.store.engine.postgresql_teams import TEAMS
+from ctxmgr.store.engine.postgresql_schema import TEAMS
 from ctxmgr.store.engine.postgresql_url import connection_options, prepares, shown
 from ctxmgr.store.engine.spelling import SCHEMA, postgresql
 

@@ -69,8 +69,7 @@ class LogRows:
 
     def _write_blocks(self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None) -> Written:
         """Write down whole lines, in blocks."""
-        from ctxmgr.store.write.bulk import BulkWriter
-        from ctxmgr.store.write.row_batch import RowBatch
+        from ctxmgr.store.write.bulk import BulkWriter, RowBatch
 
         building = deferred_indexes.stage(self._engine) == deferred_indexes.BUILDING
         writer = BulkWriter(self._engine, deferring=building)

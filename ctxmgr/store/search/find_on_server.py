@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.postgresql_functions import INDEXERS
-from ctxmgr.store.engine.postgresql_schema import LATEST
-from ctxmgr.store.engine.postgresql_teams import TEAMS
+from ctxmgr.store.engine.postgresql_schema import LATEST, TEAMS
 from ctxmgr.store.engine.spelling import KEEP_STATE, NO_LIMIT, SCHEMA
 from ctxmgr.store.normalise import folded_text
 from ctxmgr.store.row_mapper import BY_PLACE, batches, load

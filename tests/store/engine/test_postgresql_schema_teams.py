@@ -17,7 +17,7 @@ from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
-from ctxmgr.store.engine.postgresql_teams import SESSION_TABLES, TEAM_BITS
+from ctxmgr.store.engine.postgresql_schema import SESSION_TABLES, TEAM_BITS
 from ctxmgr.store.engine.spelling import TABLES, TEAM_TABLES
 from ctxmgr.store.repositories.queries import find_record
 from ctxmgr.store.repositories.tail import all_records_after, end_of
