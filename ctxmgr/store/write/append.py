@@ -10,7 +10,7 @@ from itertools import islice
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.log import codec
 from ctxmgr.store.reserved import PROJECT
-from ctxmgr.store.write import derived_rows
+from ctxmgr.store.write import batch
 from ctxmgr.store.write.batch import derive_rows, insert_lines, insert_records
 from ctxmgr.store.write.deduplicate import DuplicateTracker, KnownRecords
 from ctxmgr.store.write.encoded_record import EncodedRecord, prepared, prepared_line
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import Engine, OnConflict
-    from ctxmgr.store.write.derived_rows import SessionCounters
+    from ctxmgr.store.write.batch import SessionCounters
 
     Refused = Callable[[Record, InvalidInput], None]
     """Called with a record that can't be written, and why."""
@@ -191,7 +191,7 @@ class Appender:
         self._last = last
         pairs = [(item, self._touched[str(item.record["session"])]) for item in part]
         for item, touched in pairs:
-            touched.see(item.seq, None if item.kind in derived_rows.SAID_LATER else item.moment)
+            touched.see(item.seq, None if item.kind in batch.SAID_LATER else item.moment)
             if self._sums:
                 touched.total = item.total
         derive_rows(self._engine, pairs, in_order=not placed)
@@ -245,7 +245,7 @@ class Appender:
         if touched is None and session in self._kept:
             touched = self._touched[session] = self._kept[session]
         if touched is None:
-            touched, _ = derived_rows.touched(self._engine, session)
+            touched, _ = batch.touched(self._engine, session)
             self._touched[session] = touched
         return touched
 

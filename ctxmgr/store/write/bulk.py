@@ -10,9 +10,19 @@ from ctxmgr.log.codec import chain
 from ctxmgr.store.normalise import fold, storable
 from ctxmgr.store.reserved import EXECUTION, PROJECT
 from ctxmgr.store.row_mapper import batches, load, placeholders
-from ctxmgr.store.write import deferred_indexes, derived_rows
-from ctxmgr.store.write.batch import LATE, RESULT, SAID, STEP
-from ctxmgr.store.write.derived_rows import HANDLERS, SessionCounters, optional, optional_folded, remember_process, usage_of
+from ctxmgr.store.write import batch, deferred_indexes
+from ctxmgr.store.write.batch import (
+    HANDLERS,
+    LATE,
+    RESULT,
+    SAID,
+    STEP,
+    SessionCounters,
+    optional,
+    optional_folded,
+    remember_process,
+    usage_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -268,7 +278,7 @@ class BulkWriter:
     def _touch(self, session: str, new: list[str]) -> SessionCounters:
         touched = self._touched.get(session)
         if touched is None:
-            touched, made = derived_rows.touched(self._engine, session)
+            touched, made = batch.touched(self._engine, session)
             if made:
                 new.append(session)
             self._touched[session] = touched
@@ -310,7 +320,7 @@ class BulkWriter:
 
     @staticmethod
     def _see(part: SessionRows, touched: SessionCounters, base: int) -> None:
-        moments = [row[3] for row in part.records if row[3] is not None and row[1] not in derived_rows.SAID_LATER]
+        moments = [row[3] for row in part.records if row[3] is not None and row[1] not in batch.SAID_LATER]
         last = base + part.records[-1][0]
         touched.see(last, min(moments, default=None))
         touched.see(last, max(moments, default=None))

@@ -21,8 +21,8 @@ from ctxmgr.log.reader import line_at, records_of
 from ctxmgr.paths import open_regular
 from ctxmgr.store.normalise import fold, storable
 from ctxmgr.store.reserved import EXECUTION, PROJECT
+from ctxmgr.store.write.batch import tokens_of
 from ctxmgr.store.write.bulk import RowBatch, SessionRows, import_facts, is_written_alone
-from ctxmgr.store.write.derived_rows import tokens_of
 from ctxmgr.store.write.encoded_record import prepared_line
 from ctxmgr.types.record import check, is_plain_error
 
