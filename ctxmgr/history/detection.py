@@ -17,9 +17,17 @@ from ctxmgr.log.fast_json import loads
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.log.record_schema import RECORDS
 from ctxmgr.store import Store
-from ctxmgr.store.parallel.record_reader import Place, born_of, place_of, stretches, stretches_there
-from ctxmgr.store.parallel.worker_process import ProcessLost, is_of_use, run_in_second_process
 from ctxmgr.store.row_mapper import load
+from ctxmgr.store.worker_process import (
+    Place,
+    ProcessLost,
+    born_of,
+    is_of_use,
+    place_of,
+    run_in_second_process,
+    stretches,
+    stretches_there,
+)
 from ctxmgr.types.finding import Finding, Observation, SessionVerdict, summary_of, verdict_of
 from ctxmgr.types.view import EntryView, SessionView
 

@@ -26,8 +26,8 @@ from ctxmgr.log.reader import Line, read
 from ctxmgr.log.session_lock import live_processes
 from ctxmgr.paths import is_url, make_private_folder, open_regular, read_regular, replace_file
 from ctxmgr.store import LOG_SUFFIXES, AppendResult, Store, open_store
-from ctxmgr.store.repositories.tail import all_records_after, end_of, holds_record, sum_at
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import PROJECT
+from ctxmgr.store.repositories.queries import all_records_after, end_of, holds_record, sum_at
 
 MOST_RECORDS, MOST_BYTES = 256, 1_000_000
 """Limits of one batch; a longer record is a batch by itself."""

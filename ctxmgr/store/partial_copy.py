@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import Record
 from ctxmgr.store.engine import schema
-from ctxmgr.store.engine.disposable import BORN
+from ctxmgr.store.engine.dialect import KEEP_STATE
+from ctxmgr.store.engine.disposable_files import BORN
 from ctxmgr.store.engine.interface import Engine, Row
-from ctxmgr.store.engine.spelling import KEEP_STATE
 from ctxmgr.store.row_mapper import placeholders
 from ctxmgr.store.write.append import BATCH, Appender
 

@@ -11,10 +11,10 @@ from ctxmgr.errors import CtxmgrError, Damaged, Denied, InvalidInput, NotFound, 
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import postgresql_schema
+from ctxmgr.store.engine.dialect import SCHEMA
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
 from ctxmgr.store.engine.postgresql_schema import DEFAULT_TEAM, TEAMS, no_rights, rights
-from ctxmgr.store.engine.spelling import SCHEMA
-from ctxmgr.store.normalise import storable
+from ctxmgr.store.text_normalisation import storable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence

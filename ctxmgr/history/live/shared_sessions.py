@@ -13,7 +13,7 @@ from ctxmgr.history.live.record_sources import Batch
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.repositories.tail import changed_sessions, leased, recent_sessions, records_after, settled
+from ctxmgr.store.repositories.queries import changed_sessions, leased, recent_sessions, records_after, settled
 
 MOST = 64
 """Most sessions that one process follows at once."""

@@ -20,7 +20,7 @@ from ctxmgr.log.ids import parse_time
 from ctxmgr.paths import make_private_folder, read_regular, replace_file, sync_folder, user_folder
 from ctxmgr.store.archive.bucket import fetched, is_bucket
 from ctxmgr.store.integrity.damage import DamagedRange
-from ctxmgr.store.integrity.examination import Examined
+from ctxmgr.store.integrity.verification import Examined
 from ctxmgr.store.log.log_store import LogStore
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 A session is only removed when its records are on the disk elsewhere and were read there again. What stays behind of it is a
 mark in ``state``, by which a store refuses its records, so that a log that is imported or shipped once more stores nothing
 twice; its last sum, which an anchor may know; and, where it is a part of the common chain of an old store, the sums of
-the records that another session's record followed, by which `ctxmgr.store.integrity.examination` follows that chain.
+the records that another session's record followed, by which `ctxmgr.store.integrity.verification` follows that chain.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ctxmgr.log.codec import chain, digest
 from ctxmgr.log.ids import format_time
 from ctxmgr.store.archive.bucket import Bucket, is_bucket
 from ctxmgr.store.archive.parquet import files_of, read_records, read_rows, write_file
-from ctxmgr.store.engine.spelling import KEEP_STATE
-from ctxmgr.store.integrity.examination import common_chain, session_faults
+from ctxmgr.store.engine.dialect import KEEP_STATE
+from ctxmgr.store.integrity.verification import common_chain, session_faults
 from ctxmgr.store.log.log_store import LogStore
-from ctxmgr.store.normalise import storable
-from ctxmgr.store.reserved import ARCHIVED, GAP, PROJECT, end_name
+from ctxmgr.store.project_session import ARCHIVED, GAP, PROJECT, end_name
 from ctxmgr.store.row_mapper import load
+from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.append import BATCH
 
 if TYPE_CHECKING:

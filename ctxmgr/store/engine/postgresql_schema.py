@@ -15,9 +15,9 @@ named sees nothing, and only the owner stays in the default team.
 from __future__ import annotations
 
 from ctxmgr.errors import Damaged, NotFound
+from ctxmgr.store.engine.dialect import SCHEMA, TEAM_TABLES
 from ctxmgr.store.engine.postgresql_functions import JSON, PLACED, RENEWED
-from ctxmgr.store.engine.spelling import SCHEMA, TEAM_TABLES
-from ctxmgr.store.reserved import CHAINED
+from ctxmgr.store.project_session import CHAINED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

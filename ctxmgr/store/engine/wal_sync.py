@@ -15,7 +15,7 @@ import os
 from ctxmgr.errors import CtxmgrError, StorageFailed
 from ctxmgr.log import anchor, codec
 from ctxmgr.store.engine.schema import READABLE
-from ctxmgr.store.reserved import END, end_name
+from ctxmgr.store.project_session import END, end_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

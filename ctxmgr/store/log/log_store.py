@@ -12,11 +12,11 @@ from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.log.anchor import Anchor, parse, spell
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import schema
-from ctxmgr.store.engine.disposable import BORN, discard_if_damaged, open_beside, prepared
+from ctxmgr.store.engine.dialect import KEEP_STATE
+from ctxmgr.store.engine.disposable_files import BORN, discard_if_damaged, open_beside, prepared
 from ctxmgr.store.engine.log_bytes import LogBytes
-from ctxmgr.store.engine.spelling import KEEP_STATE
 from ctxmgr.store.engine.sqlite import MEMORY
-from ctxmgr.store.normalise import storable
+from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write import deferred_indexes
 
 TYPE_CHECKING = False  # that of `typing`; what indexes a log is loaded only where there is something to index
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import OnConflict
     from ctxmgr.store.integrity.damage import DamagedRange
-    from ctxmgr.store.integrity.examination import Examined
+    from ctxmgr.store.integrity.verification import Examined
     from ctxmgr.store.log.log_rows import LogRows, Progress
     from ctxmgr.store.write.append import AppendResult
     from ctxmgr.store.write.bulk import BulkWriter
@@ -122,8 +122,7 @@ class LogStore(Store):
     def _new(
         self, records: Iterable[Record], on_conflict: OnConflict, report: AppendResult, *, doubles: bool
     ) -> list[EncodedRecord]:
-        from ctxmgr.store.write.deduplicate import DuplicateTracker, KnownRecords
-        from ctxmgr.store.write.encoded_record import prepared
+        from ctxmgr.store.write.encoded_record import DuplicateTracker, KnownRecords, prepared
         from ctxmgr.types.record import check
 
         items = [prepared(check(record), masked=self._masked) for record in records]
@@ -165,7 +164,7 @@ class LogStore(Store):
 
         Its index is looked at too: one that is damaged is removed, and made anew by who asks next.
         """
-        from ctxmgr.store.integrity.examination import examine_log
+        from ctxmgr.store.integrity.verification import examine_log
 
         if self._kept:
             discard_if_damaged(self._index)
@@ -173,7 +172,7 @@ class LogStore(Store):
 
     def accept(self) -> None:
         """Anchor the log as it stands: what an earlier anchor says counts no more."""
-        from ctxmgr.store.integrity.examination import accept_log
+        from ctxmgr.store.integrity.verification import accept_log
 
         head = accept_log(self.path)
         self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": "" if head is None else spell(head).decode("ascii")})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput, candidates
 from ctxmgr.log.fast_json import cast
-from ctxmgr.store.normalise import fold, storable
 from ctxmgr.store.row_mapper import (
     ID_CONDITIONS,
     NOTE_COLUMNS,
@@ -16,6 +15,7 @@ from ctxmgr.store.row_mapper import (
     readable,
 )
 from ctxmgr.store.search.text_match import holding
+from ctxmgr.store.text_normalisation import fold, storable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.store.normalise import fold, storable
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.row_mapper import placeholders
+from ctxmgr.store.text_normalisation import fold, storable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

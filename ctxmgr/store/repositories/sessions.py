@@ -5,10 +5,10 @@ from __future__ import annotations
 from ctxmgr.errors import InvalidInput, candidates
 from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
-from ctxmgr.store.engine.spelling import NO_LIMIT
-from ctxmgr.store.normalise import fold, storable
-from ctxmgr.store.reserved import PROJECT, require_not_archived
+from ctxmgr.store.engine.dialect import NO_LIMIT
+from ctxmgr.store.project_session import PROJECT, require_not_archived
 from ctxmgr.store.row_mapper import load, placeholders
+from ctxmgr.store.text_normalisation import fold, storable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ behind it. The answer is that of reading everything.
 from __future__ import annotations
 
 from ctxmgr.log.fast_json import cast
+from ctxmgr.store.engine.dialect import KEEP_STATE, NO_LIMIT, SCHEMA
 from ctxmgr.store.engine.postgresql_functions import INDEXERS
 from ctxmgr.store.engine.postgresql_schema import LATEST, TEAMS
-from ctxmgr.store.engine.spelling import KEEP_STATE, NO_LIMIT, SCHEMA
-from ctxmgr.store.normalise import folded_text
 from ctxmgr.store.row_mapper import BY_PLACE, batches, load
 from ctxmgr.store.search.find import LONG_ROW, MOST_KEPT, SHORTEST, Search
 from ctxmgr.store.search.text_match import like, may_hold, rare_parts
+from ctxmgr.store.text_normalisation import folded_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctxmgr.store.normalise import FIELDS, flat_texts, fold
-from ctxmgr.store.parallel.record_reader import Place, born_of, opened
-from ctxmgr.store.search.text_match import texts_in
-from ctxmgr.store.search.tokenizer import block_of, marks_of, windows_of, words_of
+from ctxmgr.store.search.text_match import block_of, marks_of, texts_in, windows_of, words_of
+from ctxmgr.store.text_normalisation import FIELDS, flat_texts, fold
+from ctxmgr.store.worker_process import Place, born_of, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

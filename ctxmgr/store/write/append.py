@@ -9,11 +9,10 @@ from itertools import islice
 
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.log import codec
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.write import batch
 from ctxmgr.store.write.batch import derive_rows, insert_lines, insert_records
-from ctxmgr.store.write.deduplicate import DuplicateTracker, KnownRecords
-from ctxmgr.store.write.encoded_record import EncodedRecord, prepared, prepared_line
+from ctxmgr.store.write.encoded_record import DuplicateTracker, EncodedRecord, KnownRecords, prepared, prepared_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
-from ctxmgr.store.normalise import fold, storable
-from ctxmgr.store.reserved import EXECUTION, require_not_archived
+from ctxmgr.store.project_session import EXECUTION, require_not_archived
 from ctxmgr.store.row_mapper import load
+from ctxmgr.store.text_normalisation import fold, storable
 from ctxmgr.types.plain_records import MESSAGE_TYPES
 
 TYPE_CHECKING = False

@@ -7,9 +7,9 @@ often in a second process, before its numbers in the store are known.
 from __future__ import annotations
 
 from ctxmgr.log.codec import chain
-from ctxmgr.store.normalise import fold, storable
-from ctxmgr.store.reserved import EXECUTION, PROJECT
+from ctxmgr.store.project_session import EXECUTION, PROJECT
 from ctxmgr.store.row_mapper import batches, load, placeholders
+from ctxmgr.store.text_normalisation import fold, storable
 from ctxmgr.store.write import batch, deferred_indexes
 from ctxmgr.store.write.batch import (
     HANDLERS,

@@ -7,7 +7,7 @@ is done nothing tells whether a record comes twice: where one does, the index is
 from __future__ import annotations
 
 from ctxmgr.errors import Conflict
-from ctxmgr.store.engine.spelling import KEEP_STATE
+from ctxmgr.store.engine.dialect import KEEP_STATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from ctxmgr.log.line_splitter import read_lines
 from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.log.reader import line_at, records_of
 from ctxmgr.paths import open_regular
-from ctxmgr.store.normalise import fold, storable
-from ctxmgr.store.reserved import EXECUTION, PROJECT
+from ctxmgr.store.project_session import EXECUTION, PROJECT
+from ctxmgr.store.text_normalisation import fold, storable
 from ctxmgr.store.write.batch import tokens_of
 from ctxmgr.store.write.bulk import RowBatch, SessionRows, import_facts, is_written_alone
 from ctxmgr.store.write.encoded_record import prepared_line
@@ -95,7 +95,7 @@ _NAMES = 4096  # that are remembered in their folded form
 
 def reading(path: str, start: int, last: str, much: int, masked: bool | None = None) -> Generator[tuple[Any, ...]]:
     """Yield what `blocks` yields; of so many bytes that it pays, made in a second process as long as there is one."""
-    from ctxmgr.store.parallel.worker_process import ProcessLost, run_in_second_process
+    from ctxmgr.store.worker_process import ProcessLost, run_in_second_process
 
     if much >= _SECOND_PROCESS_FROM:
         try:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from ctxmgr.log.codec import Record
-from ctxmgr.store import reserved
+from ctxmgr.store import project_session
+from ctxmgr.store.engine.dialect import KEEP_STATE, replacing
 from ctxmgr.store.engine.interface import Engine
-from ctxmgr.store.engine.spelling import KEEP_STATE, replacing
 
 _NEEDS = ("required", "optional", "if_exists", "reference")
 _DEPENDENCIES = ("required", "optional", "reference")
@@ -211,8 +211,8 @@ def derive_execution(engine: Engine, seq: int, record: Record) -> None:
     """Remember an entry that says what an agent was run on (spec 003, "Record execution"); others are left alone."""
     given = record.get("input")
     if (
-        record.get("action") != reserved.EXECUTION
-        or record.get("inputType") != reserved.EXECUTION
+        record.get("action") != project_session.EXECUTION
+        or record.get("inputType") != project_session.EXECUTION
         or not isinstance(given, dict)
     ):
         return
@@ -233,10 +233,10 @@ def _stored(value: object) -> str | None:
 
 
 _HANDLERS: dict[str, Callable[[Engine, int, Record, dict[str, Any]], None]] = {
-    reserved.VERSION: _version,
-    reserved.PRUNED: _pruned,
-    reserved.KEY: _keys,
-    reserved.RULES: _rules,
-    reserved.NEEDS: _needs,
-    reserved.PACKAGE: _package,
+    project_session.VERSION: _version,
+    project_session.PRUNED: _pruned,
+    project_session.KEY: _keys,
+    project_session.RULES: _rules,
+    project_session.NEEDS: _needs,
+    project_session.PACKAGE: _package,
 }

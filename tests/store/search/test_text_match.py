@@ -15,9 +15,9 @@ from ctxmgr.history.query.requests import list_notes
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
-from ctxmgr.store.normalise import find, fold, folded_text, plain_texts, texts_of
 from ctxmgr.store.row_mapper import entry_rows, event_row
 from ctxmgr.store.search.text_match import SearchTerm, containing, know_holds, like, rare_parts
+from ctxmgr.store.text_normalisation import find, fold, folded_text, plain_texts, texts_of
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest
 from tests.builders import at

@@ -9,7 +9,7 @@ from ctxmgr.errors import Damaged
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.store.engine.driver import is_sound, library_version, require_sound_library, sqlite
 from ctxmgr.store.engine.schema import LATEST
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import PROJECT
 
 if TYPE_CHECKING:  # the store stands above this
     from ctxmgr.store.base import Store
