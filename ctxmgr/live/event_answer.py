@@ -26,7 +26,7 @@ NO_WATCHER = "CTXMGR_WATCH"
 """The environment variable that keeps the hook from starting the watcher: ``CTXMGR_WATCH=off``."""
 
 TELL, WATCH = "--tell", "--watch"
-"""Arguments of `ctxmgr.hook`: ask the detectors (`ctxmgr.live.telling`), watch for hangs (`ctxmgr.live.watcher`)."""
+"""Arguments of `ctxmgr.hook`: ask the detectors (`ctxmgr.live.detector_answer`), watch for hangs (`ctxmgr.live.watcher`)."""
 
 _MAX_ANSWER_BYTES = 1_048_576
 _DETECTOR_SECONDS = 8.0

@@ -195,7 +195,7 @@ class _LogWithOpenCalls:
         """Return the session once."""
         if self._done:
             return None
-        from ctxmgr.live.telling import excerpt
+        from ctxmgr.live.detector_answer import excerpt
 
         with tempfile.TemporaryDirectory(prefix="ctxmgr-") as place:
             batch = LogSource(Path(excerpt(self._log, place, (), self._begun)), once=True).poll()
@@ -227,12 +227,12 @@ def _tell(each: Watched, finding: Finding, config: Config, now: float) -> None:
     """
     place = os.path.basename(each.folder.rstrip("/"))
     headline = f"{each.client.title}{f' in {place}' if place else ''}: {finding.reason}"
-    from ctxmgr.live.telling import call_person  # loads the recovery: most watchers never see a hang
+    from ctxmgr.live.detector_answer import call_person  # loads the recovery: most watchers never see a hang
 
     call_person(config, each.session, headline, headline + "\n")
     if config.live_mode == "watch" or not finding.members:
         return
-    from ctxmgr.live.telling import confirmed, hang_text
+    from ctxmgr.live.detector_answer import confirmed, hang_text
 
     event = Event(AFTER, "", each.session, (), "", each.log, each.folder)
     prompt = confirmed(each.client, event, config, Path.home(), hung_at=now)

@@ -62,6 +62,7 @@ class Store:
             """Make what reading does not need, and what loads slowly, when it is first asked for."""
             if name not in _LAZY:
                 raise AttributeError(f"a store has no {name!r}")
+            # Found as an ordinary attribute from now on: `__getattr__` is only asked for what is missing.
             setattr(self, name, _made(name, self.engine, masked=self._masked))
             return self.__dict__[name]
 
@@ -116,6 +117,8 @@ class Store:
         from ctxmgr.store.write.bulk import BulkWriter
 
         self._require_writable()
+        # A block's records are numbered from the last one on, while the write lock is held. On a server many write at once, and
+        # places are drawn from a sequence.
         return None if self.engine.shared else BulkWriter(self.engine, self._masked)
 
     def index(self, progress: Progress | None = None) -> bool:

@@ -38,6 +38,7 @@ PROJECT_VIEWS = (
 """The tables of spec 003 as views."""
 
 _HISTORY = f"session.id <> '{PROJECT}'"
+# ``->>`` fails the whole query at a text that is no JSON: one altered record must not hide all others.
 _RECORDED = "CASE WHEN json_valid(own.body) THEN own.body END"
 _DONE = "CASE WHEN json_valid(done.body) THEN done.body END"
 _USED = (
@@ -133,6 +134,7 @@ _STEPS = 10_000
 _SECONDS_TO_READ = 10.0
 _PRAGMAS = frozenset({"table_info", "table_xinfo"})
 _TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
+# One loads code from a file, the other takes the address of code as its argument.
 _FORBIDDEN = frozenset({"load_extension", "fts3_tokenizer"})
 _OWN = frozenset({"log_body", "log_sum"})
 _HINT = f"views: {', '.join(NAMES)}; 'ctxmgr sql --views' lists their columns"
@@ -173,7 +175,9 @@ class ReadQuery:
         self._inside: set[tuple[str, str, str]] = set()
         with self._writable():
             for name, selects in VIEWS.items():
+                # TEMP: nothing is written into the store, and the views go with the connection.
                 engine.execute(f"CREATE TEMP VIEW IF NOT EXISTS {name} AS {selects}")
+            # A table, not a view: findings follow from whole sessions, by detectors that no SQL can say.
             columns = ", ".join(f'"{name}"' for name in FINDING_COLUMNS)
             engine.execute(f"CREATE TEMP TABLE IF NOT EXISTS {FINDINGS} ({columns})")
         self._look_inside()
@@ -213,6 +217,7 @@ class ReadQuery:
         Raises:
             InvalidInput: it is no single reading statement, or names what it may not.
         """
+        # EXPLAIN has the query compiled, so that the authorizer hears what it names, and runs nothing of it.
         self.run(query if not query.strip() else f"EXPLAIN {query}", values, most=1, seconds=_SECONDS_TO_READ)
         return set(self._named)
 
@@ -250,6 +255,7 @@ class ReadQuery:
                         found.more = True
                         break
                     found.rows.append(tuple(map(_plain, row)))
+                    # SQLite calls the watch while it computes; rows that are large and quick to find are counted here.
                     if watch():
                         if watch.raised is not None:
                             raise watch.raised
@@ -272,6 +278,7 @@ class ReadQuery:
     def _guarded(self, watch: _Watch) -> Generator[None]:
         connection = self._connection
         self._refused, self._named = "", set()
+        # Beside the authorizer, which is code of ours and may have a hole.
         connection.execute("PRAGMA query_only = ON")
         connection.set_authorizer(self._allowed)
         connection.set_progress_handler(watch, _STEPS)
@@ -353,6 +360,7 @@ class _Watch:
     @staticmethod
     def _used() -> int:
         """Return the most bytes that this process has held so far."""
+        # macOS counts bytes, Linux kilobytes.
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

@@ -63,11 +63,13 @@ class StoreSink:
         if len(head) + len(value) + len(tail) > MAX_LINE:
             raise InvalidInput(f"record is too long; the limit is {MAX_LINE:,} bytes")
         body = head + self.masked(value) + tail
+        # Out of the masked bytes, so that no secret reaches the rows that follow from the record.
         record = decode(body)
         with self._lock:
             self._opened().append_spelled(record, body)
 
     def _opened(self) -> Store:
+        # After a fork: SQLite's locks belong to the process that opened the file.
         if self._store is not None and self._owner != os.getpid():
             _inherited.append(self._store)
             self._store = None

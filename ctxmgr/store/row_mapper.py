@@ -44,6 +44,7 @@ _EVENT = (
     "AND record.session = event.session "
 )
 ENTRY_COLUMNS, EVENT_COLUMNS = _ENTRY.format("JOIN"), _EVENT.format("JOIN")
+# CROSS JOIN keeps SQLite from changing the order of the tables, NOT INDEXED leaves it the place alone to look rows up by.
 BY_PLACE = {"entry": _ENTRY.format("NOT INDEXED CROSS JOIN"), "event": _EVENT.format("NOT INDEXED CROSS JOIN")}
 """The same columns by kind, for rows of which the places are known: each is looked up there, whatever else is asked of it."""
 NOTE_COLUMNS = "SELECT record.seq, record.session, record.body FROM record "
@@ -148,6 +149,7 @@ def _attached(engine: Engine, keys: set[int]) -> tuple[set[int], set[int]]:
     return noted, with_events
 
 
+# Most sessions have neither notes nor events of entries: two quick questions save those for each page.
 _ATTACHED = (
     "SELECT EXISTS (SELECT 1 FROM note_entry WHERE session = :session), "
     "EXISTS (SELECT 1 FROM event WHERE session = :session AND entry IS NOT NULL)"
@@ -160,6 +162,7 @@ def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], 
     missing = [f"parent {record['parent']}"] if gone else []
     if isinstance(meta, dict):
         missing += _list(cast("dict[str, Any]", meta).get("missing"))
+    # Only an altered table says anything else.
     if row[3] not in _STATUS:
         raise ValueError("no status")
     return {
@@ -196,6 +199,7 @@ def _name(value: object) -> str | None:
 def _number(value: object) -> float | None:
     if value is None:
         return None
+    # An integer may be too large for a float, and 1e999 is read as infinity, which JSON can't hold.
     return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else None
 
 
@@ -407,12 +411,14 @@ class Verbatim:
                 return record
         except (StopIteration, ValueError, IndexError):
             pass
+        # The marks made so far are in no line: `load` decodes the body anew.
         del self._texts[held:]
         return load(body)  # which has the last word
 
     def _object(self, text: str, at: int, levels: int) -> tuple[Record, int]:
         scan, scan_text = self._scans
         found: Record = {}
+        # A blank or an empty object: not what our encoder writes, or nothing that holds a long text.
         if text[at] != "{" or text[at + 1] != '"':
             raise ValueError("not as it is written here")
         while True:
@@ -426,6 +432,7 @@ class Verbatim:
             self._members += 1
             if text[at] == "}":
                 return found, at + 1
+            # Member by member this is slower than the decoder, so it pays for few of them alone.
             if text[at] != "," or text[at + 1] != '"' or self._members > _MAX_MEMBERS:
                 raise ValueError("not as it is written here")
 

@@ -76,7 +76,7 @@ def run_in_second_process(function: str, *arguments: object) -> SecondProcess:
 class SecondProcess:
     """What a generator in a second process yields; the process ends with the last item, with `close`, or with this one.
 
-    Whatever goes wrong there is raised here as `Lost`, behind the items that came whole.
+    Whatever goes wrong there is raised here as `ProcessLost`, behind the items that came whole.
     """
 
     def __init__(self, function: str, arguments: tuple[object, ...]) -> None:
@@ -103,6 +103,7 @@ class SecondProcess:
         import socket
         import subprocess
 
+        # An empty entry stands for the current folder, which the isolated interpreter would not look into.
         given = marshal.dumps([os.path.abspath(entry) for entry in sys.path]), _framed(_ITEM, (function, arguments))
         self._socket, there = socket.socketpair()
         # The terminal sends an interrupt to both, and it is this process's to tell the other: that one never hears of it.
@@ -127,7 +128,7 @@ class SecondProcess:
         """Return the next item.
 
         Raises:
-            Lost: there will be no more, though there should be.
+            ProcessLost: there will be no more, though there should be.
         """
         if self._lost:
             raise ProcessLost(self._lost)
@@ -204,6 +205,7 @@ def _frame(source: BufferedReader) -> tuple[bytes, Any]:
     body = source.read(wanted)
     if len(body) < wanted:
         raise EOFError("the process is gone")
+    # From our own child alone: what marshal reads must not come from strangers.
     return kind, marshal.loads(body)
 
 

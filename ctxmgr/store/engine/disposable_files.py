@@ -91,6 +91,7 @@ def _is_own_beside(above: str, folder: str) -> bool:
             with open(os.open(os.path.join(folder, name), os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
                 file.write(text)
         return True
+    # Whoever else may write into the folder could put an index there that says what he likes.
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
@@ -109,6 +110,7 @@ def open_cache(stem: str, variant: str = "", *, source: str = "") -> SqliteEngin
                 from ctxmgr.log.journal import make_private_folder
 
                 make_private_folder(folder)
+            # In the common folder for temporary files somebody else may have taken the name first.
             if os.stat(folder).st_uid != os.getuid():
                 continue
             return _open_in(folder, stem, variant, source)
@@ -254,6 +256,7 @@ class AnswerCache:
             if not there and not make:
                 return None
             self._engine = engine = SqliteEngine(self._place, disposable=True)
+            # An answer is found anew sooner than it pays to wait. SQLite itself keeps to the size, see `_forget_if_full`.
             for pragma in (f"busy_timeout = {_WAIT_MS}", f"max_page_count = {MOST_BYTES // _PAGE}"):
                 engine.query(f"PRAGMA {pragma}")
             if not there:
@@ -275,6 +278,7 @@ def _name(path: str) -> str:
 
 
 def _sum(name: str, mark: str, value: str) -> int:
+    # Against damage, not against people: the folder is the user's own.
     return crc32(f"{name}\n{mark}\n{value}".encode("utf-8", "surrogatepass"))
 
 

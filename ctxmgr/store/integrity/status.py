@@ -74,6 +74,7 @@ def server_facts(store: Store) -> dict[str, Any]:
     Raises:
         Denied, Busy, StorageFailed: it can't be asked.
     """
+    # Leases and signs of life go by the server's clock: whoever waits for them wants to know how far this one is off.
     began = time.monotonic()
     ahead = store.engine.clock() - time.time()
     took = (time.monotonic() - began) * 1000

@@ -112,6 +112,7 @@ def _difference(engine: Engine, made: Engine, table: str) -> DamagedRange | None
     """Return the damage where the rows of a table differ from those made from the records, else None."""
     columns, owner = _TABLES[table]
     both = sorted([*_rows(engine, columns, table, owner), *_rows(made, columns, table, owner)], key=repr)
+    # What both have comes in pairs; what is left over only one of them has.
     odd = sum(1 for _, same in groupby(both, key=repr) if len(list(same)) % 2)
     if not odd:
         return None
@@ -121,6 +122,7 @@ def _difference(engine: Engine, made: Engine, table: str) -> DamagedRange | None
 def _rows(engine: Engine, columns: str, table: str, owner: str) -> Iterator[Row]:
     named = ", ".join(f"{table}.{column}" for column in columns.split(", "))
     if owner == "session":
+        # By the session's id: the keys of the copy are others where sessions came in another order.
         return engine.stream(f"SELECT session.id, {named} FROM {table} LEFT JOIN session ON session.key = {table}.session")
     return engine.stream(f"SELECT {f'{table}.id, ' if owner else ''}{named} FROM {table}")
 
@@ -132,6 +134,7 @@ _SUM_BEFORE = "SELECT sum, seq FROM record WHERE session = :key AND seq <= :comm
 _OF_SESSION = "SELECT seq, body, sum FROM record WHERE session = :key AND seq > :common ORDER BY seq"
 _IS_OR_WAS_THERE = "SELECT 1 FROM session WHERE id = :id UNION ALL SELECT 1 FROM state WHERE name = :mark"
 _STATE = "the state folder"
+# No place comes so far.
 _EVERYWHERE = 2**62
 
 
@@ -216,6 +219,7 @@ class _Chains:
         self._tell_bare(link, follows=follows)
         if follows:
             link.fault = None
+        # This record follows from the one before the faulty one, which was therefore put between both.
         elif link.fault is not None and codec.chain(link.former, body) == total:
             link.fault.kind = "inserted"
             link.fault = None
@@ -265,6 +269,7 @@ class _Chains:
         """Whether the history still is, up to there, what an anchor says; ``exact``: its last record ends just there."""
         total, end, ends = self._sums_at[found.length]
         same = total == found.total and (ends is None or ends == found.ends)
+        # A log is anchored behind a line end, and its last record ends before that; in a database both places are one.
         return size >= found.length and same and (not exact or found.length - end in (0, 1))
 
     def has_end_of(self, found: Anchor) -> bool:
@@ -307,6 +312,7 @@ def examine_database(store: Store) -> Examined:
     """
     engine, damaged, there = store.engine, list[DamagedRange](), True
     anchors = [] if engine.shared else _anchors(store.location, None)
+    # Others may append meanwhile: records, sessions and state must be of one moment.
     with engine.reading():
         chain = _Chains([each for each, _ in anchors], damaged)
         found = _Records(engine, chain)
@@ -322,6 +328,7 @@ def examine_database(store: Store) -> Examined:
         if chain.bare_before:  # every record of a database is written with a sum
             damaged.append(DamagedRange(0, chain.bare_before, f"{chain.bare_before:,} records lost their sums", "unsummed"))
         result = _compared(chain, anchors, found.last, "records", lambda _: there)
+        # Where records are missing, their sessions end in others for that reason, which is told already.
         if chain.common < _EVERYWHERE and not any(item.kind in ("cut", "unreadable") for item in damaged):
             _tell_other_ends(found.sessions(), chain)
         if not damaged and (gone := found.gone()):
@@ -384,6 +391,7 @@ def session_faults(engine: Engine, key: int) -> list[DamagedRange]:
     if common is None:
         return []
     for total, place in engine.query(_SUM_BEFORE, {"key": key, "common": common}):
+        # Its own chain goes on from the last record that it has in the common one.
         chain.links[key] = _Link(total or "", int(place))
     for seq, body, total in engine.stream(_OF_SESSION, {"key": key, "common": common}):
         chain.add(int(seq), 1, body.encode(), total or "", key)
@@ -445,6 +453,7 @@ def _anchors(path: str, indexed: Anchor | None) -> list[tuple[Anchor, str]]:
     kept = anchor.load(path)
     begun = kept.begun if kept is not None else ""
     found = [(kept, _STATE)] if kept is not None and kept.length else []
+    # What the index knew before this log was begun, it knew of another one at the same path.
     if indexed is not None and indexed.length and indexed.time >= begun:
         found.append((indexed, "its index"))
     return found

@@ -90,6 +90,7 @@ class LogRows:
             if building and writer.number >= _MAX_DEFERRED:
                 break
             if number == most:
+                # Both writers count the rows of sessions: each stores its counts before the other goes on.
                 writer.flush()
                 return end, last_sum, False
         writer.flush()
@@ -107,6 +108,8 @@ class LogRows:
             self._reading = place, reading(self._log.path, start, last_sum, size - start)
         blocks = self._reading[1]
         for packed in blocks:
+            # A call that writes a few blocks returns early. The next one goes on with the process that reads ahead, if the log
+            # is still the same and nobody else indexed it meanwhile.
             self._reading = (packed[1], packed[3], self._log.identity), blocks
             yield packed
         self.close()
@@ -143,6 +146,7 @@ class LogRows:
         """Write down records; one that does not follow the format, or that can't be written again, counts as damage."""
         from ctxmgr.store.write.append import Appender
 
+        # By identity, for a refused record comes back as the very object.
         places = {id(line.record): line for line in batch}
 
         def refuse(record: Record, error: InvalidInput) -> None:

@@ -37,7 +37,7 @@ _SLICE = 20
 """Batches that are committed together: what is indexed is kept when indexing is interrupted."""
 
 _DEFER_FROM_BYTES = 1 << 25
-"""Bytes from which on a log is worth building its index without what makes rows quick to find, see `deferred`."""
+"""Bytes from which on a log is worth building its index without what makes rows quick to find, see `deferred_indexes`."""
 
 _SOME, _MANY = 4_096, 32_768
 """Records that are not indexed for searching yet, between which they are when the log is opened: a matter of a second."""
@@ -98,6 +98,7 @@ class LogStore(Store):
         try:
             with self.engine.transaction():
                 self._catch_up_whole()
+                # Only now, for what others appended meanwhile must count as known.
                 fresh = self._new(records, on_conflict, report, doubles=doubles)
                 report.added = len(fresh)
                 if fresh:  # the log is written first, and the index follows it
@@ -203,6 +204,7 @@ class LogStore(Store):
         try:
             while not done:
                 with self.engine.transaction():
+                    # A transaction for each slice: what is indexed stays indexed if this is interrupted.
                     done = self._catch_up_locked(progress, _SLICE)
         finally:
             if self._rows is not None:
@@ -232,6 +234,7 @@ class LogStore(Store):
             return False
         try:
             end = int(state["offset"])
+            # A log that was shorter than its head is compared for has a longer one since it grew.
             if self._bytes.follow() != end or not self._bytes.head().startswith(state["head"]):
                 return False
             return self._bytes.before(end) == state["before"]
@@ -251,12 +254,14 @@ class LogStore(Store):
         done = int(state.get("offset", "0"))
         same = "offset" not in state or (head.startswith(state["head"]) and state["before"] == self._bytes.before(done))
         if not same or size < done:
+            # Another log stands at the path, or this one was cut: nothing in the index is good for it.
             self._clear()
             done, state = 0, {}
         if BORN not in state:
             self._begin(deferrable=size >= _DEFER_FROM_BYTES)
         elif state.get(deferred_indexes.STAGE) == deferred_indexes.DUE:
             if not deferred_indexes.complete(self.engine):
+                # A record comes twice: the index is made again in the usual way, where the first one counts.
                 self._clear()
                 self._begin(deferrable=False)
                 deferred_indexes.refuse(self.engine)
@@ -270,6 +275,7 @@ class LogStore(Store):
             return False
         end, last_sum, finished = self._index_from(done, state.get("sum", ""), size, progress, most)
         before = self._bytes.before(end)
+        # In the transaction of the rows: an index never says that it has come further, or less far, than it has.
         for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
             self.engine.execute(KEEP_STATE, {"name": name, "value": value})
         if finished:

@@ -114,10 +114,12 @@ class ServerLeases(Leases):
         """Say whether this holder has the lease now; nobody can take it while what is inside is written."""
         engine: Any = self._engine  # that of a server, which alone has this kind of lease
         with engine.appending():
+            # The row stays locked until the transaction ends: whoever wants the lease waits for what is written under it.
             yield bool(self._engine.query(f"{_HOLDS} FOR UPDATE", self._values(session, holder)))
 
     def release(self, session: str, holder: str) -> None:
         """Give the lease back; its number stays known, and nothing happens when somebody else holds it by now."""
+        # The row is not deleted: the number of the next win must be greater than this one.
         self._engine.execute(f"UPDATE lease SET expires = 0 WHERE {_MINE}", self._values(session, holder))
         self._fences.pop((session, holder), None)
 
@@ -146,6 +148,7 @@ class FileState:
         """
         with open(open_regular(path), "rb") as stream:
             status = os.fstat(stream.fileno())
+            # Inodes are used again and times can be set: the beginning tells apart what the other three do not.
             head = hashlib.sha256(stream.read(_HEAD)).hexdigest()[:16]
         return cls(status.st_size, status.st_mtime_ns, status.st_ino, head)
 

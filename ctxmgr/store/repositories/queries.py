@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     """Of rows that are counted and have milestones: entries and events, events, events that carry something said."""
 
 _ALL = (
+    # Entries are limited by their numbers, which are dense: only as many as the page can reach are sorted among the events.
     "SELECT seq, 'entry' FROM entry WHERE session = :session AND idx >= :idx AND idx < :idx + :reach UNION ALL "
     "SELECT seq, 'event' FROM event WHERE session = :session AND seq >= :seq ORDER BY seq LIMIT :count OFFSET :skip"
 )
@@ -154,9 +155,11 @@ class Rows:
             chosen = f"SELECT entry.idx FROM entry WHERE {where} ORDER BY entry.idx {order} LIMIT :limit OFFSET :offset"
             page = f"entry.session = :session AND entry.idx IN ({chosen})"
         found = self._engine.query(f"{ENTRY_COLUMNS} WHERE {page} ORDER BY entry.idx {order} LIMIT :limit", {**values, **paged})
+        # Everything was read, so it is counted and need not be estimated.
         if limit is None and (found or not offset):
             total, exact = offset + len(found), True
         if not exact:
+            # An estimate must not say fewer than are shown, nor that a full page is the last one.
             total = max(total, offset + len(found) + (len(found) == limit))
         return entry_rows(self._engine, found, self._load), total, exact
 
@@ -230,6 +233,7 @@ class Rows:
         needle = fold(query)
         with self._engine.reading():
             low, high = self._reach(key)
+            # Inside of one reading: the ends of the log and the mark of the index belong to one state.
             search = Search(self._engine, scopes_of(filters, kind, key), needle, low, high)
             places, total, exact = search.find(2**62 if every or self._exact else offset + limit + 1)
         page = places[offset : offset + limit]
@@ -244,6 +248,7 @@ class Rows:
         if key is None and self._engine.shared:
             return 0, end_of(self._engine)
         where = "" if key is None else "WHERE session = :session"
+        # Two subqueries: SQLite finds a minimum or a maximum at the end of an index, but looks at all rows for both at once.
         ends = f"SELECT (SELECT min(seq) FROM record {where}), (SELECT max(seq) FROM record {where})"
         rows = self._engine.query(ends, {} if key is None else {"session": key})
         return int(rows[0][0] or 0), int(rows[0][1] or 0)
@@ -342,6 +347,7 @@ class Rows:
             )
             values["began"] = began[0][0] if began else 0
         before = self._engine.query(
+            # Named, for by the order alone SQLite might step back through the entries of all other agents.
             "SELECT seq FROM entry INDEXED BY entry_by_agent WHERE session = :session AND agent = :agent "
             f"AND idx >= :began AND idx < :idx AND process IS NOT DISTINCT FROM :process ORDER BY {order} DESC LIMIT 1",
             values,

@@ -93,6 +93,8 @@ class Shared:
             InvalidInput: several ids start so.
         """
         wanted = storable(identity)
+        # The whole id first, for it may begin another one. A prefix is asked for as a range, which an index serves; nothing
+        # that an id may hold sorts behind U+10FFFF.
         for condition in ("execution.id = :id", "execution.id >= :id AND execution.id < :after") if wanted else ():
             rows = self._engine.query(
                 f"{ENTRY_COLUMNS} JOIN execution ON execution.seq = record.seq WHERE {condition} LIMIT 2",
@@ -169,6 +171,7 @@ class Shared:
     def keep_summary(self, content: str, strategy: str, counter: str, made: SummaryRow) -> None:
         """Cache the summary of a content; what no artifact shows any more is dropped."""
         with self._engine.transaction():
+            # The cache only grows here, so here it is kept from growing without end.
             self._engine.execute("DELETE FROM summary WHERE hash NOT IN (SELECT hash FROM artifact)")
             self._engine.execute(
                 replacing("summary", "hash, strategy, counter", "text, tokens, original_tokens, lossless"),
@@ -191,6 +194,7 @@ def ids_starting(engine: Engine, start: str) -> list[str]:
 def owners_in(engine: Engine, version: int) -> list[str]:
     """Return the owners of what a version shows, in order."""
     rows = engine.query(
+        # A version shows what its parents show, unless it shows another content of the same name.
         "WITH RECURSIVE line(number) AS (SELECT :version UNION ALL SELECT version.parent FROM version "
         "JOIN line ON version.number = line.number WHERE version.parent IS NOT NULL) "
         "SELECT DISTINCT agent FROM artifact WHERE version IN (SELECT number FROM line) ORDER BY agent",
@@ -263,6 +267,7 @@ class Artifacts:
 
     def version(self, number: int) -> VersionRow | None:
         """Return a version, pruned or not."""
+        # SQLite's integers have 64 bits: a larger number would be an error, where the answer is that there is none.
         if abs(number) > 2**62:
             return None
         rows = self._engine.query(
@@ -338,6 +343,7 @@ class Artifacts:
     def _named(self) -> Iterator[tuple[str, str]]:
         """Yield (what, artifact id) for snapshots and continuations that name an artifact, or an execution that used it."""
         sql = (
+            # The pattern is looked for in few bodies: most are left out by SQLite, without being handed over.
             "SELECT kind, id, body FROM record WHERE kind IN ('snapshot', 'continuation') AND instr(body, 'art_') "
             "UNION ALL SELECT pinning.kind, pinning.id, used.body FROM record AS pinning "
             "JOIN record AS used ON used.session = pinning.session JOIN execution ON execution.seq = used.seq "

@@ -100,6 +100,7 @@ _NOTED = (
 )
 _STATEMENTS = {"entry": _ENTRY, "event": _EVENT}
 _BETWEEN = "{kind}.seq BETWEEN :low AND :high"
+# One value for all places: how many values a statement may have is limited.
 _LISTED = "{kind}.seq IN (SELECT value FROM json_each(:places))"
 
 
@@ -147,6 +148,7 @@ class Search:
             return [], 0, True
         hits: list[Hit] = []
         if self._high - self._low < _EXACT:
+            # So few places are all looked at: then the number of matches is exact.
             wanted = self._high - self._low + 1
         noted = self._noted()
         for place, found in self._windows(wanted):
@@ -155,6 +157,7 @@ class Search:
             hits += sorted({*found, *passed}) if passed else found
             self._missing = wanted - len(hits)
             if len(hits) >= wanted and place < self._high:
+                # The rest of the log is taken to hold the text as often as the part that was looked at.
                 share = (self._high - self._low + 1) / (place - self._low + 1)
                 return hits, max(len(hits) + 1, int(len(hits) * share)), False
         return hits, len(hits), True
@@ -339,6 +342,7 @@ class Proposals:
         if self._marks:
             yield from self._marked()
             return
+        # The longest run first: the fewest words hold it.
         parts = [_Words(self._engine, run) for run in sorted(self._parts, key=lambda run: -len(run[0]))]
         for words in parts:
             words.fetch(_FIRST_TERMS if len(parts) == 1 and not self._whole else _NARROWING_TERMS)
@@ -372,6 +376,7 @@ class Proposals:
             elif high > low:
                 yield high, []
             low = max(low, high)
+            # Given up: reading on is no slower from here, and `Search` does that.
             if most > _MAX_TERMS:
                 return
             most *= 2
@@ -398,6 +403,7 @@ class Proposals:
             rows = self._engine.query(_PLACES, {"terms": terms, "low": low, "high": high, "most": size})
             low = int(rows[-1][0]) if len(rows) == size else high
             yield low, [int(row[0]) for row in rows]
+            # Whoever compares the proposals may have said meanwhile that fewer are enough.
             size = max(min(size * 2, self.wanted, _LARGEST), _CHUNK)
 
 
@@ -425,6 +431,7 @@ class _Words:
         """Look at the next terms, about as many as given."""
         if self.complete:
             return
+        # One more than wanted: it tells whether there are others, and the place from which on they stand.
         rows = self._engine.query(_TERMS, {"grams": self._grams, "after": self._after, "most": most + 1})
         self.complete = len(rows) <= most
         for number, text, head, since in rows[:most]:

@@ -120,6 +120,7 @@ class Reader:
         last = len(found) if len(found) == rows else 0
         while last and block_of(found[last - 1][0]) == block_of(found[last - 1][0] + 1):
             last -= 1
+        # At the end of the log, or of a block with more records than are read, it is cut where it is.
         return found[:last] if last else found
 
     def _complete(self, texts: dict[int, str], answers: dict[int, str], start: int, end: int) -> None:
@@ -139,6 +140,7 @@ class Reader:
         return self._text(rows[0][0]) if rows else ""
 
     def _remember(self, fresh: set[bytes]) -> None:
+        # Forgotten words are told once more, which costs time alone.
         if len(self._known) + len(fresh) > _MAX_KNOWN_WORDS:
             self._known.clear()
         self._known |= fresh

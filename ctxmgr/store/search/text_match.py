@@ -53,9 +53,11 @@ class SearchTerm:
     __slots__ = ("_cased", "_needle", "_numeric", "_plain", "_slashed", "_spelling")
 
     def __init__(self, needle: str) -> None:
+        # What was decoded for another search is of no use for this one.
         forget()
         self._needle = needle
         self._spelling = needle.translate(_ESCAPES)
+        # Digits and marks have no case: then no body need be lowered.
         self._cased = needle.upper() != needle
         self._numeric = _NUMBER.issuperset(needle)
         self._plain = needle.isascii()
@@ -136,6 +138,7 @@ def know_holds(engine: Engine) -> None:
 def holding(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
     """Return those of a few places, in order, at which a record stands that holds a folded text."""
     names, bound = placeholders(places, "s")
+    # A server can't call functions of Python.
     if engine.shared:
         sought = SearchTerm(needle)
         rows = engine.query(f"SELECT seq, body FROM record WHERE seq IN ({names}) ORDER BY seq", bound)
@@ -240,6 +243,7 @@ PROBE = 16
 
 _STEP = MAX_WORD - PROBE
 _WORD = b"0123456789_abcdefghijklmnopqrstuvwxyz"
+# In UTF-8 the bytes from 0x80 on are parts of letters beyond ASCII, which belong to words.
 _BLANKED = bytes(byte if byte in _WORD or byte >= 0x80 else 0x20 for byte in range(256))
 
 

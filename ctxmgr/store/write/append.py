@@ -166,6 +166,7 @@ class Appender:
         for part in _parts(items):
             mine = part if others is None else others.without(part)
             self._find_sessions(mine)
+            # Mostly all are new, so they are written without asking; only when one is not are all looked up.
             if mine and (self._repeats or not self._write(mine, insert, placed=placed)):
                 fresh = known.new(mine)
                 self._repeats = len(fresh) < len(mine)  # a log that is read again begins with what is known
@@ -185,6 +186,7 @@ class Appender:
     ) -> bool:
         """Write records that are all new; return False, with nothing written, if one is not."""
         last = self._number(part, placed=placed)
+        # A record that is known is refused by its unique index: nothing has to be read to find out.
         if not insert(self._engine, part):
             return False
         self._last = last
@@ -214,6 +216,7 @@ class Appender:
         key, total, totals = 0, "", dict[int, str]()
         for item in part:
             if item.key != key:
+                # `SessionCounters.total` follows when the rows are in: until then the sums of this part are remembered here.
                 totals[key], key = total, item.key
                 total = totals.get(key) or self._touched[str(item.record["session"])].total or ""
             item.total = total = codec.chain(total, item.body)
@@ -236,6 +239,7 @@ class Appender:
             touched.store(self._engine)
         if not self._sums:  # then nothing would tell
             return
+        # Recorders append to the same session again and again: its counters need not be read each time.
         self._kept = self._kept | self._touched if len(self._kept) < _MAX_SESSIONS else dict(self._touched)
         self._kept_at = self._last
 
@@ -253,6 +257,7 @@ def _parts(items: Iterable[EncodedRecord]) -> Iterator[list[EncodedRecord]]:
     """Yield records in parts that are written together; what changes the project's state is a part of its own."""
     rest = iter(items)
     while taken := list(islice(rest, BATCH)):
+        # An event of the project may need what the one before it stored, so each is derived before the next is written.
         if not any(item.record["session"] == PROJECT for item in taken):
             yield taken
             continue

@@ -124,6 +124,7 @@ def tokens_of(used: object) -> tuple[int | None, int | None] | None:
 
 def _session(engine: Engine, seq: int, touched: SessionCounters, record: Record) -> None:
     engine.execute(
+        # Each process says once more what session it goes on with: what was said first stays.
         "UPDATE session SET workflow = coalesce(workflow, :workflow), source = coalesce(source, :source), "
         "meta = coalesce(meta, :meta) WHERE key = :key",
         {
@@ -139,6 +140,7 @@ def _session(engine: Engine, seq: int, touched: SessionCounters, record: Record)
 def _session_end(engine: Engine, seq: int, touched: SessionCounters, record: Record) -> None:
     process = optional(record.get("process"))
     values = {"session": touched.key, "outcome": optional(record.get("outcome")), "process": process}
+    # An end that names no process is that of the whole session.
     named = "AND process = :process" if process is not None else ""
     ended = f"UPDATE process SET outcome = :outcome WHERE session = :session {named}"
     if not engine.execute(ended, values):

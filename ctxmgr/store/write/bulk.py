@@ -221,7 +221,7 @@ class BulkWriter:
     Args:
         engine: of the store.
         masked: None for the index of the log; for a store whether secrets are masked in it.
-        deferring: what makes rows quick to find is missing, see `deferred`: whether a record is known shows later.
+        deferring: what makes rows quick to find is missing, see `deferred_indexes`: whether a record is known shows later.
     """
 
     def __init__(self, engine: Engine, masked: bool | None = None, *, deferring: bool = False) -> None:
@@ -236,11 +236,14 @@ class BulkWriter:
         assert block.parts is not None
         engine, new = self._engine, list[str]()
         base = self.number + 1
+        # The index that refuses doubles is not there yet. Those within a block are found here, others when the index is made.
         if self._deferring and not _is_once(block):
             return False
         sql = _LINES if self.masked is None else _RECORDS
         engine.execute("SAVEPOINT block")
         parts = [(part, self._touch(session, new)) for session, part in block.parts.items()]
+        # A log has one chain of sums, a store has one for each session. The sums of the log hold in the store only where the
+        # block is of one session, and goes on from the very record that the store has last.
         if self.masked is not None and not (block.follows and len(parts) == 1 and (parts[0][1].total or "") == block.before):
             for part, touched in parts:
                 _seal(part, touched.total or "")
@@ -249,6 +252,7 @@ class BulkWriter:
         )
         if not complete:
             engine.execute("ROLLBACK TO block")
+            # Their rows went with the savepoint: the next block makes them anew.
             for session in new:
                 del self._touched[session]
         engine.execute("RELEASE block")
@@ -286,6 +290,7 @@ class BulkWriter:
 
     def _derive(self, part: SessionRows, touched: SessionCounters, base: int) -> None:
         engine, key, before = self._engine, touched.key, touched.entries
+        # While indexes are deferred nothing finds a result by its entry: they are joined when the indexes are made.
         if part.open and not self._deferring:
             self._join_with_earlier_results(part, key, base)
         for sql, rows in ((_ENTRIES, part.entries), (_EVENTS, part.events), (_USAGE, part.usage)):
@@ -297,6 +302,7 @@ class BulkWriter:
                 ("all", before + touched.events, part.shown), ("event", touched.events, part.told),
                 ("message", touched.messages, part.said),
             )
+            # From the first multiple of `STEP` on: milestones stand at the same rows, however a log was cut into blocks.
             for number in range(start + -start % STEP, start + len(places), STEP)
         ]:  # fmt: skip
             engine.many(_MILESTONES, milestones)
@@ -322,6 +328,7 @@ class BulkWriter:
     def _see(part: SessionRows, touched: SessionCounters, base: int) -> None:
         moments = [row[3] for row in part.records if row[3] is not None and row[1] not in batch.SAID_LATER]
         last = base + part.records[-1][0]
+        # Records need not come in the order of their times.
         touched.see(last, min(moments, default=None))
         touched.see(last, max(moments, default=None))
 
@@ -335,6 +342,7 @@ class BulkWriter:
                 seq, body = self._engine.query(LATE, {"session": key, "id": name})[0]
                 number = part.open.pop(name)
                 status = str(load(body).get("status"))
+                # The statement adds the base to every place of a result, also to one that was there before.
                 part.entries[number] = (*part.entries[number][:7], status, int(seq) - base)
 
 

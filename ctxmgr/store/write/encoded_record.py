@@ -72,6 +72,7 @@ def prepared_line(line: Line, *, masked: bool) -> EncodedRecord:
         InvalidInput: as `prepared`.
     """
     body = line.body
+    # Brackets within texts are counted too: at worst a line is encoded once more that need not be.
     if not line.sum_ok or not body.isascii() or body.count(b"{") + body.count(b"[") > codec.MAX_DEPTH:
         body = codec.encode(line.record)
     return _made(line.record, body, line.total or None, masked=masked, place=line.offset, length=line.length)
@@ -130,6 +131,7 @@ class KnownRecords:
         return list(first.values())
 
     def _stored(self, ids: set[str]) -> set[Identity]:
+        # By the id alone, with which the unique index begins; session and kind are compared by the caller.
         names, values = placeholders(sorted(ids), "i")
         rows = self._engine.query(f"SELECT session, kind, id FROM record WHERE id IN ({names})", values)
         return {(int(row[0]), str(row[1]), str(row[2])) for row in rows}
@@ -144,6 +146,7 @@ class KnownRecords:
 
     def _compare(self, item: EncodedRecord, stored: str) -> None:
         text = item.body.decode("ascii")
+        # Mostly the bytes are the same. What another writer laid out otherwise is the same record too.
         if stored == text or _canonical(stored) == _canonical(text):
             self._report.known += 1
             return
@@ -184,6 +187,7 @@ class DuplicateTracker:
         for item in part:
             session = storable(item.record["session"])
             if item.kind == "result":
+                # A result belongs to its entry, and is left out with it.
                 if (session, item.id) not in self._left_out:
                     kept.append(item)
                 continue
@@ -192,6 +196,7 @@ class DuplicateTracker:
                 if holders - {session}:
                     self._left_out.add((session, item.id))
                     continue
+                # From here on the record counts as held: another session that brings it in this append brings a double.
                 holders.add(session)
             kept.append(item)
 

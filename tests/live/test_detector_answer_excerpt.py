@@ -9,7 +9,7 @@ import pytest
 
 from ctxmgr.clients.codex import CLIENT as CODEX
 from ctxmgr.clients.interface import AFTER, Call, Event
-from ctxmgr.live.telling import add_late_results, excerpt
+from ctxmgr.live.detector_answer import add_late_results, excerpt
 from ctxmgr.types.operations import DetectRequest
 from ctxmgr.types.query import ListRequest
 from ctxmgr.workspace import Workspace
