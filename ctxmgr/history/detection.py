@@ -25,8 +25,8 @@ from ctxmgr.store.worker_process import (
     is_of_use,
     place_of,
     run_in_second_process,
-    stretches,
-    stretches_there,
+    stored_bodies,
+    stored_bodies_elsewhere,
 )
 from ctxmgr.types.finding import Finding, Observation, SessionVerdict, summary_of, verdict_of
 from ctxmgr.types.view import EntryView, SessionView
@@ -383,7 +383,7 @@ def replay(store: Store, key: int) -> Iterator[Observation]:
 
 
 def _read_here(store: Store, key: int, after: int) -> Iterator[RecordFields | None]:
-    for _, bodies in stretches(store.engine, key, KINDS, after):
+    for _, bodies in stored_bodies(store.engine, key, KINDS, after):
         yield from map(record_fields, map(load, bodies))
 
 
@@ -412,5 +412,5 @@ def ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[RecordFiel
         CtxmgrError: it can't be read.
         ValueError: a stored body is not a record.
     """
-    for last, bodies in stretches_there(Place(*place), key, KINDS):
+    for last, bodies in stored_bodies_elsewhere(Place(*place), key, KINDS):
         yield last, [record_fields(loads(body)) for body in bodies]

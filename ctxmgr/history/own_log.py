@@ -93,10 +93,10 @@ def take_blocks(
         met: called with each session.
         heard: called with the bytes done.
     """
-    from ctxmgr.store.write.log_parser import reading
+    from ctxmgr.store.write.log_parser import read_blocks
 
     end, last = 0, ""
-    blocks = reading(str(own.count.path), 0, "", own.count.bytes, writer.masked)
+    blocks = read_blocks(str(own.count.path), 0, "", own.count.bytes, writer.masked)
     for first in blocks:
         report = AppendResult()
         with store.engine.transaction():

@@ -425,10 +425,10 @@ class Service:
         store = self._open_target()
         if not store.engine.shared or time.monotonic() - self._alive < _ALIVE_EVERY:
             return
-        from ctxmgr.store.server_store import signs_of_life
+        from ctxmgr.store.server_store import report_alive
 
         live = {holder for shipper in self._shippers for holder in shipper.live()}
-        signs_of_life(store.engine, live)
+        report_alive(store.engine, live)
         self._alive = time.monotonic()
 
     def _open_target(self) -> Store:

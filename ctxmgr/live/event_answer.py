@@ -41,11 +41,11 @@ def run(name: str) -> None:
     """
     if os.environ.get(OFF) in ("off", "0"):
         return
-    if content := answered(name, event_bytes()):
+    if content := answer_event(name, event_bytes()):
         os.write(1, content)
 
 
-def answered(name: str, content: bytes) -> bytes:
+def answer_event(name: str, content: bytes) -> bytes:
     """Return the answer to a client, empty for none.
 
     Args:

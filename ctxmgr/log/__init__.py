@@ -5,6 +5,6 @@ Begin with `codec` (one record as one line), `journal` (one append as one write)
 a line may need them; `secret_shapes` and `secret_names` say what a secret looks like.
 
 It may import the standard library, `ctxmgr.errors` and `ctxmgr.paths`. A hook, at every call of an agent, and the quickest
-reads load `fast_json` alone; recording from a pipe loads `line_splitter` without the patterns of `reader` where it can. So small
-modules stay apart here, where joining them would load more each time.
+reads load `fast_json` alone; recording into a database loads `line_splitter` without `reader`, and mostly without `masking`.
+So small modules stay apart here, where joining them would load more each time.
 """

@@ -56,7 +56,7 @@ _decoded: dict[str, Record] = {}
 _KEPT, _LONG = 256, 20_000
 
 
-def keep(body: str, record: Record) -> None:
+def keep_decoded(body: str, record: Record) -> None:
     """Remember what a body was decoded to, for whoever loads it next and changes it as it likes: it is handed out once."""
     if len(body) < _LONG:
         if len(_decoded) >= _KEPT:
@@ -64,7 +64,7 @@ def keep(body: str, record: Record) -> None:
         _decoded[body] = record
 
 
-def forget() -> None:
+def forget_decoded() -> None:
     """Keep nothing any longer."""
     _decoded.clear()
 

@@ -139,7 +139,7 @@ def _require_team(engine: PostgresqlEngine) -> None:
         )
 
 
-def signs_of_life(engine: Engine, holders: Iterable[tuple[str, str]]) -> None:
+def report_alive(engine: Engine, holders: Iterable[tuple[str, str]]) -> None:
     """Write down that recorders are live: (session, process) of each."""
     # The server's clock, for whoever reads this compares with it too.
     now, host = engine.clock(), storable(os.uname().nodename)
@@ -153,7 +153,7 @@ def signs_of_life(engine: Engine, holders: Iterable[tuple[str, str]]) -> None:
     )
 
 
-class Heart:
+class LivenessThread:
     """Gives signs of life for the recorders of one sink, from a thread.
 
     Args:
@@ -176,7 +176,7 @@ class Heart:
                     self._forget(holder)
                 elif holder not in self._holders:
                     self._holders.add(holder)
-                    signs_of_life(self._engine, [holder])
+                    report_alive(self._engine, [holder])
                     if len(self._holders) == 1:
                         threading.Thread(target=self._beat, daemon=True, name="ctxmgr signs of life").start()
 
@@ -185,7 +185,7 @@ class Heart:
             with self._lock, suppress(CtxmgrError):  # the next one may reach the server again
                 # A beat after `stop` would bring the row back that was deleted there.
                 if not self._ended.is_set():
-                    signs_of_life(self._engine, self._holders)
+                    report_alive(self._engine, self._holders)
 
     def _forget(self, holder: tuple[str, str]) -> None:
         self._holders.discard(holder)

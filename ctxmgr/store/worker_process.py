@@ -3,7 +3,7 @@
 The process is a new interpreter that imports what this one imports. It is not forked, since threads may run here, and it
 does not run the main module again. What goes there and comes back is plain data, as `marshal` writes it.
 
-A generator that reads records there opens the store anew (`opened`).
+A generator that reads records there opens the store anew (`open_records`).
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def born_of(engine: Engine) -> str:
     return str(rows[0][0]) if rows else ""
 
 
-def opened(place: Place) -> tuple[SqliteEngine, str]:
+def open_records(place: Place) -> tuple[SqliteEngine, str]:
     """Open the records in another process; return the engine, and what statements call them there.
 
     Raises:
@@ -324,7 +324,7 @@ def _serve_lines(engine: SqliteEngine, path: str) -> None:
 _ROWS = 256
 
 
-def stretches(
+def stored_bodies(
     engine: Engine, key: int, kinds: Sequence[str], after: int = 0, records: str = "record"
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the stored records of a session behind a place, some at a time with the place of the last of them."""
@@ -341,11 +341,11 @@ def stretches(
         yield after, bodies
 
 
-def stretches_there(place: Place, key: int, kinds: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+def stored_bodies_elsewhere(place: Place, key: int, kinds: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield the same in another process than that which has the store open; nothing is written.
 
     Raises:
         CtxmgrError: it can't be read, or the log is not the one that was indexed.
     """
-    engine, records = opened(place)
-    yield from stretches(engine, key, kinds, records=records)
+    engine, records = open_records(place)
+    yield from stored_bodies(engine, key, kinds, records=records)

@@ -170,7 +170,7 @@ class Bucket:
         return path
 
 
-def fetched(location: str) -> str:
+def local_copy(location: str) -> str:
     """Return where an archive, a folder of it or one of its files can be read: itself, or the copy of what is in a bucket.
 
     Raises:

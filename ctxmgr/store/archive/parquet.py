@@ -18,7 +18,7 @@ from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import codec
 from ctxmgr.log.ids import parse_time
 from ctxmgr.paths import make_private_folder, read_regular, replace_file, sync_folder, user_folder
-from ctxmgr.store.archive.bucket import fetched, is_bucket
+from ctxmgr.store.archive.bucket import is_bucket, local_copy
 from ctxmgr.store.integrity.damage import DamagedRange
 from ctxmgr.store.integrity.verification import Examined
 from ctxmgr.store.log.log_store import LogStore
@@ -193,7 +193,7 @@ def read_records(path: str, session: str | None = None) -> Iterator[Record]:
     Raises:
         Damaged: a file can't be read, or a record was changed.
     """
-    for file in files_of(fetched(path)):
+    for file in files_of(local_copy(path)):
         for record, _ in _checked(file):
             if session is None or record["session"] == session:
                 yield record
@@ -261,7 +261,7 @@ def open_archive(path: str, *, scratch: bool = False, progress: Progress | None 
         InvalidInput: DuckDB is not installed.
         StorageFailed: the cache folder can't be written.
     """
-    place = fetched(path)
+    place = local_copy(path)
     files = list(files_of(place))
     if not files or not os.path.exists(files[0]):
         raise NotFound(f"no archive at {path}", "check the path")

@@ -98,7 +98,7 @@ class RetentionResult:
     passed_over: list[tuple[str, str]]
 
 
-def aged(
+def archivable_sessions(
     store: Store, before: float, abandoned_before: float | None = None
 ) -> tuple[list[ArchivableSession], list[tuple[str, str]]]:
     """Return the sessions that may be archived, oldest first, and those that are old enough and stay, with the reason.
@@ -163,7 +163,7 @@ def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard:
     Args:
         store: open for writing, with the right to remove records.
         archive: folder of the archive, made when it is not there; or its place in a bucket, ``s3://BUCKET/PREFIX``.
-        sessions: from `aged`.
+        sessions: from `archivable_sessions`.
         heard: hears of sessions done.
 
     Raises:

@@ -130,7 +130,7 @@ def _open_in(folder: str, stem: str, variant: str, source: str = "") -> SqliteEn
 
 def open_in_memory() -> SqliteEngine:
     """Return an index that ends with the process."""
-    return prepared(SqliteEngine(MEMORY, disposable=True))
+    return bring_up_to_date(SqliteEngine(MEMORY, disposable=True))
 
 
 def _folders() -> Iterator[str]:
@@ -158,10 +158,10 @@ def forget_others(folder: str, stem: str, unused: float = _OLD) -> None:
 
 def _usable(place: str) -> SqliteEngine:
     try:
-        return prepared(SqliteEngine(place, disposable=True))
+        return bring_up_to_date(SqliteEngine(place, disposable=True))
     except Damaged:  # or of another version: it holds nothing that can't be had again
         remove_database(place)
-        return prepared(SqliteEngine(place, disposable=True))
+        return bring_up_to_date(SqliteEngine(place, disposable=True))
 
 
 def discard_if_damaged(engine: SqliteEngine) -> bool:
@@ -178,7 +178,7 @@ def discard_if_damaged(engine: SqliteEngine) -> bool:
     return not sound
 
 
-def prepared(engine: SqliteEngine) -> SqliteEngine:
+def bring_up_to_date(engine: SqliteEngine) -> SqliteEngine:
     """Return an index, brought up to the newest schema; raises `Damaged` for one of an older version."""
     try:
         if 0 < int(engine.query("PRAGMA user_version")[0][0]) < schema.LATEST:

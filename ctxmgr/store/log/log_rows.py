@@ -100,12 +100,12 @@ class LogRows:
 
     def _blocks_from(self, start: int, last_sum: str, size: int) -> Iterator[Row]:
         """Yield blocks from a place on: those of the reading that has come so far already, if one has."""
-        from ctxmgr.store.write.log_parser import reading
+        from ctxmgr.store.write.log_parser import read_blocks
 
         place = (start, last_sum, self._log.identity)
         if self._reading is None or self._reading[0] != place:
             self.close()
-            self._reading = place, reading(self._log.path, start, last_sum, size - start)
+            self._reading = place, read_blocks(self._log.path, start, last_sum, size - start)
         blocks = self._reading[1]
         for packed in blocks:
             # A call that writes a few blocks returns early. The next one goes on with the process that reads ahead, if the log

@@ -13,7 +13,7 @@ from ctxmgr.log.anchor import Anchor, parse, spell
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.dialect import KEEP_STATE
-from ctxmgr.store.engine.disposable_files import BORN, discard_if_damaged, open_beside, prepared
+from ctxmgr.store.engine.disposable_files import BORN, bring_up_to_date, discard_if_damaged, open_beside
 from ctxmgr.store.engine.log_bytes import LogBytes
 from ctxmgr.store.engine.sqlite import MEMORY
 from ctxmgr.store.text_normalisation import storable
@@ -84,7 +84,7 @@ class LogStore(Store):
         """Index the log in memory for as long as this process lives: the disk, which may be full, refuses its index."""
         self._index.move_to_memory()
         self._kept, self._rows = False, None
-        prepared(self._index)
+        bring_up_to_date(self._index)
         self._serve()
         self.catch_up(progress)
 

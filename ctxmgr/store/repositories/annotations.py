@@ -14,7 +14,7 @@ from ctxmgr.store.row_mapper import (
     placeholders,
     readable,
 )
-from ctxmgr.store.search.text_match import holding
+from ctxmgr.store.search.text_match import places_holding
 from ctxmgr.store.text_normalisation import fold, storable
 
 TYPE_CHECKING = False
@@ -76,7 +76,7 @@ class Annotations:
             # Reading every note of a long history to count matches would take seconds; the total is estimated from those read.
             if read >= _READ and len(found) > offset + limit:
                 break
-            found += holding(self._engine, batch, needle)
+            found += places_holding(self._engine, batch, needle)
             read += len(batch)
         exact = read == len(noted)
         total = len(found) if exact else len(found) * len(noted) // read

@@ -487,7 +487,7 @@ def all_records_after(engine: Engine, seq: int) -> Iterator[tuple[int, int, Reco
         yield int(place), len(body), load(body)
 
 
-def settled(engine: Engine) -> int:
+def settled_place(engine: Engine) -> int:
     """Return the place up to which nothing can appear any more that was not there: where a cursor over all sessions stops.
 
     Ask before what is read up to there is asked for, and of the primary of a server.
@@ -510,7 +510,7 @@ def _named(engine: Engine, sql: str, values: dict[str, object]) -> list[tuple[in
     return [(int(row[0]), str(row[1])) for row in engine.query(sql, {**values, "project": PROJECT})]
 
 
-def leased(engine: Engine, start: str) -> set[str]:
+def held_leases(engine: Engine, start: str) -> set[str]:
     """Return the names that start so and whose leases hold now."""
     sql = "SELECT session FROM lease WHERE session >= :start AND session < :after AND expires > :now"
     values = {"start": start, "after": start + "\U0010ffff", "now": engine.clock()}

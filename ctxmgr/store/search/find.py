@@ -19,10 +19,10 @@ from ctxmgr.store.search.text_match import (
     PROBE,
     SearchTerm,
     block_of,
-    containing,
-    know_holds,
+    holds_condition,
     marks_in,
     places_of,
+    register_holds,
     runs_of,
 )
 
@@ -122,7 +122,7 @@ class Search:
         self._engine = engine
         self._scopes = scopes
         self._needle = needle
-        self._holds, self._asked = containing(needle)
+        self._holds, self._asked = holds_condition(needle)
         self._low = low
         self._high = high
         self._missing = 0
@@ -131,7 +131,7 @@ class Search:
         self.rows: dict[int, Row] = {}
         self.where: dict[int, tuple[str, str]] = {}
         if not engine.shared:
-            know_holds(engine)
+            register_holds(engine)
 
     _window = _WINDOW
 

@@ -16,7 +16,7 @@ from ctxmgr.store.engine.postgresql_functions import INDEXERS
 from ctxmgr.store.engine.postgresql_schema import LATEST, TEAMS
 from ctxmgr.store.row_mapper import BY_PLACE, batches, load
 from ctxmgr.store.search.find import LONG_ROW, MOST_KEPT, SHORTEST, Search
-from ctxmgr.store.search.text_match import like, may_hold, rare_parts
+from ctxmgr.store.search.text_match import like, may_hold_condition, rare_parts
 from ctxmgr.store.text_normalisation import folded_text
 
 TYPE_CHECKING = False
@@ -62,7 +62,7 @@ class SearchOnServer(Search):
         return mark(self._engine) if len(self._needle) >= SHORTEST else 0
 
     def _prefilter(self) -> tuple[str, dict[str, object]]:
-        condition, values = may_hold(self._needle)
+        condition, values = may_hold_condition(self._needle)
         return condition.replace(" LIKE ", " ILIKE "), values  # as SQLite compares: letters of ASCII in either case
 
     def _noted(self) -> list[Hit]:

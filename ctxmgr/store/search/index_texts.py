@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ctxmgr.store.search.text_match import block_of, marks_of, texts_in, windows_of, words_of
 from ctxmgr.store.text_normalisation import FIELDS, flat_texts, fold
-from ctxmgr.store.worker_process import Place, born_of, opened
+from ctxmgr.store.worker_process import Place, born_of, open_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -156,7 +156,7 @@ def read_stretches(place: tuple[str, str, str], start: int) -> Iterator[tuple[An
     Raises:
         CtxmgrError: it can't be read, or the log is not the one that was indexed.
     """
-    engine, records = opened(Place(*place))
+    engine, records = open_records(Place(*place))
     reader = Reader(engine, records)
     while True:
         engine.execute("BEGIN")  # all of a stretch is read in one state

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
-from ctxmgr.store.row_mapper import forget, keep, placeholders
+from ctxmgr.store.row_mapper import forget_decoded, keep_decoded, placeholders
 from ctxmgr.store.text_normalisation import find, fold, plain_texts
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ class SearchTerm:
 
     def __init__(self, needle: str) -> None:
         # What was decoded for another search is of no use for this one.
-        forget()
+        forget_decoded()
         self._needle = needle
         self._spelling = needle.translate(_ESCAPES)
         # Digits and marks have no case: then no body need be lowered.
@@ -72,7 +72,7 @@ class SearchTerm:
             return self._needle in fold(body)
         for text in plain_texts(record):
             if self._needle in fold(text):
-                keep(body, record)
+                keep_decoded(body, record)
                 return True
         return False
 
@@ -127,7 +127,7 @@ class _Holds:
         return self._sought.is_in(body if type(body) is str else str(body))
 
 
-def know_holds(engine: Engine) -> None:
+def register_holds(engine: Engine) -> None:
     """Let statements of this engine call ``holds(body, needle)``; the folded needle is bound as UTF-8.
 
     As text it would end at its first NUL: drivers hand texts to functions as C does.
@@ -135,7 +135,7 @@ def know_holds(engine: Engine) -> None:
     engine.function("holds", 2, _Holds())
 
 
-def holding(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
+def places_holding(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
     """Return those of a few places, in order, at which a record stands that holds a folded text."""
     names, bound = placeholders(places, "s")
     # A server can't call functions of Python.
@@ -143,7 +143,7 @@ def holding(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
         sought = SearchTerm(needle)
         rows = engine.query(f"SELECT seq, body FROM record WHERE seq IN ({names}) ORDER BY seq", bound)
         return [int(row[0]) for row in rows if sought.is_in(str(row[1]))]
-    know_holds(engine)
+    register_holds(engine)
     rows = engine.query(
         f"SELECT seq FROM record WHERE seq IN ({names}) AND holds(body, :needle) ORDER BY seq",
         {**bound, "needle": needle.encode()},
@@ -151,19 +151,19 @@ def holding(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def containing(needle: str) -> tuple[str, dict[str, object]]:
+def holds_condition(needle: str) -> tuple[str, dict[str, object]]:
     """Return a condition, with ``{}`` for the body, that says what ``holds`` says, and the values that it needs.
 
     What can't hold the text is told by SQLite itself, in a third of the time of a call.
     """
     needed: dict[str, object] = {"needle": needle.encode()}
-    condition, values = may_hold(needle)
+    condition, values = may_hold_condition(needle)
     if not values:
         return "holds({}, :needle)", needed
     return f"({condition} AND holds({{0}}, :needle))", {**needed, **values}
 
 
-def may_hold(needle: str) -> tuple[str, dict[str, object]]:
+def may_hold_condition(needle: str) -> tuple[str, dict[str, object]]:
     """Return a condition, with ``{0}`` for the body, that is false only of what can't hold the text, and its values.
 
     Where it can't tell there are no values, and it is always true.

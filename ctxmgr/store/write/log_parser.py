@@ -94,7 +94,7 @@ _SUM = b',"sum":"'
 _NAMES = 4096  # that are remembered in their folded form
 
 
-def reading(path: str, start: int, last: str, much: int, masked: bool | None = None) -> Generator[tuple[Any, ...]]:
+def read_blocks(path: str, start: int, last: str, much: int, masked: bool | None = None) -> Generator[tuple[Any, ...]]:
     """Yield what `blocks` yields; of so many bytes that it pays, made in a second process as long as there is one."""
     from ctxmgr.store.worker_process import ProcessLost, run_in_second_process
 

@@ -20,7 +20,7 @@ from ctxmgr.store.engine.dialect import TABLES, TEAM_TABLES
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
 from ctxmgr.store.engine.postgresql_schema import SESSION_TABLES, TEAM_BITS
 from ctxmgr.store.repositories.queries import all_records_after, end_of, find_record
-from ctxmgr.store.server_store import Member, signs_of_life
+from ctxmgr.store.server_store import Member, report_alive
 from ctxmgr.types.query import Filters
 from tests import postgresql_server
 from tests.builders import entry, event, steps
@@ -67,7 +67,7 @@ def bob(divided: Divided) -> Iterator[Store]:
               "tags": ["t"]}]
         )  # fmt: skip
         assert store.leases.take("s", "bob", 0.0, 30.0)
-        signs_of_life(store.engine, [("s", "p")])
+        report_alive(store.engine, [("s", "p")])
         yield store
 
 
