@@ -20,7 +20,7 @@ from ctxmgr.errors import Denied, InvalidInput
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, RULES
+from ctxmgr.store.project_session import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, RULES
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, Replay, Replayed, Resource, RulesChanged
 from ctxmgr.types.plain_records import build
 

@@ -23,8 +23,8 @@ from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import LogStore, Store
-from ctxmgr.store.repositories.artifacts import ArtifactRow, DependencyRow
-from ctxmgr.store.reserved import PROJECT, VERSION
+from ctxmgr.store.project_session import PROJECT, VERSION
+from ctxmgr.store.repositories.shared_state import ArtifactRow, DependencyRow
 from ctxmgr.text.content_kind import KINDS, TEXT, known_kind
 from ctxmgr.types.artifact import NewArtifact, PutRequest
 from ctxmgr.types.plain_records import build

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from ctxmgr.artifacts.blobs import PIECE
 from ctxmgr.artifacts.folder import CURRENT, Folder, failed, open_folder, remove_tree, view_paths
 from ctxmgr.errors import StorageFailed
-from ctxmgr.store.repositories.artifacts import ArtifactRow
+from ctxmgr.store.repositories.shared_state import ArtifactRow
 
 DRAFT = ".v"
 """Prefix of version folders that are being laid out."""

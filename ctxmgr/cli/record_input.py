@@ -9,7 +9,7 @@ from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.log import codec
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.line_splitter import read_lines
-from ctxmgr.store.reserved import PROJECT, untrusted
+from ctxmgr.store.project_session import PROJECT, untrusted
 from ctxmgr.types.record import check
 
 TYPE_CHECKING = False

@@ -15,7 +15,7 @@ from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.json_value import plain
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import PACKAGE, PROJECT
+from ctxmgr.store.project_session import PACKAGE, PROJECT
 from ctxmgr.text.content_kind import JSON, YAML
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import ESTIMATE, Counter

@@ -44,9 +44,9 @@ from ctxmgr.log.reader import Line
 from ctxmgr.store import AppendResult, Store
 from ctxmgr.store.engine.foreign_tables import CheckpointTables, open_checkpoints
 from ctxmgr.store.engine.postgresql_url import shown
-from ctxmgr.store.repositories.imported_files import FileState
-from ctxmgr.store.reserved import PROJECT, untrusted
-from ctxmgr.store.write.row_batch import RowBatch
+from ctxmgr.store.project_session import PROJECT, untrusted
+from ctxmgr.store.repositories.bookkeeping import FileState
+from ctxmgr.store.write.bulk import RowBatch
 from ctxmgr.types.importing import FileCount, FileReport, ImportReport, first_named
 from ctxmgr.types.record import check
 

@@ -25,7 +25,7 @@ NO_WATCHER = "CTXMGR_WATCH"
 """The environment variable that keeps the hook from starting the watcher: ``CTXMGR_WATCH=off``."""
 
 TELL, WATCH = "--tell", "--watch"
-"""Arguments of `ctxmgr.live.hook`: ask the detectors (`ctxmgr.live.telling`), watch for hangs (`ctxmgr.live.watcher`)."""
+"""Arguments of `ctxmgr.live.hook`: ask the detectors (`ctxmgr.live.detector_answer`), or watch for hangs (`watcher`)."""
 
 _MAX_ANSWER_BYTES = 1_048_576
 _DETECTOR_SECONDS = 8.0
@@ -40,11 +40,11 @@ def run(name: str) -> None:
     """
     if os.environ.get(OFF) in ("off", "0"):
         return
-    if content := answered(name, event_bytes()):
+    if content := answer_event(name, event_bytes()):
         os.write(1, content)
 
 
-def answered(name: str, content: bytes) -> bytes:
+def answer_event(name: str, content: bytes) -> bytes:
     """Return the answer to a client, empty for none.
 
     Args:

@@ -9,7 +9,7 @@ if __name__ == "__main__":
     sys.path.insert(0, __file__.rpartition("/live/")[0].rpartition("/")[0])  # it is run by its path, without `site`
     try:
         if sys.argv[1] == "--tell":
-            from ctxmgr.live.telling import run
+            from ctxmgr.live.detector_answer import run
         elif sys.argv[1] == "--watch":
             from ctxmgr.live.watcher import run
         else:

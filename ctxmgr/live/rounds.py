@@ -109,6 +109,7 @@ class Rounds:
         Raises:
             OSError: the disk is full, or the file can't be written.
         """
+        # Neither a link nor a pipe in the place of the file may mislead or hold up the hook.
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             descriptor = os.open(self.path, flags, 0o600)
@@ -140,6 +141,7 @@ class Rounds:
         size = os.lseek(descriptor, 0, os.SEEK_END)
         os.lseek(descriptor, max(0, size - _TAIL), os.SEEK_SET)
         lines = os.read(descriptor, _TAIL).decode("ascii", "replace").split("\n")
+        # The first line of a part may have lost its beginning.
         rows = [line.split(" ") for line in (lines[1:] if size > _TAIL else lines) if line]
         spoken = max((place for place, row in enumerate(rows) if row[0] == "u"), default=-1)
         self.rows = rows[spoken + 1 :]
@@ -168,6 +170,7 @@ class Rounds:
 
         with open(self.path, "rb") as stream:
             stream.seek(-_TAIL, os.SEEK_END)
+            # A row that another hook appends just now goes with the old file: then the count is one too low.
             rest = stream.read().partition(b"\n")[2]
         replace_file(self.path, rest)
 
@@ -218,6 +221,7 @@ def is_circling(calls: Sequence[Sequence[str]]) -> bool:
         block = pairs[-period:]
         if len(pairs) >= ROUNDS * period and pairs[-ROUNDS * period :] == block * ROUNDS:
             return True
+    # Between other calls a failure that comes back says more than a success, such as a status that is asked for.
     if pairs.count(last) >= (ROUNDS if failed else _ANYWHERE):
         return True
     same = [row[3] == last[1] for row in calls]

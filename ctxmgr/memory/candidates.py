@@ -23,7 +23,7 @@ from ctxmgr.history.query.address import session_key
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
-from ctxmgr.store.normalise import storable
+from ctxmgr.store.text_normalisation import storable
 from ctxmgr.text.tokens import MIN_INFIX, Term, fold, stems, terms
 from ctxmgr.types.memory import (
     MEMORY_TAG,

@@ -23,8 +23,8 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now, parse_time
 from ctxmgr.memory.candidates import Candidates, Finder, LexicalRanker, Ranker, TextFinder, episode_of, locate
 from ctxmgr.store import Store
-from ctxmgr.store.normalise import storable
 from ctxmgr.store.repositories.queries import Rows
+from ctxmgr.store.text_normalisation import storable
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import EMPTY, fold, stem
 from ctxmgr.types.memory import (

@@ -365,7 +365,7 @@ def test_the_index_of_somebody_else_is_neither_believed_nor_written(home: Path, 
         stream.write(json.dumps(b.entry("t", 99)) + "\n")
     before = {place.name: place.read_bytes() for place in (home / ".ctxmgr-index").iterdir()}
     me = os.getuid()
-    monkeypatch.setattr("ctxmgr.store.engine.disposable.os.getuid", lambda: me + 7)
+    monkeypatch.setattr("ctxmgr.store.engine.disposable_files.os.getuid", lambda: me + 7)
 
     shown = run("list", log.name, "-s", "s", "--status", "ok")
 

@@ -24,7 +24,7 @@ from ctxmgr.history.formats import OWN_FORMAT, format_views
 from ctxmgr.history.ingest import require_logs
 from ctxmgr.history.query.address import session_key
 from ctxmgr.log import anchor, codec
-from ctxmgr.store.reserved import untrusted
+from ctxmgr.store.project_session import untrusted
 from ctxmgr.types.importing import ImportReport, first_named
 from ctxmgr.workspace import Workspace
 

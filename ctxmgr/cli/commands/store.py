@@ -220,7 +220,7 @@ def retain(
 
         now = workspace.store.clock()
         before, abandoned_before = (None if age is None else _before(age, now) for age in (keep, abandoned))
-        chosen, kept = retention.aged(workspace.store, before or 0.0, abandoned_before)
+        chosen, kept = retention.archivable_sessions(workspace.store, before or 0.0, abandoned_before)
         if dry_run:
             # What is chosen is the same as without --dry-run; only nothing is moved.
             done = retention.RetentionResult([each.session for each in chosen], 0, [], kept)

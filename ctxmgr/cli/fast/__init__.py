@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.store.repositories.raw_json import Verbatim
+    from ctxmgr.store.row_mapper import Verbatim
 
     Page = tuple[int, int, int, int, bool] | dict[str, Any]
 

@@ -21,7 +21,7 @@ from ctxmgr.log import reader
 from ctxmgr.log.codec import Record
 from ctxmgr.log.line_splitter import last_data_end
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.tail import records_after
+from ctxmgr.store.repositories.queries import records_after
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.importing import FileCount
 

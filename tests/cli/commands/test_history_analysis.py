@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.store import open_store
-from ctxmgr.store.reserved import ACCESS
+from ctxmgr.store.project_session import ACCESS
 from tests import builders as b
 from tests.cli.console import make_history, run
 

@@ -12,7 +12,7 @@ import pytest
 from ctxmgr.history.query.requests import list_
 from ctxmgr.log import codec
 from ctxmgr.store import open_store
-from ctxmgr.store.engine.disposable import BESIDE
+from ctxmgr.store.engine.disposable_files import BESIDE
 from ctxmgr.types.query import ListRequest
 from tests.builders import steps
 

@@ -16,12 +16,11 @@ import pytest
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.engine import postgresql_schema
+from ctxmgr.store.engine.dialect import TABLES, TEAM_TABLES
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
-from ctxmgr.store.engine.postgresql_teams import SESSION_TABLES, TEAM_BITS
-from ctxmgr.store.engine.spelling import TABLES, TEAM_TABLES
-from ctxmgr.store.repositories.queries import find_record
-from ctxmgr.store.repositories.tail import all_records_after, end_of
-from ctxmgr.store.server_store import Member, signs_of_life
+from ctxmgr.store.engine.postgresql_schema import SESSION_TABLES, TEAM_BITS
+from ctxmgr.store.repositories.queries import all_records_after, end_of, find_record
+from ctxmgr.store.server_store import Member, report_alive
 from ctxmgr.types.query import Filters
 from tests import postgresql_server
 from tests.builders import entry, event, steps
@@ -68,7 +67,7 @@ def bob(divided: Divided) -> Iterator[Store]:
               "tags": ["t"]}]
         )  # fmt: skip
         assert store.leases.take("s", "bob", 0.0, 30.0)
-        signs_of_life(store.engine, [("s", "p")])
+        report_alive(store.engine, [("s", "p")])
         yield store
 
 

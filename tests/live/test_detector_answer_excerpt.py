@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from ctxmgr.clients.interface import AFTER, Call, Event
 
 from ctxmgr.clients import AFTER, Call, Event
 from ctxmgr.clients.codex import CLIENT as CODEX
-from ctxmgr.live.telling import add_late_results, excerpt
+from ctxmgr.live.detector_answer import add_late_results, excerpt
 from ctxmgr.types.operations import DetectRequest
 from ctxmgr.types.query import ListRequest
 from ctxmgr.workspace import Workspace

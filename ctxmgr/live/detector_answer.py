@@ -4,7 +4,7 @@ This is the slow half of a hook: it loads the libraries, reads the end of the cl
 ``ctxmgr detect`` and ``ctxmgr recover --prompt`` ask. Nothing is recorded beside the log.
 
 Of a long log `excerpt` keeps the first lines (who and where), what people said in between, and the end, which is all that the
-detectors look at. Where the client writes a call's result only after its hooks, the result is added. `call_person` notifies a
+detectors look at. Where the client writes a call's result only after its hooks, the result is added. `notify_person` notifies a
 person through the system's own notifier, or by the command that the user named for it.
 """
 
@@ -57,11 +57,11 @@ def run(name: str) -> None:
     Raises:
         Exception: anything; the caller says nothing then.
     """
-    if content := answered(name, event_bytes()):
+    if content := answer_event(name, event_bytes()):
         os.write(1, content)
 
 
-def answered(name: str, content: bytes) -> bytes:
+def answer_event(name: str, content: bytes) -> bytes:
     """Return the answer to a client after a call that seems to complete a loop; empty where the detectors see none.
 
     Raises:
@@ -85,14 +85,14 @@ def answered(name: str, content: bytes) -> bytes:
         config = load_config(folder)
         if config.live_mode == "watch":
             return b""
-        prompt = confirmed(client, event, config, folder)
+        prompt = confirmed_prompt(client, event, config, folder)
         if prompt is None:
             rounds.append(("n", row[1], row[3]))
             return b""
         return _answer(client, event, rounds, row[2], config, prompt)
 
 
-def confirmed(client: Client, event: Event, config: Config, folder: Path, hung_at: float | None = None) -> str | None:
+def confirmed_prompt(client: Client, event: Event, config: Config, folder: Path, hung_at: float | None = None) -> str | None:
     """Return the prompt about the loop that the detectors see at the end of the client's log; None when they see none.
 
     With ``hung_at``, a time in seconds since 1970, the prompt is about a call that hangs at that time instead.
@@ -153,7 +153,7 @@ def _answer(client: Client, event: Event, rounds: Rounds, exact: str, config: Co
         rows += [("s" if step == _STEPS else "d", each) for each in dict.fromkeys([exact, *_exact(event)])]
     rounds.append(*rows)
     if step == _STEPS:
-        call_person(config, event.session, f"{client.title}: an agent goes in circles after it was told twice", text)
+        notify_person(config, event.session, f"{client.title}: an agent goes in circles after it was told twice", text)
     return dumps(client.tell(event, text)).encode("ascii")
 
 
@@ -330,7 +330,7 @@ _SCRIPT = ("on run argv", "display notification (item 1 of argv) with title (ite
 _DESKTOPS = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
 
 
-def call_person(config: Config, session: str, headline: str, text: str) -> None:
+def notify_person(config: Config, session: str, headline: str, text: str) -> None:
     """Notify a person about a session, without waiting; a notifier that can't be started is skipped.
 
     Args:

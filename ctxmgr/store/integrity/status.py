@@ -9,7 +9,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import Damaged
 from ctxmgr.store.engine.driver import is_sound, library_version, require_sound_library, sqlite
 from ctxmgr.store.engine.schema import LATEST
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import PROJECT
 
 if TYPE_CHECKING:  # the store stands above this
     from ctxmgr.store.base import Store
@@ -74,6 +74,7 @@ def server_facts(store: Store) -> dict[str, Any]:
     Raises:
         Denied, Busy, StorageFailed: it can't be asked.
     """
+    # Leases and signs of life go by the server's clock: whoever waits for them wants to know how far this one is off.
     began = time.monotonic()
     ahead = store.engine.clock() - time.time()
     took = (time.monotonic() - began) * 1000

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from ctxmgr.errors import Damaged
 from ctxmgr.log import fast_json
 from ctxmgr.log.codec import encode
-from ctxmgr.store.repositories.raw_json import Verbatim
-from ctxmgr.store.row_mapper import load
+from ctxmgr.store.row_mapper import Verbatim, load
 
 LONG = "a line of text\n\t\"quoted\" \\ and more 'of it'" * 200
 

@@ -1,17 +1,23 @@
-"""Stored leases: one recovery at a time, even after a crash."""
+"""What a store keeps beside its history: leases, so that one recovery runs at a time even after a crash, and imported files."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
 
-from ctxmgr.store.normalise import storable
+from ctxmgr.base.light_dataclass import dataclass
+from ctxmgr.base.paths import open_regular
+from ctxmgr.store.engine.dialect import replacing
+from ctxmgr.store.engine.interface import Engine
+from ctxmgr.store.text_normalisation import storable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from typing import Any
-
-    from ctxmgr.store.engine.interface import Engine
 
 
 class Leases:
@@ -108,12 +114,88 @@ class ServerLeases(Leases):
         """Say whether this holder has the lease now; nobody can take it while what is inside is written."""
         engine: Any = self._engine  # that of a server, which alone has this kind of lease
         with engine.appending():
+            # The row stays locked until the transaction ends: whoever wants the lease waits for what is written under it.
             yield bool(self._engine.query(f"{_HOLDS} FOR UPDATE", self._values(session, holder)))
 
     def release(self, session: str, holder: str) -> None:
         """Give the lease back; its number stays known, and nothing happens when somebody else holds it by now."""
+        # The row is not deleted: the number of the next win must be greater than this one.
         self._engine.execute(f"UPDATE lease SET expires = 0 WHERE {_MINE}", self._values(session, holder))
         self._fences.pop((session, holder), None)
 
     def _values(self, session: str, holder: str) -> dict[str, object]:
         return {"session": storable(session), "holder": holder, "fence": self.fence(session, holder)}
+
+
+_HEAD = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What tells one state of a file from another."""
+
+    size: int
+    mtime: int
+    inode: int
+    head: str
+
+    @classmethod
+    def of(cls, path: Path) -> FileState:
+        """Return the present state of a file.
+
+        Raises:
+            OSError: when it can't be read, or is no regular file.
+        """
+        with open(open_regular(path), "rb") as stream:
+            status = os.fstat(stream.fileno())
+            # Inodes are used again and times can be set: the beginning tells apart what the other three do not.
+            head = hashlib.sha256(stream.read(_HEAD)).hexdigest()[:16]
+        return cls(status.st_size, status.st_mtime_ns, status.st_ino, head)
+
+
+class Imported:
+    """The files that were read into a store."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def unchanged(self, path: Path, state: FileState) -> bool:
+        """Whether the file was read in exactly this state."""
+        rows = self._engine.query(
+            "SELECT 1 FROM imported WHERE path = :path AND size = :size AND mtime = :mtime AND inode = :inode AND head = :head",
+            {
+                "path": storable(str(path)),
+                "size": state.size,
+                "mtime": state.mtime,
+                "inode": state.inode,
+                "head": state.head,
+            },
+        )
+        return bool(rows)
+
+    def remember(self, path: Path, form: str, state: FileState, session: str, report: dict[str, Any]) -> None:
+        """Store the state in which the file was read, and what was found in it."""
+        self._engine.execute(
+            replacing("imported", "path", "format, size, mtime, inode, head, session, report"),
+            {
+                "path": storable(str(path)), "format": form, "size": state.size, "mtime": state.mtime,
+                "inode": state.inode, "head": state.head, "session": storable(session), "report": json.dumps(report),
+            },
+        )  # fmt: skip
+
+    def reports(self) -> list[dict[str, Any]]:
+        """Return what was found in each file that was ever read, by path."""
+        rows = self._engine.query("SELECT report FROM imported ORDER BY path")
+        return [cast("dict[str, Any]", json.loads(row[0])) for row in rows]
+
+    def not_understood(self, session: str) -> int:
+        """Return the number of records of unknown types in the files that hold this session."""
+        rows = self._engine.query("SELECT report FROM imported WHERE session = :session", {"session": storable(session)})
+        return sum(sum(json.loads(row[0]).get("unknown", {}).values()) for row in rows)
+
+    def sources(self, session: str) -> list[tuple[str, int]]:
+        """Return (path, modification time in nanoseconds) of the files that hold this session."""
+        rows = self._engine.query(
+            "SELECT path, mtime FROM imported WHERE session = :session ORDER BY path", {"session": storable(session)}
+        )
+        return [(str(row[0]), int(row[1])) for row in rows]

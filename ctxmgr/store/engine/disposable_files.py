@@ -1,12 +1,16 @@
-"""Create and find disposable index databases: beside a log, in the cache folder, or in memory.
+"""Databases that may be deleted at any time, for all they hold follows from a history elsewhere: indexes and kept answers.
 
-Whatever such a file holds follows from a history that lies elsewhere, so it may be deleted at any time.
+An index lies beside its log, in the cache folder, or in memory. Answers are kept from one command to the next for a history
+that has not changed since (`AnswerCache`). They lie in the user's cache folder, never beside the history: nothing that came
+with a checkout is believed. Each is kept under a name with a mark of all that it follows from, and with a sum. What is
+damaged, or has another mark, is as if it was not there.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from binascii import crc32
 
 from ctxmgr.base.paths import is_inside, user_folder
 from ctxmgr.errors import CtxmgrError, Damaged
@@ -16,7 +20,12 @@ from ctxmgr.store.engine.sqlite import MEMORY, SIDE_FILES, SqliteEngine, remove_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from ctxmgr.store.base import Store
+
+    Kept = tuple[str, str, str]
+    """A name, the mark of all that an answer follows from, and the answer as a text."""
 
 BORN = "born"
 """Name of the row of ``state`` that tells one building of an index from the next: its places are good for that one alone."""
@@ -82,6 +91,7 @@ def _is_own_beside(above: str, folder: str) -> bool:
             with open(os.open(os.path.join(folder, name), os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
                 file.write(text)
         return True
+    # Whoever else may write into the folder could put an index there that says what he likes.
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
@@ -100,6 +110,7 @@ def open_cache(stem: str, variant: str = "", *, source: str = "") -> SqliteEngin
                 from ctxmgr.log.journal import make_private_folder
 
                 make_private_folder(folder)
+            # In the common folder for temporary files somebody else may have taken the name first.
             if os.stat(folder).st_uid != os.getuid():
                 continue
             return _open_in(folder, stem, variant, source)
@@ -119,7 +130,7 @@ def _open_in(folder: str, stem: str, variant: str, source: str = "") -> SqliteEn
 
 def open_in_memory() -> SqliteEngine:
     """Return an index that ends with the process."""
-    return prepared(SqliteEngine(MEMORY, disposable=True))
+    return bring_up_to_date(SqliteEngine(MEMORY, disposable=True))
 
 
 def _folders() -> Iterator[str]:
@@ -147,10 +158,10 @@ def forget_others(folder: str, stem: str, unused: float = _OLD) -> None:
 
 def _usable(place: str) -> SqliteEngine:
     try:
-        return prepared(SqliteEngine(place, disposable=True))
+        return bring_up_to_date(SqliteEngine(place, disposable=True))
     except Damaged:  # or of another version: it holds nothing that can't be had again
         remove_database(place)
-        return prepared(SqliteEngine(place, disposable=True))
+        return bring_up_to_date(SqliteEngine(place, disposable=True))
 
 
 def discard_if_damaged(engine: SqliteEngine) -> bool:
@@ -167,7 +178,7 @@ def discard_if_damaged(engine: SqliteEngine) -> bool:
     return not sound
 
 
-def prepared(engine: SqliteEngine) -> SqliteEngine:
+def bring_up_to_date(engine: SqliteEngine) -> SqliteEngine:
     """Return an index, brought up to the newest schema; raises `Damaged` for one of an older version."""
     try:
         if 0 < int(engine.query("PRAGMA user_version")[0][0]) < schema.LATEST:
@@ -177,3 +188,108 @@ def prepared(engine: SqliteEngine) -> SqliteEngine:
         engine.close()
         raise
     return engine
+
+
+MOST_BYTES = 1 << 28
+"""Of one history's answers; when they would take more, all of them go."""
+
+_LONGEST = 1 << 20
+"""Characters of an answer that is kept."""
+
+_PAGE = 4096
+_WAIT_MS = 50
+_STEM = "answers"
+_TABLE = """CREATE TABLE IF NOT EXISTS kept (
+  name TEXT PRIMARY KEY, mark TEXT NOT NULL, sum INTEGER NOT NULL, value TEXT NOT NULL)"""
+_FIND = "SELECT mark, sum, value FROM kept WHERE name = :name"
+
+
+class AnswerCache:
+    """The kept answers about one history; none of its methods fails, whatever the state of the cache is.
+
+    Args:
+        store: the history.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._engine: SqliteEngine | None = None
+        path = getattr(store.engine, "path", MEMORY)
+        # What an agent sees under the access rules is a part of the history that changes with them.
+        usable = path != MEMORY and not store.engine.shared and not hasattr(store, "source")
+        folder = os.path.join(user_folder(os.environ, "XDG_CACHE_HOME", ".cache"), "ctxmgr", _STEM)
+        self._place = os.path.join(folder, f"{_STEM}-{_name(path)}.db") if usable and _is_private(folder) else None
+
+    def get(self, name: str, mark: str) -> str | None:
+        """Return the answer that is kept under a name with this mark, or None."""
+        try:
+            engine = self._opened(make=False)
+            rows = [] if engine is None else engine.query(_FIND, {"name": name})
+        except (CtxmgrError, OSError):
+            return None
+        if not rows or rows[0][0] != mark or rows[0][1] != _sum(name, mark, rows[0][2]):
+            return None
+        return str(rows[0][2])
+
+    def put(self, answers: Sequence[Kept]) -> None:
+        """Keep answers, each in place of what was kept under its name."""
+        rows = [(name, mark, _sum(name, mark, value), value) for name, mark, value in answers if len(value) <= _LONGEST]
+        try:
+            engine = self._opened(make=True) if rows else None
+            if engine is None:
+                return
+            with engine.transaction():
+                engine.execute(_TABLE)
+                engine.many("INSERT OR REPLACE INTO kept (name, mark, sum, value) VALUES (?, ?, ?, ?)", rows)
+        except (CtxmgrError, OSError):
+            self._forget_if_full()
+
+    def close(self) -> None:
+        """Release the file."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def _opened(self, *, make: bool) -> SqliteEngine | None:
+        """Return the database, or None where nothing is kept yet and ``make`` is false, or nothing may be kept."""
+        if self._engine is None and self._place is not None:
+            there = os.path.exists(self._place)
+            if not there and not make:
+                return None
+            self._engine = engine = SqliteEngine(self._place, disposable=True)
+            # An answer is found anew sooner than it pays to wait. SQLite itself keeps to the size, see `_forget_if_full`.
+            for pragma in (f"busy_timeout = {_WAIT_MS}", f"max_page_count = {MOST_BYTES // _PAGE}"):
+                engine.query(f"PRAGMA {pragma}")
+            if not there:
+                forget_others(os.path.dirname(self._place), _STEM)
+        return self._engine
+
+    def _forget_if_full(self) -> None:
+        """Remove the file where it has reached its limit: what is asked next is kept again."""
+        try:
+            if self._place is not None and os.stat(self._place).st_size >= MOST_BYTES - (1 << 20):
+                self.close()
+                remove_database(self._place)
+        except (CtxmgrError, OSError):
+            return
+
+
+def _name(path: str) -> str:
+    return cache_name(os.fsencode(os.path.realpath(path)))
+
+
+def _sum(name: str, mark: str, value: str) -> int:
+    # Against damage, not against people: the folder is the user's own.
+    return crc32(f"{name}\n{mark}\n{value}".encode("utf-8", "surrogatepass"))
+
+
+def _is_private(folder: str) -> bool:
+    """Whether a folder is the user's own and no link, or can be made to be."""
+    try:
+        if not os.path.isdir(folder):
+            from ctxmgr.base.paths import make_private_folder
+
+            make_private_folder(folder)
+        status = os.lstat(folder)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022

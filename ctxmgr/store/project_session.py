@@ -46,6 +46,7 @@ CHAINED = "sums.chained"
 
 def end_name(place: int) -> str:
     """Return the name in ``state`` of what is kept of an archived session, whose last record stood at this place."""
+    # With leading zeros the names sort as the places do.
     return f"{END}{place:020d}"
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine import driver as engine
-from ctxmgr.store.integrity import checkup
-from ctxmgr.store.integrity.checkup import contents, library, quick_check
+from ctxmgr.store.integrity import status
+from ctxmgr.store.integrity.status import contents, library, quick_check
 from tests import builders as b
 
 
@@ -58,7 +58,7 @@ def test_the_damage_of_a_database_is_told(tmp_path: Path) -> None:
     found = quick_check(opened)
     opened.close()
 
-    assert 1 <= len(found) <= checkup.MAX_FAULTS
+    assert 1 <= len(found) <= status.MAX_FAULTS
 
 
 def test_the_library_in_use_is_sound() -> None:
@@ -77,7 +77,7 @@ def test_an_unsound_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         __name__ = "sqlite3.dbapi2"
         sqlite_version = "3.40.1"
 
-    for module in (engine, checkup):
+    for module in (engine, status):
         monkeypatch.setattr(module, "sqlite", Old())
     found = library()
 

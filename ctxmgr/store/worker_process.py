@@ -2,6 +2,8 @@
 
 The process is a new interpreter that imports what this one imports. It is not forked, since threads may run here, and it
 does not run the main module again. What goes there and comes back is plain data, as `marshal` writes it.
+
+A generator that reads records there opens the store anew (`open_records`).
 """
 
 from __future__ import annotations
@@ -9,15 +11,23 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from typing import NamedTuple
+
+from ctxmgr.errors import StorageFailed
+from ctxmgr.store.engine.disposable_files import BORN
+from ctxmgr.store.engine.log_bytes import LogBytes
+from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from io import BufferedReader
     from socket import socket
     from subprocess import Popen
     from types import TracebackType
     from typing import Any
+
+    from ctxmgr.store.engine.interface import Engine
 
 PROCESSES = "CTXMGR_PROCESSES"
 """The variable that says how many processes may work at once: with 1 there is never a second one."""
@@ -34,7 +44,7 @@ WAITING = 2
 # chance: the interpreter starts isolated, and is told what is imported from where.
 _BEGIN = (
     "import marshal, sys; source = open(int(sys.argv[1]), 'rb', closefd=False); sys.path[:] = marshal.load(source); "
-    "from ctxmgr.store.parallel.worker_process import serve; serve(source)"
+    "from ctxmgr.store.worker_process import serve; serve(source)"
 )
 
 
@@ -66,7 +76,7 @@ def run_in_second_process(function: str, *arguments: object) -> SecondProcess:
 class SecondProcess:
     """What a generator in a second process yields; the process ends with the last item, with `close`, or with this one.
 
-    Whatever goes wrong there is raised here as `Lost`, behind the items that came whole.
+    Whatever goes wrong there is raised here as `ProcessLost`, behind the items that came whole.
     """
 
     def __init__(self, function: str, arguments: tuple[object, ...]) -> None:
@@ -93,6 +103,7 @@ class SecondProcess:
         import socket
         import subprocess
 
+        # An empty entry stands for the current folder, which the isolated interpreter would not look into.
         given = marshal.dumps([os.path.abspath(entry) for entry in sys.path]), _framed(_ITEM, (function, arguments))
         self._socket, there = socket.socketpair()
         # The terminal sends an interrupt to both, and it is this process's to tell the other: that one never hears of it.
@@ -117,7 +128,7 @@ class SecondProcess:
         """Return the next item.
 
         Raises:
-            Lost: there will be no more, though there should be.
+            ProcessLost: there will be no more, though there should be.
         """
         if self._lost:
             raise ProcessLost(self._lost)
@@ -194,6 +205,7 @@ def _frame(source: BufferedReader) -> tuple[bytes, Any]:
     body = source.read(wanted)
     if len(body) < wanted:
         raise EOFError("the process is gone")
+    # From our own child alone: what marshal reads must not come from strangers.
     return kind, marshal.loads(body)
 
 
@@ -250,3 +262,90 @@ def _end_with(descriptor: int) -> None:
         os.read(descriptor, 1)
     finally:
         os._exit(0)
+
+
+_LINES = "(SELECT seq, session, kind, id, log_body(offset, length) AS body FROM main.line)"
+
+
+class Place(NamedTuple):
+    """Where another process finds the records of a store, as plain data.
+
+    Attributes:
+        database: path of the database.
+        log: path of the log whose index that is; "" for none.
+        born: tells this building of an index from the next, whose places are others.
+    """
+
+    database: str
+    log: str
+    born: str
+
+
+def place_of(engine: Engine, location: str) -> Place | None:
+    """Return where another process finds a store's records, None where it can't; ``location`` is the store's."""
+    if not isinstance(engine, SqliteEngine) or engine.path == MEMORY:
+        return None
+    in_place = engine.query("SELECT count(*) FROM temp.sqlite_schema WHERE name = 'record'")[0][0]
+    log = os.path.abspath(location) if in_place else ""
+    return Place(os.path.abspath(engine.path), log, born_of(engine))
+
+
+def born_of(engine: Engine) -> str:
+    """Return what tells the places of an index from those of one that was made anew; "" where that never happens."""
+    rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": BORN})
+    return str(rows[0][0]) if rows else ""
+
+
+def open_records(place: Place) -> tuple[SqliteEngine, str]:
+    """Open the records in another process; return the engine, and what statements call them there.
+
+    Raises:
+        CtxmgrError: they can't be read, or the log is not the one that was indexed.
+    """
+    engine = SqliteEngine(place.database, readonly=True)
+    if place.born != born_of(engine):
+        raise StorageFailed(f"{place.database} was made anew", "run the command again")
+    if not place.log:
+        return engine, "record"
+    _serve_lines(engine, place.log)
+    return engine, _LINES
+
+
+def _serve_lines(engine: SqliteEngine, path: str) -> None:
+    log = LogBytes(path)
+    size = log.follow()
+    state = dict(engine.query("SELECT name, value FROM state"))
+    end = int(state["offset"])
+    if size < end or not log.head().startswith(state["head"]) or log.before(end) != state["before"]:
+        raise StorageFailed(f"{path} was replaced", "run the command again")
+    log.serve(engine)
+
+
+_ROWS = 256
+
+
+def stored_bodies(
+    engine: Engine, key: int, kinds: Sequence[str], after: int = 0, records: str = "record"
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the stored records of a session behind a place, some at a time with the place of the last of them."""
+    names = ", ".join(f"'{kind}'" for kind in kinds)
+    sql = f"SELECT seq, body FROM {records} WHERE session = :key AND seq > :after AND kind IN ({names}) ORDER BY seq"
+    bodies: list[str] = []
+    for seq, body in engine.stream(sql, {"key": key, "after": after}):
+        bodies.append(str(body))
+        if len(bodies) == _ROWS:
+            yield int(seq), bodies
+            bodies = []
+        after = int(seq)
+    if bodies:
+        yield after, bodies
+
+
+def stored_bodies_elsewhere(place: Place, key: int, kinds: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the same in another process than that which has the store open; nothing is written.
+
+    Raises:
+        CtxmgrError: it can't be read, or the log is not the one that was indexed.
+    """
+    engine, records = open_records(place)
+    yield from stored_bodies(engine, key, kinds, records=records)

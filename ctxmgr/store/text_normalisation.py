@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # A noncharacter: no text holds it after folding, so that nothing is found across two texts.
 _SEPARATOR = "\U0010ffff"
+# Recorded values may be nested as deeply as their writer liked; what lies deeper is not searched.
 _DEPTH = 64
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -30,6 +31,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     folded = text.casefold()
+    # Also of a text outside of ASCII the folded form may be in it: the Kelvin sign folds to k.
     return folded if folded.isascii() else _unstorable().sub("\ufffd", folded)
 
 
@@ -60,6 +62,7 @@ _kind_of: Callable[[object], object] = type
 
 def flat_texts(values: Iterable[Any]) -> list[str]:
     """Return the texts, numbers and keys in the values of a record's fields, in any order."""
+    # Level by level: a call for each value, as in `_walk`, would cost more than the work itself.
     texts: list[str] = []
     level, depth = values, _DEPTH
     while level:
@@ -126,6 +129,7 @@ def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None
             path, text, folded = found
             first = folded.find(needle)
             last = first + len(needle)
+            # Some letters fold to several (ß to ss), so a place in the folded text is none in the text itself.
             if len(folded) != len(text):
                 first, last = _unfolded(text, first), _unfolded(text, last)
             start, end = max(0, first - width), min(len(text), last + width)

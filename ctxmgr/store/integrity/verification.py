@@ -10,29 +10,122 @@ What is wrong is named by its kind:
 
 What could not be checked is told in words. An anchor only counts for the history that it was taken of: when no record of
 the anchored session is there any more, another log stands at the path (rotated, moved or replaced), and that is told.
+
+The tables that filters and pages read carry no sums: whoever can write the file can have an entry read "ok" that failed. So
+they are made anew from the records, beside the database, and compared (`contradictions`).
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import groupby
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import Damaged
 from ctxmgr.log import anchor, codec
 from ctxmgr.log.anchor import Anchor
+from ctxmgr.log.codec import Record
 from ctxmgr.log.reader import BROKEN_SUM, read
+from ctxmgr.store.engine import schema
+from ctxmgr.store.engine.interface import Engine, Row
 from ctxmgr.store.engine.schema import LATEST
+from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
 from ctxmgr.store.engine.wal_sync import digest_of, head_of
 from ctxmgr.store.integrity.damage import DamagedRange
-from ctxmgr.store.integrity.derivation import contradictions
-from ctxmgr.store.reserved import ARCHIVED, CHAINED, END, GAP
+from ctxmgr.store.project_session import ARCHIVED, CHAINED, END, GAP
+from ctxmgr.store.write.append import Appender
 
-TYPE_CHECKING = False  # that of `typing`; the store stands above this
-if TYPE_CHECKING:
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the store stands above this
     from ctxmgr.store.base import Store
-    from ctxmgr.store.engine.interface import Engine, Row
+
+_MAX_IN_MEMORY = 20_000
+"""Records up to which the tables are made in memory."""
+_AT_ONCE = 4_096
+_PROGRAMS = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name"
+
+_TABLES: dict[str, tuple[str, str]] = {
+    "session": ("entries, seq, workflow, source, meta", "id"),
+    "process": ("process, started, outcome", "session"),
+    "record": ("seq, kind, id, ts", "session"),
+    "entry": ("seq, idx, agent, action, input_type, process, ts, status, result", "session"),
+    "event": ("seq, type, agent, entry, after, ts", "session"),
+    "note_entry": ("entry, note", "session"),
+    "note_tag": ("tag, note", "session"),
+    "superseded": ("note, successor", "session"),
+    "access_rule": ("agent, resource, pattern, permission, priority", ""),
+    "context_key": ("key, value, type", ""),
+    "artifact": ("id, version, agent, name, hash", ""),
+    "version": ("number, parent, op", ""),
+}
+"""What is compared of each table, and by which column a row belongs to a session, whose key may be another one."""
+
+
+def contradictions(engine: Engine) -> list[DamagedRange]:
+    """Return what the tables of a database say that does not follow from its records, one range a table.
+
+    Raises:
+        Damaged, StorageFailed: it can't be read, or there is no room for the tables to compare with.
+    """
+    ((count,),) = engine.query("SELECT count(*) FROM record")
+    with tempfile.TemporaryDirectory(prefix="ctxmgr-") as folder:
+        place = MEMORY if int(count) <= _MAX_IN_MEMORY else os.path.join(folder, "tables.db")
+        with closing(SqliteEngine(place, disposable=True)) as made:
+            with made.transaction():
+                schema.make(made.execute)
+            _fill(engine, made)
+            found = [found for table in _TABLES if (found := _difference(engine, made, table)) is not None]
+            return found + (_programs(engine, made) if isinstance(engine, SqliteEngine) else [])
+
+
+def _programs(engine: Engine, made: Engine) -> list[DamagedRange]:
+    """Return the triggers of a database, which no store has, and views of ours that say otherwise; views may be added."""
+    own = {name: text for _, name, text in made.query(_PROGRAMS)}
+    return [
+        DamagedRange(0, 0, f"the {kind} {str(name)!r} is none of a store", "inserted" if kind == "trigger" else "altered")
+        for kind, name, text in engine.query(_PROGRAMS)
+        if kind == "trigger" or text != own.get(name, text)
+    ]
+
+
+def _fill(engine: Engine, made: Engine) -> None:
+    appender = Appender(made, masked=False, sums=False)
+    placed = _records(engine)
+    while part := [found for _, found in zip(range(_AT_ONCE), placed, strict=False)]:
+        with made.transaction():
+            appender.copy(part)
+
+
+def _records(engine: Engine) -> Iterator[tuple[int, Record]]:
+    for seq, body in engine.stream("SELECT seq, body FROM record ORDER BY seq"):
+        try:
+            yield int(seq), codec.decode(str(body).encode("utf-8", "surrogatepass"))
+        except ValueError:  # told by its sum
+            continue
+
+
+def _difference(engine: Engine, made: Engine, table: str) -> DamagedRange | None:
+    """Return the damage where the rows of a table differ from those made from the records, else None."""
+    columns, owner = _TABLES[table]
+    both = sorted([*_rows(engine, columns, table, owner), *_rows(made, columns, table, owner)], key=repr)
+    # What both have comes in pairs; what is left over only one of them has.
+    odd = sum(1 for _, same in groupby(both, key=repr) if len(list(same)) % 2)
+    if not odd:
+        return None
+    return DamagedRange(0, odd, f"{odd:,} rows of the table {table} do not follow from the records", "altered")
+
+
+def _rows(engine: Engine, columns: str, table: str, owner: str) -> Iterator[Row]:
+    named = ", ".join(f"{table}.{column}" for column in columns.split(", "))
+    if owner == "session":
+        # By the session's id: the keys of the copy are others where sessions came in another order.
+        return engine.stream(f"SELECT session.id, {named} FROM {table} LEFT JOIN session ON session.key = {table}.session")
+    return engine.stream(f"SELECT {f'{table}.id, ' if owner else ''}{named} FROM {table}")
+
 
 # As bytes: a flipped bit may make them no text any more, and the others are to be checked nevertheless.
 _ALL_BYTES = "SELECT seq, session, CAST(body AS BLOB), CAST(sum AS BLOB) FROM record ORDER BY seq"
@@ -41,6 +134,7 @@ _SUM_BEFORE = "SELECT sum, seq FROM record WHERE session = :key AND seq <= :comm
 _OF_SESSION = "SELECT seq, body, sum FROM record WHERE session = :key AND seq > :common ORDER BY seq"
 _IS_OR_WAS_THERE = "SELECT 1 FROM session WHERE id = :id UNION ALL SELECT 1 FROM state WHERE name = :mark"
 _STATE = "the state folder"
+# No place comes so far.
 _EVERYWHERE = 2**62
 
 
@@ -125,6 +219,7 @@ class _Chains:
         self._tell_bare(link, follows=follows)
         if follows:
             link.fault = None
+        # This record follows from the one before the faulty one, which was therefore put between both.
         elif link.fault is not None and codec.chain(link.former, body) == total:
             link.fault.kind = "inserted"
             link.fault = None
@@ -174,6 +269,7 @@ class _Chains:
         """Whether the history still is, up to there, what an anchor says; ``exact``: its last record ends just there."""
         total, end, ends = self._sums_at[found.length]
         same = total == found.total and (ends is None or ends == found.ends)
+        # A log is anchored behind a line end, and its last record ends before that; in a database both places are one.
         return size >= found.length and same and (not exact or found.length - end in (0, 1))
 
     def has_end_of(self, found: Anchor) -> bool:
@@ -212,10 +308,11 @@ def examine_log(path: str, indexed: Anchor | None) -> Examined:
 def examine_database(store: Store) -> Examined:
     """Check a database or a store on a server: its own check, every record, the end of each session, and the tables.
 
-    Old records are one chain over all sessions, up to the place that `ctxmgr.store.reserved.CHAINED` names.
+    Old records are one chain over all sessions, up to the place that `ctxmgr.store.project_session.CHAINED` names.
     """
     engine, damaged, there = store.engine, list[DamagedRange](), True
     anchors = [] if engine.shared else _anchors(store.location, None)
+    # Others may append meanwhile: records, sessions and state must be of one moment.
     with engine.reading():
         chain = _Chains([each for each, _ in anchors], damaged)
         found = _Records(engine, chain)
@@ -231,6 +328,7 @@ def examine_database(store: Store) -> Examined:
         if chain.bare_before:  # every record of a database is written with a sum
             damaged.append(DamagedRange(0, chain.bare_before, f"{chain.bare_before:,} records lost their sums", "unsummed"))
         result = _compared(chain, anchors, found.last, "records", lambda _: there)
+        # Where records are missing, their sessions end in others for that reason, which is told already.
         if chain.common < _EVERYWHERE and not any(item.kind in ("cut", "unreadable") for item in damaged):
             _tell_other_ends(found.sessions(), chain)
         if not damaged and (gone := found.gone()):
@@ -293,6 +391,7 @@ def session_faults(engine: Engine, key: int) -> list[DamagedRange]:
     if common is None:
         return []
     for total, place in engine.query(_SUM_BEFORE, {"key": key, "common": common}):
+        # Its own chain goes on from the last record that it has in the common one.
         chain.links[key] = _Link(total or "", int(place))
     for seq, body, total in engine.stream(_OF_SESSION, {"key": key, "common": common}):
         chain.add(int(seq), 1, body.encode(), total or "", key)
@@ -354,6 +453,7 @@ def _anchors(path: str, indexed: Anchor | None) -> list[tuple[Anchor, str]]:
     kept = anchor.load(path)
     begun = kept.begun if kept is not None else ""
     found = [(kept, _STATE)] if kept is not None and kept.length else []
+    # What the index knew before this log was begun, it knew of another one at the same path.
     if indexed is not None and indexed.length and indexed.time >= begun:
         found.append((indexed, "its index"))
     return found

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.store.parallel.worker_process import WAITING, ProcessLost, SecondProcess, is_of_use, run_in_second_process
+from ctxmgr.store.worker_process import WAITING, ProcessLost, SecondProcess, is_of_use, run_in_second_process
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 WORK = "tests.store.second_process_work"
 
 
@@ -254,7 +254,7 @@ def _started(code: str, place: Path = ROOT, folder: Path = ROOT, *, isolated: bo
     lines = f"""
 import os, sys
 sys.path.insert(0, {os.path.relpath(place, folder)!r})
-from ctxmgr.store.parallel.worker_process import run_in_second_process
+from ctxmgr.store.worker_process import run_in_second_process
 os.sched_getaffinity = lambda _: {{0, 1}}
 """
     return subprocess.Popen(

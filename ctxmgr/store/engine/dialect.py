@@ -65,9 +65,11 @@ def postgresql(sql: str) -> bytes:
     found = _spelled.get(sql)
     if found is None:
         if len(_spelled) >= _MOST:
+            # Lists of any length make any number of statements.
             _spelled.clear()
         spelled = _pattern().sub(_replaced, sql)
         if sql.startswith("INSERT INTO ") and sql.split(" ", 3)[2] in TEAM_TABLES:
+            # On a server these keys hold within one team.
             spelled = spelled.replace("ON CONFLICT (", "ON CONFLICT (team, ")
         found = _spelled[sql] = spelled.encode()
     return found
@@ -79,6 +81,7 @@ def _pattern() -> re.Pattern[str]:
         import re
 
         _tokens = re.compile(
+            # Texts come first, so that nothing in them is taken for a name; so does the sign of a cast, which begins like one.
             r"(?P<text>'[^']*')|::|:(?P<name>[A-Za-z_]\w*)|(?P<place>\?)|(?P<percent>%)"
             r"|(?P<hint>\s*\b(?:NOT\s+INDEXED|INDEXED\s+BY\s+\w+))|\b(?P<cross>CROSS\s+)(?=JOIN\b)"
             rf"|\b(?P<before>FROM|JOIN|INTO|UPDATE)\s+(?P<table>{'|'.join(TABLES)})\b"
