@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from ctxmgr.clients.interface import AFTER, Call, Event
 
 from ctxmgr.clients import AFTER, Call, Event
 from ctxmgr.clients.codex import CLIENT as CODEX
