@@ -15,10 +15,10 @@ records say. Where no class applies, `contrast` tells what differs. `next_looks`
 from __future__ import annotations
 
 from ctxmgr.diagnose.classes import CLASSES
-from ctxmgr.diagnose.contrast import contrast
+from ctxmgr.diagnose.contrast import contrast, explain_contrast
 from ctxmgr.diagnose.evidence import Evidence, Message, messages_of
 from ctxmgr.diagnose.interface import FailureClass
-from ctxmgr.diagnose.related.related_records import with_related
+from ctxmgr.diagnose.related.related_records import Explanation, explained
 from ctxmgr.types.finding import Diagnosis, Quote
 
 
@@ -28,8 +28,17 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     None is an honest answer: `contrast` then tells what differs between the last step that brought something new
     and the repeated ones.
     """
+    found = explain(evidence)
+    return None if found is None else found.diagnosis
+
+
+def explain(evidence: Evidence) -> Explanation | None:
+    """Return the same in parts, for a reader who is shown the lines of other records."""
     found = next((found for each in CLASSES if (found := each.applies(evidence)) is not None), None)
-    return None if found is None else with_related(evidence, found)
+    return None if found is None else explained(evidence, found)
 
 
-__all__ = ["CLASSES", "Diagnosis", "Evidence", "FailureClass", "Message", "Quote", "contrast", "diagnose", "messages_of"]
+__all__ = [
+    "CLASSES", "Diagnosis", "Evidence", "Explanation", "FailureClass", "Message", "Quote", "contrast", "diagnose", "explain",
+    "explain_contrast", "messages_of",
+]  # fmt: skip

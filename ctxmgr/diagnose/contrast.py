@@ -14,7 +14,7 @@ from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
-from ctxmgr.diagnose.related.related_records import with_related
+from ctxmgr.diagnose.related.related_records import Explanation, explained
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -48,23 +48,29 @@ _VERBOSE = tuple(
 
 def contrast(evidence: Evidence) -> Diagnosis | None:
     """Return what differs and the most informative next look; None where nothing is repeated."""
+    found = explain_contrast(evidence)
+    return None if found is None else found.diagnosis
+
+
+def explain_contrast(evidence: Evidence) -> Explanation | None:
+    """Return the same in parts."""
     if not evidence.loop:
         return None
     # A stall is told by the call that does not return, whatever failed before
     if evidence.finding is not None and evidence.finding.severity == "hung":
-        return _silent(evidence, evidence.loop[-1])
+        return Explanation(_silent(evidence, evidence.loop[-1]))
     if evidence.finding is None and evidence.recent[-1].status == "open":
-        return _silent(evidence, evidence.recent[-1])
+        return Explanation(_silent(evidence, evidence.recent[-1]))
     # Failures first: what is repeated with success may be a look beside them
     steps = evidence.failing or evidence.repeated or (evidence.loop[-1:] if evidence.finding is not None else [])
     step = next(iter(steps), None)
     unsteady = _unsteady(evidence)
     # What is unsteady has no cause in the record at all
     if unsteady is not None or step is None:
-        return unsteady
+        return None if unsteady is None else Explanation(unsteady)
     worked = _worked(evidence, step) if evidence.failed(step) else None
     found = _changed_since(evidence, step, worked) if worked is not None else _never_worked(evidence, step)
-    return with_related(evidence, found, steps)
+    return explained(evidence, found, steps)
 
 
 def _unsteady(evidence: Evidence) -> Diagnosis | None:
@@ -143,7 +149,7 @@ def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     cause = f"{_unknown(evidence, step)}."
     quotes: list[Quote] = [evidence.quote(step, telling or None)]
     last = evidence.last_progress
-    if last is not None:
+    if last is not None and not may_change(last):
         quotes.append(evidence.quote(last))
     return diagnosis(
         KIND,
@@ -256,14 +262,14 @@ def _unknown(evidence: Evidence, step: EntryView) -> str:
     others = [each for each in evidence.changes(evidence.onset) if call_key(each) != call_key(step)]
     # Where something was changed in between, to say that nothing was would be false
     if len(evidence.loop) < _SEVERAL or others:
-        return f"Not known why: {call} ends the same way each time"
+        return f"Not known why {call} ends the same way each time"
     if CHECKS.search(command_of(step)) and evidence.failed(step):
-        return f"Nothing was changed between the runs of {call}, so each fails in the same way; why it fails is not known"
-    return f"Not known why: {call} ends the same way each time, nothing was changed in between"
+        return f"Not known why {call} fails: nothing was changed between its runs"
+    return f"Not known why {call} ends the same way: nothing was changed in between"
 
 
 def _call(evidence: Evidence, step: EntryView) -> str:
     command, path = command_of(step), path_of(step)
     if _PLAIN.fullmatch(command):
-        return code(command, 80)
+        return code(command, 56)
     return f"the {tool(step)} of {evidence.name(path)}" if path else f"the {tool(step)} call"

@@ -7,7 +7,7 @@ said and shown, by whomever, and in related sessions.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import is_advice, reasons, telling_line, tells
@@ -53,7 +53,14 @@ _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
 """Kinds that rest on the words of an error alone: what else the record says comes first there."""
 _OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHangs", "limitExceeded", "pollingFrozen"))
 """Kinds whose cause lies outside: what the user named for it may be a way around."""
-_MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED, _MOST_NEWS = 200, 2, 2, 90, 3, 5, 130, 12
+_MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED = 200, 2, 2, 90, 3, 5, 130
+
+
+_QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
+_BEGIN, _USER_SAID = "Begin with what the ", "The user said"
+_SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
+_OF_ERROR = 3
+"""Sentences that come first: what the record offers instead, the words of the error, and its members."""
 
 
 class _Related(NamedTuple):
@@ -62,7 +69,68 @@ class _Related(NamedTuple):
     quotes: Sequence[Quote]
 
 
-def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> Diagnosis:
+class Explanation(NamedTuple):
+    """Why calls fail and what to do, in parts: a field tells of other records in sentences, a prompt shows their lines.
+
+    Attributes:
+        found: what a failure class says, or the contrast, with all the quotes.
+        causes: sentences behind its cause, each with the id of the record that it tells of, or None.
+        before: steps before the look at other records.
+        bearings: the other records.
+        after: steps after it.
+        later: whether the step of ``found`` comes first.
+        quotes: lines of records that may bear on it too, where the cause is certain enough not to tell of them.
+    """
+
+    found: Diagnosis
+    causes: Sequence[tuple[str, str | None]] = ()
+    before: Sequence[str] = ()
+    bearings: Sequence[Bearing] = ()
+    after: Sequence[str] = ()
+    later: bool = True
+    quotes: Sequence[Quote] = ()
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """The diagnosis with as many of the sentences as there is room for."""
+        steps = [*self.before, _look(self.bearings, later=self.later), *self.after]
+        return self.found.model_copy(update={"cause": self._cause(()), "next_step": self._step(steps)})
+
+    def beside(self, shown: Collection[str | None]) -> tuple[str, str]:
+        """Return cause and step for a reader who is shown the lines of these records: neither tells of them again."""
+        left = [each for each in self.bearings if each.entry not in shown]
+        cause = self._cause(shown)
+        after = [each for each in self.after if not (each.startswith(_BEGIN) and _spans(each) <= _spans(cause))]
+        step = self._step([*self.before, _look(left, later=self.later), *after])
+        again = [each for each in sentences_in(cause) if each.startswith(_USER_SAID) and _spans(each) <= _spans(step)]
+        return " ".join(each for each in sentences_in(cause) if each not in again), step or _SHOWN_STEP
+
+    @property
+    def least(self) -> int:
+        """How many characters the cause itself and the words of the error take."""
+        return len(self.found.cause) + sum(len(text) + 1 for text, _ in self.causes[:_OF_ERROR])
+
+    def _cause(self, shown: Collection[str | None]) -> str:
+        """Return the cause with the sentences for which there is room; a long one is cut where enough of it is shown."""
+        cause = self.found.cause
+        for each, entry in self.causes:
+            room = MOST_CAUSE - len(cause) - 2
+            if not each or (entry is not None and entry in shown):
+                continue
+            if len(each) <= room:
+                cause += f" {each}"
+            elif each.endswith("`.") and room > max(len(each) // 2, _LEAST_SHOWN):
+                cause += f" {each[: room - 4].rstrip('`')}…`."
+        return cause
+
+    def _step(self, steps: Sequence[str]) -> str:
+        """Return the step with the others for which there is room."""
+        own = [self.found.next_step] if self.later else sentences_in(self.found.next_step)
+        first = own[:1] if self.later or len(own[0]) <= _SHORT_STEP else []
+        return _joined([*first, *steps, *own[len(first) :]])
+
+
+def explained(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> Explanation:
     """Return a diagnosis with the error's own words and, where it is not certain, with what else the record says of it.
 
     Args:
@@ -72,43 +140,56 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
     """
     about = _forms(evidence, list(steps or evidence.failing or evidence.repeated))
     if not about:
-        return found
+        return Explanation(found)
     entry, sure = about[0], found.confidence == "high"
-    later = sure or found.kind not in _BROAD
     said = evidence.text(entry)
     details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
     if sure:  # what else the record says would only hide a cause that is known
         around = _around(evidence, about, found) if found.kind in _OBSTACLES else _Related("", "", ())
         own = _reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
-        return _with(found, [details, *own, around.cause], [around.step], around.quotes, last=True)
+        causes = [(each, None) for each in (details, *own, around.cause)]
+        quotes = [each.quote for each in _telling_first(bearing_on(evidence, about)) if each.quote is not None]
+        return Explanation(_quoting(found, around.quotes, ()), causes, [around.step], quotes=quotes)
     texts = reasons(evidence, about, _MOST_REASON)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
     bearings = [each for each in bearing_on(evidence, about) if each.entry not in cited]
-    person = None if sure else _of_person(evidence, entry, topic_of(said), found)
+    person = _of_person(evidence, entry, topic_of(said), found)
     spoken = [person] if person is not None else []
-    named = None if sure or person or not evidence.failed(entry) else _named_by_user(evidence, about, found)
+    named = None if person or not evidence.failed(entry) else _named_by_user(evidence, about, found)
     lines = _reasons(texts, found)
-    shown = [each.told for each in bearings if each.names or each.by_user]
-    shared = [each.told for each in bearings if not each.names and not each.by_user]
-    before = _before_changes(evidence, entry)
+    shown = [(each.told, each.entry) for each in bearings if each.names or each.by_user]
+    shared = [(each.told, each.entry) for each in bearings if not each.names and not each.by_user]
     other = next(alternatives(evidence, about), Alternative("", ""))
-    causes = [
-        other.cause, *lines[:1], before, *(each.cause for each in spoken), *shown[:1], details, *shown[1:], *lines[1:],
-        named.cause if named else "", *shared,
-    ]  # fmt: skip
-    looks = [
-        other.step,
-        "" if other.step else _held(entry, said),
-        *(each.step for each in spoken),
-        _look(bearings, later=later),
-        named.step if named else "",
-        *_offers(evidence, about, texts, found),
-    ]
-    quotes = [quote for each in spoken for quote in each.quotes]
-    newest = sorted(bearings, key=lambda each: -min(each.news, _MOST_NEWS))
-    seen = [each.quote for each in newest if each.quote is not None]
-    found = found.model_copy(update={"evidence": (*found.evidence, *seen)})
-    return _with(found, causes, looks, quotes, last=later)
+    of_error = [other.cause, *(lines[:1] or [""]), details]
+    rest = [_before_changes(evidence, entry), *(each.cause for each in spoken)]
+    later = found.kind not in _BROAD
+    return Explanation(
+        _quoting(found, [quote for each in spoken for quote in each.quotes], bearings),
+        [
+            *((each, None) for each in [*of_error, *rest]), *shown, *((each, None) for each in lines[1:]),
+            (named.cause if named else "", None), *shared,
+        ],
+        [other.step, "" if other.step else _held(entry, said), *(each.step for each in spoken)],
+        bearings,
+        [named.step if named else "", *_offers(evidence, about, texts, found)],
+        later=later,
+    )  # fmt: skip
+
+
+def _quoting(found: Diagnosis, spoken: Sequence[Quote], bearings: Sequence[Bearing]) -> Diagnosis:
+    """Return a diagnosis with more quotes, the ones that say most first.
+
+    Where no cause is known, the best record comes before the last step that brought something new.
+    """
+    seen = [each.quote for each in sorted(bearings, key=lambda each: not each.names) if each.quote is not None]
+    own = found.evidence
+    first = (*own[:1], *seen[:1], *own[1:], *seen[1:]) if found.kind == "unknown" else (*own, *seen)
+    return found.model_copy(update={"evidence": (*spoken, *first)[:6]})
+
+
+def _spans(text: str) -> set[str]:
+    """Return what stands in backticks."""
+    return set(_QUOTED_SPAN.findall(text))
 
 
 def _around(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> _Related:
@@ -188,27 +269,6 @@ def _program(entry: EntryView) -> str:
     return " ".join([program, *plain[:1]]) if _INTERPRETS.match(program) else program
 
 
-def _with(found: Diagnosis, causes: Sequence[str], steps: Sequence[str], quotes: Sequence[Quote], *, last: bool) -> Diagnosis:
-    """Return a diagnosis with as many of the sentences as there is room for; its own stay whole.
-
-    Args:
-        found: the diagnosis.
-        causes: sentences behind its cause; the end of one that is too long is left out, where enough of it is shown.
-        steps: sentences of where to look.
-        quotes: more evidence.
-        last: whether its own step comes first: then the others are only added.
-    """
-    cause = found.cause
-    for each in causes:
-        room = MOST_CAUSE - len(cause) - 2
-        if each and (len(each) <= room or (each.endswith("`.") and room > len(each) // 2 and room > _LEAST_SHOWN)):
-            cause += f" {each}" if len(each) <= room else f" {each[: room - 4].rstrip('`')}…`."
-    own = [found.next_step] if last else sentences_in(found.next_step)
-    first = own[:1] if last or len(own[0]) <= _SHORT_STEP else []
-    step = _joined([*first, *steps, *own[len(first) :]])
-    return found.model_copy(update={"cause": cause, "next_step": step, "evidence": (*quotes, *found.evidence)[:6]})
-
-
 def _joined(parts: Sequence[str]) -> str:
     """Return the sentences for which there is room, the first ones first."""
     step = ""
@@ -251,7 +311,7 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
     names = [name for name in names if not any(name != other and name.endswith(f".{other}") for other in names)]
     if names and not found.next_step.startswith("Read "):
         what = "error" if evidence.failed(steps[0]) else "answer"
-        yield f"Begin with what the {what} names: {listed(names, 4)}."
+        yield f"{_BEGIN}{what} names: {listed(names, 4)}."
 
 
 def _look(bearings: Sequence[Bearing], *, later: bool) -> str:

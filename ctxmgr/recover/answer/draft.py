@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.diagnose import contrast, diagnose
-from ctxmgr.diagnose.evidence import Evidence, messages_of
+from ctxmgr.diagnose import Evidence, Explanation, explain, explain_contrast, messages_of
 from ctxmgr.history.evidence import RelatedEntries, folder_of
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
@@ -31,7 +31,7 @@ from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.routes import RoutingTable
 from ctxmgr.recover.routing.target import Target, choose, request_for
 from ctxmgr.recover.stuck_request import pattern_of
-from ctxmgr.types.finding import Diagnosis, Finding
+from ctxmgr.types.finding import Diagnosis, Finding, Quote
 from ctxmgr.types.route import (
     Alternative,
     Context,
@@ -88,7 +88,7 @@ class Draft:
         holding: agent -> what it has already, to leave that out; None to give everything.
         attempt: number of answers to this problem, including this one.
         beside: facts from outside of this history.
-        diagnosis: why the calls fail, as far as the record shows it.
+        cause: why the calls fail, as far as the record shows it.
         related: the reader of related sessions; None if only this one is read.
     """
 
@@ -102,8 +102,13 @@ class Draft:
     leads: list[Alternative]
     holding: Callable[[str], KnownFacts] | None
     beside: tuple[Fact, ...] = ()
-    diagnosis: Diagnosis | None = None
+    cause: Explanation | None = None
     related: RelatedReader | None = None
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """The cause as it is recorded."""
+        return None if self.cause is None else self.cause.diagnosis
 
     def continuation(self, added: Additions | None = None) -> Continuation:
         """Return the fullest continuation that stays within `MAX_BYTES`.
@@ -158,7 +163,7 @@ class Draft:
         by_model = [*(lead.text for lead in added.alternatives[:1]), *(fact.text for fact in added.facts[:2])]
         held = None if context.diff_of is None else frozenset(name for each in context.held for name in each.entries)
         return Told(
-            request=self.request, finding=self.finding, brief=self.brief, diagnosis=self.diagnosis, target=target.agent,
+            request=self.request, finding=self.finding, brief=self.brief, cause=self.cause, target=target.agent,
             attempt=self.attempt, unanswered=context.unanswered, added=by_model, beside=self.beside, held=held,
         )  # fmt: skip
 
@@ -213,31 +218,33 @@ def draft(
     return Draft(reader, request, finding, table, attempt, target, brief, leads, holding, beside, cause, related)
 
 
-def cause_of(reader: HistoryReader, finding: Finding | None, related: RelatedReader | None = None) -> Diagnosis | None:
+def cause_of(reader: HistoryReader, finding: Finding | None, related: RelatedReader | None = None) -> Explanation | None:
     """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said."""
     recent = list(reversed(reader.newest(_LOOKED_AT)))
     elsewhere: Sequence[EntryView] = () if related is None else RelatedEntries(lambda: related.entries)
     home = folder_of(reader.store, reader.session)
     evidence = Evidence(recent, finding, messages_of(reader.heard()), elsewhere, home)
-    found = diagnose(evidence)
-    found = contrast(evidence) if found is None and (finding is not None or evidence.failing) else found
-    return _bounded(found if found is None or related is None else _placed(found, recent, related))
-
-
-def _placed(found: Diagnosis, own: Sequence[EntryView], related: RelatedReader) -> Diagnosis:
-    """Return a diagnosis whose quotes of other sessions say where they are from."""
-    here, there = {entry.id for entry in own}, {entry.id: entry for entry in related.entries}
-    quotes = [
-        each if each.entry in here or each.entry not in there
-        else each.model_copy(update={"source": related.told(there[each.entry]).source})
-        for each in found.evidence
-    ]  # fmt: skip
-    return found.model_copy(update={"evidence": tuple(quotes)})
-
-
-def _bounded(found: Diagnosis | None) -> Diagnosis | None:
-    """Return a diagnosis that cites no id too long to be one: sources choose their ids."""
-    if found is None:
+    cause = explain(evidence)
+    cause = explain_contrast(evidence) if cause is None and (finding is not None or evidence.failing) else cause
+    if cause is None:
         return None
-    quotes = [each if len(each.entry or "") <= CITABLE else each.model_copy(update={"entry": None}) for each in found.evidence]
-    return found.model_copy(update={"evidence": tuple(quotes[:_QUOTES])})
+    here = {entry.id for entry in recent}
+    quotes = _citable(cause.found.evidence, here, related)
+    return cause._replace(
+        found=cause.found.model_copy(update={"evidence": tuple(quotes[:_QUOTES])}),
+        quotes=_citable(cause.quotes, here, related),
+    )
+
+
+def _citable(quotes: Sequence[Quote], here: AbstractSet[str], related: RelatedReader | None) -> list[Quote]:
+    """Return quotes that say where they are from if that is another session, without ids too long to be one.
+
+    Sources choose their ids.
+    """
+    there = {} if related is None else {entry.id: entry for entry in related.entries if entry.id not in here}
+    found: list[Quote] = []
+    for each in quotes:
+        if related is not None and each.entry in there:
+            each = each.model_copy(update={"source": related.told(there[each.entry]).source})
+        found.append(each if len(each.entry or "") <= CITABLE else each.model_copy(update={"entry": None}))
+    return found

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.descriptions import duration
+from ctxmgr.diagnose import Explanation
 from ctxmgr.diagnose.evidence.calls import command_of as shell_command
 from ctxmgr.diagnose.evidence.texts import capital
 from ctxmgr.recover.evidence.brief import Brief
@@ -43,7 +44,7 @@ _EARLY = 900
 """Characters within which cause and next step must appear."""
 # Characters of each kind of quoted text.
 _TASK, _LATER, _STEP, _QUOTE, _ASKED = 500, 240, 320, 520, 600
-_LEAST_CAUSE, _EARLY_QUOTE, _SOURCE, _CALL = 180, 180, 70, 110
+_LEAST_CAUSE, _LEAST_STEP, _EARLY_QUOTE, _SOURCE, _CALL = 180, 160, 180, 70, 110
 _MOST_CALLS, _MOST_KNOWN = 2, 5
 _LEAST_QUOTE = 120
 _LARGEST = 15_000
@@ -69,13 +70,18 @@ class Told:
     request: ContextRequest
     finding: Finding | None
     brief: Brief
-    diagnosis: Diagnosis | None
+    cause: Explanation | None
     target: str
     attempt: int
     unanswered: Sequence[str] = ()
     added: Sequence[str] = ()
     beside: Sequence[Fact] = ()
     held: frozenset[str] | None = None
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """The cause as it is recorded."""
+        return None if self.cause is None else self.cause.diagnosis
 
     @property
     def stuck(self) -> str | None:
@@ -187,17 +193,13 @@ def _cause(told: Told, room: int) -> Iterator[str]:
 
     ``room``: characters within which cause and next step stand.
     """
-    found = told.diagnosis
-    if found is not None:
+    found = None if told.cause is None else told.cause.found
+    if told.cause is not None and found is not None:
         you = "" if told.stuck is None else f" (“you” is {named(told.stuck)})"
         whose = "" if told.stuck is None else f" (pass it on to {named(told.stuck)}, or do it in its place)"
         unknown = "Cause" if found.confidence != "low" or found.kind == "unknown" else "Cause, as far as can be guessed"
         check = f"\nThen check: {clipped(clean(found.check), 200)}" if found.check else ""
-        step = f"Next step{whose}: {whole_sentences(clean(found.next_step), _STEP)}"
-        shown = _shown(told, found)
-        room -= len(step) + len(shown) + len(unknown) + len(you) + 8
-        cause = whole_sentences(clean(found.cause), max(room, _LEAST_CAUSE))
-        yield f"{unknown}{you}: {cause}\n\n{shown}{step}{check}"
+        yield _early(told, told.cause, f"{unknown}{you}: ", f"Next step{whose}: ", room) + check
     if told.stuck is not None and found is None:
         yield f"Next step: take over from {named(told.stuck)} what is still needed, in another way than it tried."
     if told.request.requester is not None and told.unanswered:
@@ -205,15 +207,32 @@ def _cause(told: Told, room: int) -> Iterator[str]:
         yield f"Not in this history:\n{parts}"
 
 
-def _shown(told: Told, found: Diagnosis) -> str:
-    """Return the quote that says most beside the failing calls: what it says need not be read to be found then."""
+def _early(told: Told, cause: Explanation, head: str, step_head: str, room: int) -> str:
+    """Return cause and next step with the lines of other records that say most, as many as there is room for.
+
+    What is shown need not be read to be found, and neither cause nor step tells of it again.
+    """
     own = {entry.id for entry in (*told.brief.members, *told.brief.rounds, *told.brief.ended)}
-    others = (each for each in found.evidence if each.entry is not None and each.entry not in own)
-    quote = next((each for each in others if not _same(each.text, found.cause)), None)
-    if quote is None or found.confidence == "high":
-        return ""
-    source, text = _quote(quote)
-    return f"{clipped(source, _SOURCE)}:\n{fenced(text, _EARLY_QUOTE)}\n\n"
+    quotes = cause.quotes if cause.found.confidence == "high" else cause.found.evidence
+    quotes = [each for each in quotes if each.entry is not None and each.entry not in own]
+    shown: set[str | None] = set()
+    blocks = ""
+    text, step = cause.beside(shown)
+    room -= len(head) + len(step_head) + 2
+    for quote in quotes:
+        source, said_there = _quote(quote)
+        block = f"{clipped(source, _SOURCE)}:\n{fenced(said_there, _EARLY_QUOTE)}\n\n"
+        without = cause.beside({*shown, quote.entry})
+        least = min(len(without[0]), max(cause.least, _LEAST_CAUSE))
+        least += len(whole_sentences(without[1], _LEAST_STEP))
+        if not _same(said_there, f"{text}{blocks}") and len(blocks) + len(block) + least <= room:
+            shown.add(quote.entry)
+            blocks += block
+            text, step = without
+    room -= len(blocks)
+    step = whole_sentences(clean(step), min(_STEP, max(room - min(len(text), cause.least), _LEAST_STEP)))
+    text = whole_sentences(clean(text), max(room - len(step), _LEAST_CAUSE))
+    return f"{head}{text}\n\n{blocks}{step_head}{step}"
 
 
 def _task(told: Told) -> str:
