@@ -27,7 +27,7 @@ from ctxmgr.store.repositories.artifacts import ArtifactRow, DependencyRow
 from ctxmgr.store.reserved import PROJECT, VERSION
 from ctxmgr.text.content_kind import KINDS, TEXT, known_kind
 from ctxmgr.types.artifact import NewArtifact, PutRequest
-from ctxmgr.types.plain_records import build
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER, build
 
 
 class FileSource:
@@ -394,7 +394,6 @@ def _is_artifact_unchanged(
     )
 
 
-_MAX_VERSION = 2**53  # the largest integer that JSON readers in JavaScript keep exact
 _EVENT_OVERHEAD = 10_000  # bytes of an event without its artifacts; generous
 
 
@@ -437,7 +436,7 @@ def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[WriteAcces
         heal(store, folder, broken=broken)
         # Highest, not current: after a rollback numbers go on from the top (ruling 18), so no number is ever used twice.
         highest = store.artifacts.highest()
-        if highest >= _MAX_VERSION:
+        if highest >= MAX_EXACT_INTEGER:
             raise Damaged(f"the highest version is {highest}: there is no number after it", "a foreign history may say so")
         yield WriteAccess(folder, store.artifacts.current(), highest + 1)
         folder.keep_reserve()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctxmgr.access.guard import AccessGuard
+from ctxmgr.access.patterns import VERSION_KEY
 from ctxmgr.artifacts.blobs import Objects
 from ctxmgr.artifacts.finder import Finder
 from ctxmgr.artifacts.folder import place_of, release_reserve
@@ -20,9 +21,6 @@ from ctxmgr.store import Store
 from ctxmgr.store.repositories.artifacts import ArtifactRow, VersionRow
 from ctxmgr.store.reserved import PRUNED, VERSION
 from ctxmgr.types.artifact import Kept, Pruned, Retention, RolledBack, VersionCreated, VersionView
-
-VERSION_KEY = "context_version"
-"""The context key that whoever makes, rolls back or prunes versions must be allowed to write (spec 003, rollback step 3)."""
 
 CURRENT_ARTIFACT = ("project", "current")
 """The pointer to the current version as a resource of rules: who may write it may roll back what others made."""

@@ -17,8 +17,7 @@ from ctxmgr.log.ids import now
 from ctxmgr.store import Store
 from ctxmgr.text.tokens import counter_by_name
 from ctxmgr.types.context_package import AgentNeed, AssembleRequest, AssembleResponse, Assembly, HeldItem, Why, WhyRequest
-
-_MAX_BUDGET = 2**53  # integers above it lose digits in JSON readers that use doubles
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER
 
 
 @dataclass(slots=True)
@@ -105,8 +104,8 @@ def check_budget(tokens: int) -> None:
     Raises:
         InvalidInput: it is too large.
     """
-    if tokens > _MAX_BUDGET:
-        raise InvalidInput(f"a budget of {tokens:.3g} tokens is no budget", f"give at most {_MAX_BUDGET:,}")
+    if tokens > MAX_EXACT_INTEGER:
+        raise InvalidInput(f"a budget of {tokens:.3g} tokens is no budget", f"give at most {MAX_EXACT_INTEGER:,}")
 
 
 def _assemble_within(

@@ -17,7 +17,8 @@ from ctxmgr.types.context_package import Decision, Got, Need, Rule
 SMALLEST_CUT = 40
 """Fewest tokens of room for which the beginning of an item is worth its framing."""
 _MAX_NAMED = 5
-_STRENGTH: dict[Need, int] = {"required": 0, "optional": 1, "if_exists": 1, "reference": 2}
+STRENGTH: dict[str, int] = {"required": 0, "optional": 1, "if_exists": 1, "reference": 2}
+"""How strongly an item, or what it depends on, is needed; the lower number is served first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def _distinct(items: Iterable[Item], plan: BudgetPlan) -> list[Item]:
 
 def _need_order(item: Item) -> tuple[object, ...]:
     limit = (item.max_tokens is not None, -(item.max_tokens or 0))
-    return (_STRENGTH[item.need], item.use_summary, *_order(item), *limit, item.need, item.tokens, item.kind, item.because)
+    return (STRENGTH[item.need], item.use_summary, *_order(item), *limit, item.need, item.tokens, item.kind, item.because)
 
 
 def _require(items: Sequence[Item], plan: BudgetPlan, provider: Provider) -> None:

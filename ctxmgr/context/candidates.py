@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ctxmgr.access.patterns import is_unnameable
 from ctxmgr.context import items
-from ctxmgr.context.budget import Item
+from ctxmgr.context.budget import STRENGTH, Item
 from ctxmgr.context.items import HistoryItem, ItemName, Readers, VisibleArtifacts, goal_fields, parse_named, written
 from ctxmgr.context.summaries import SUMMARISERS, Summary, summarise
 from ctxmgr.context.summaries.grammar import GRAMMARS
@@ -22,7 +22,6 @@ from ctxmgr.text.tokens import Counter
 from ctxmgr.types.context_package import AgentNeed, Need
 from ctxmgr.types.goal import GoalSource
 
-STRENGTH: dict[str, int] = {"required": 0, "optional": 1, "if_exists": 1, "reference": 2}
 _LEVELS: tuple[Need, ...] = ("required", "optional", "reference")
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from ctxmgr.errors import Damaged
 from ctxmgr.importers.interface import Coverage, Place, found_at
 from ctxmgr.importers.log_files import ZSTD_REMEDY, head_values, open_log, plain_name, read_values
-from ctxmgr.importers.transcript import Part, Transcript
+from ctxmgr.importers.transcript import Cursor, Part, Transcript
 from ctxmgr.importers.values import text
 from ctxmgr.log.codec import Record
 from ctxmgr.log.foreign_jsonl import Line, Report
@@ -38,7 +38,7 @@ class Log:
     Attributes:
         name: of the format.
         path, count: of the present file; group: all files of the session.
-        line: what is being read; place: the same, behind the file's name where it is not the first file.
+        line: what is being read; cursor: the same as a place, behind the file's name where it is not the first file.
     """
 
     name: str
@@ -46,11 +46,17 @@ class Log:
     count: FileCount
     group: Sequence[Path] = ()
     line: int = 0
-    place: int | str = 0
+    cursor: Cursor = field(default_factory=Cursor)
     transcripts: dict[tuple[str, str], Transcript] = field(default_factory=lambda: dict[tuple[str, str], Transcript]())
     counter: Iterator[int] = field(default_factory=count_from)
     _prefix: str | None = None
     _finished: list[Transcript] = field(default_factory=lambda: list[Transcript]())
+    _unsettled: dict[tuple[str, str], Transcript] = field(default_factory=lambda: dict[tuple[str, str], Transcript]())
+
+    @property
+    def place(self) -> int | str:
+        """What is being read, as ids have it."""
+        return self.cursor.place
 
     def turn_to(self, path: Path, count: FileCount) -> None:
         """Go on to a file."""
@@ -63,9 +69,7 @@ class Log:
         """Go on to a line."""
         self.count.records += 1
         self.line = number
-        self.place = place = f"{self._prefix}{number}" if self._prefix else number
-        for transcript in self.transcripts.values():
-            transcript.place = place
+        self.cursor.move(f"{self._prefix}{number}" if self._prefix else number)
 
     def session(self, session: object = None, *, agent: str = "main", part: str = "", parent: str | None = None) -> Transcript:
         """Return the transcript of a session, or of an agent's part of it; a new one where there is none yet.
@@ -79,8 +83,8 @@ class Log:
         name = (text(session) or named_session(self.path))[:_MAX_ID]
         key = name, part or name
         if key not in self.transcripts:
-            self.transcripts[key] = Transcript(
-                name, self.count, self.name, agent, parent, part=part, place=self.place, counter=self.counter
+            self.transcripts[key] = self._unsettled[key] = Transcript(
+                name, self.count, self.name, agent, parent, part=part, cursor=self.cursor, counter=self.counter
             )
         return self.transcripts[key]
 
@@ -98,12 +102,22 @@ class Log:
 
     def add(self, transcript: Transcript) -> None:
         """Take in a transcript of the format's own kind."""
-        self.transcripts[transcript.session, transcript.part] = transcript
+        transcript.cursor = self.cursor
+        key = transcript.session, transcript.part
+        self.transcripts[key] = self._unsettled[key] = transcript
+
+    def drop(self, key: tuple[str, str]) -> Transcript:
+        """Forget a transcript whose records were taken, and return it."""
+        dropped = self.transcripts.pop(key)
+        self._unsettled.pop(key, None)
+        self.cursor.changed.pop(id(dropped), None)
+        return dropped
 
     def close(self) -> None:
         """Let go of the sessions so far, which are complete: a log may hold thousands."""
         self._finished += self.transcripts.values()
-        self.transcripts.clear()
+        for forgotten in (self.transcripts, self._unsettled, self.cursor.changed):
+            forgotten.clear()
 
     def unknown(self, name: object) -> None:
         """Count a record type that is not known."""
@@ -127,12 +141,17 @@ class Log:
             records += taken[1]
         self._finished.clear()
         # A session's record comes first and holds its title, so all its parts wait until that is known.
-        waiting = {part.session for part in self.transcripts.values() if not (live or part.is_ready())}
-        for transcript in self.transcripts.values():
+        waiting = {part.session for part in self._unsettled.values() if not (live or part.is_ready())}
+        # A run may start hundreds of agents: the others have nothing new, and each line would ask all of them.
+        visited = {id(part): part for part in self._unsettled.values()} | self.cursor.changed
+        for transcript in visited.values():
             if transcript.session not in waiting:
                 taken = transcript.take(final=live)
                 numbers += taken[0]
                 records += taken[1]
+                self.cursor.changed.pop(id(transcript), None)
+        for key in [key for key, part in self._unsettled.items() if part.is_settled]:
+            del self._unsettled[key]
         return [record for _, record in sorted(zip(numbers, records, strict=True), key=itemgetter(0))]
 
 

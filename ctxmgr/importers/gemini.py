@@ -11,7 +11,7 @@ from typing import Any
 
 from ctxmgr.importers.chat import exit_code, judged, read_message, words_of
 from ctxmgr.importers.descriptions import JsonImporter, Log
-from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Place
 from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text
@@ -24,7 +24,7 @@ _SHELL = frozenset(("run_shell_command", "shell"))
 _SNAPSHOT = "<state_snapshot>"
 """Stands in the message that takes the place of all that was said before a compression."""
 
-_HEAD, _SHORT = 1 << 16, 8
+_SHORT = 8
 _FOLDER = re.compile(r"\w[\w.-]{0,200}", re.ASCII)
 
 
@@ -84,7 +84,7 @@ class _Session:
         elif own is not None and t.seen(own):
             return
         elif kind == "user":
-            if _SNAPSHOT in words_of(value.get("content"))[:_HEAD]:
+            if _SNAPSHOT in words_of(value.get("content"))[:HEAD_SIZE]:
                 t.event("compaction", {"text": words_of(value.get("content"))}, at, own)
                 return
             said = value.get("displayContent") or value.get("content")  # without the files that the words name
@@ -169,7 +169,7 @@ def _named(path: Path) -> str | None:
     """Return the session that the first line of a log names."""
     try:
         with open_plain(path) as stream:
-            return text(mapping(json.loads(stream.readline(_HEAD))).get("sessionId"))
+            return text(mapping(json.loads(stream.readline(HEAD_SIZE))).get("sessionId"))
     except (OSError, ValueError, RecursionError):
         return None
 

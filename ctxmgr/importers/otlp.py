@@ -142,7 +142,7 @@ class SpanReader:
         transcripts = self._log.transcripts
         busy = sum(len(t.calls) for t in transcripts.values())
         while len(transcripts) > limit // 100 or busy > limit:
-            busy -= len(transcripts.pop(next(iter(transcripts))).calls)
+            busy -= len(self._log.drop(next(iter(transcripts))).calls)
 
     def _is_message(self, span: Span) -> bool:
         """Whether a log record holds a message of a model call, and belongs to its span."""

@@ -1,14 +1,22 @@
-"""Sessions of pi: one file of JSON lines each, a tree of messages by ``parentId``; or what ``pi --mode json`` prints."""
+"""Sessions of pi: one file of JSON lines each, a tree of messages by ``parentId``; or what ``pi --mode json`` prints.
+
+A fork is a file of its own, which begins with copies of the lines of the session that it goes on from. They get the ids that
+they have there, so that a store which has both holds each once.
+"""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ctxmgr.importers.chat import read_message, words_of
-from ctxmgr.importers.descriptions import JsonImporter, Log
-from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.descriptions import JsonImporter, Log, named_session
+from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Place
+from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, text
+from ctxmgr.log.ids import parse_time
 
 _STATE = frozenset(("model_change", "thinking_level_change", "label", "session_info", "custom", "leaf"))
 _KINDS = _STATE | {"message", "compaction", "branch_summary", "custom_message"}
@@ -29,6 +37,30 @@ def _proves(value: dict[str, Any]) -> bool:
     return shaped and text(value.get("type")) in _KINDS - {"custom"}
 
 
+_MAX_FORKS = 50  # one from the other; recorded paths may form a circle
+
+
+def _owners(path: Path, header: dict[str, Any]) -> list[tuple[float | None, str]]:
+    """Return, for a fork, (begun, session) of itself and of what it was forked from, the newest first; else nothing.
+
+    Only files beside this one are opened: a recorded path may name anything.
+    """
+    found: list[tuple[float | None, str]] = []
+    while origin := text(header.get("parentSession")):
+        found.append((parse_time(header.get("timestamp")), text(header.get("id")) or named_session(path)))
+        path = path.with_name(PurePosixPath(origin.replace("\\", "/")).name or "?")
+        header = _header(path) if len(found) < _MAX_FORKS else {}
+    return [*found, (None, text(header.get("id")) or named_session(path))] if found else []
+
+
+def _header(path: Path) -> dict[str, Any]:
+    try:
+        with open_plain(path) as stream:
+            return mapping(json.loads(stream.readline(HEAD_SIZE)))
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
 class _Session:
     """Reads the lines of a session."""
 
@@ -36,16 +68,24 @@ class _Session:
         self._log = log
         self._started: str | None = None
         self._last: str | None = None
+        self._owners: list[tuple[float | None, str]] = []
+
+    def _owner(self, at: object) -> str | None:
+        """Return the session that a line was first written for: a fork's own lines are not older than the fork."""
+        moment = parse_time(at)
+        return next((name for begun, name in self._owners if moment is None or begun is None or moment >= begun), None)
 
     def read(self, value: dict[str, Any]) -> None:
         kind, at = text(value.get("type")) or "", value.get("timestamp")
         if kind == "session":
             self._started = text(value.get("id"))
+            self._owners = _owners(self._log.path, value)
             self._log.session(self._started).describe(
                 started=at, cwd=value.get("cwd"), forkedFrom=value.get("parentSession"), formatVersion=value.get("version")
             )
             return
         t = self._log.session(self._started)
+        t.part = self._owner(at) or t.session
         if t.seen(value.get("id")):
             return
         own = f"{t.part}:{value['id']}" if text(value.get("id")) else None

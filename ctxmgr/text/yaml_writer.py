@@ -1,4 +1,4 @@
-"""Write values as YAML that every parser reads back unchanged.
+"""Write values as YAML that every parser reads back unchanged, and say how deep YAML of others is nested.
 
 Text goes into a literal block where YAML can hold it there unchanged, else between quotes with escapes. All strings but
 the plainest keys are quoted, so that YAML 1.1 and 1.2 agree on them.
@@ -22,8 +22,22 @@ _UNSAFE = lazy_pattern(
 )
 # Controls and line breaks that a literal block can't hold or would change.
 _NOT_LITERAL = lazy_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+_BRACKETS = lazy_pattern(r"[\[\]{}]")
+_DASHES = lazy_pattern(r"(?:[-?:][ \t]+){8,}")  # fewer are cheap, and frequent in plain words
 _MAX_KEY = 100  # a parser need not accept a simple key of more than 1,024 characters (YAML 1.2)
 _MAX_BLOCK_DEPTH = 8
+
+
+def nesting(text: str) -> int:
+    """Return the most brackets open at once, also inside texts and comments, or the most list dashes in a row.
+
+    Ask before a parser of YAML is given the text of others: its time grows with the square of this number.
+    """
+    depth = deepest = 0
+    for found in _BRACKETS.finditer(text):
+        depth = depth + 1 if found.group() in "[{" else max(depth - 1, 0)
+        deepest = max(deepest, depth)
+    return max(deepest, max((len(found.group().split()) for found in _DASHES.finditer(text)), default=0))
 
 
 def quoted(text: str) -> str:

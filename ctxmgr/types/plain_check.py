@@ -11,6 +11,8 @@ import sys
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, cast, get_args, get_origin
 
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     """Returns the value that a field holds for what it is given, or raises `NotPlain`."""
 
 
-_MAX_EXACT_INTEGER = 2**53
 """Whole numbers below this are exact as floats; larger ones are left to pydantic."""
 
 
@@ -186,7 +187,7 @@ def _take_str(value: Any) -> Any:
 
 
 def _take_float(value: Any) -> Any:
-    if type(value) is int and -_MAX_EXACT_INTEGER < value < _MAX_EXACT_INTEGER:
+    if type(value) is int and -MAX_EXACT_INTEGER < value < MAX_EXACT_INTEGER:
         return float(value)
     return _take_exact_float(value)
 

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, cast
 
 from ctxmgr.types.base import Field, Shape, Text
 from ctxmgr.types.plain_check import camel_case
-from ctxmgr.types.plain_records import page_of
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER, page_of
 from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, SnapshotView
 
 Status = Literal["ok", "empty"]
-Offset = Annotated[int, Field(ge=0, le=2**53)]
+Offset = Annotated[int, Field(ge=0, le=MAX_EXACT_INTEGER)]
 Limit = Annotated[int, Field(ge=1, le=100_000)]
 RowKind = Literal["entry", "event", "all"]
 
