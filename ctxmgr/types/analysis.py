@@ -111,9 +111,6 @@ class Label(Shape):
     now: float | None = None
 
 
-"""The largest count that a float holds exactly."""
-
-
 class Score(Shape):
     """A confusion table and what follows from it.
 

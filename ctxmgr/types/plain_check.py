@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     """Returns the value that a field holds for what it is given, or raises `NotPlain`."""
 
 
-"""Whole numbers below this are exact as floats; larger ones are left to pydantic."""
-
-
 class NotPlain(Exception):  # noqa: N818 -- no error: pydantic decides
     """Raised for a value that is not exactly as declared; its text says which, e.g. ``percent is no number``.
 
@@ -188,7 +185,7 @@ def _take_str(value: Any) -> Any:
 
 def _take_float(value: Any) -> Any:
     if type(value) is int and -MAX_EXACT_INTEGER < value < MAX_EXACT_INTEGER:
-        return float(value)
+        return float(value)  # larger ones would lose digits, so pydantic decides
     return _take_exact_float(value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,9 @@ def test_a_fork_of_a_fork_has_the_ids_of_where_its_lines_were_first_written(tmp_
 def test_a_store_with_forks_holds_each_call_once(tmp_path: Path) -> None:
     """What three files tell of three calls is three entries with three results, not six."""
     _forks(tmp_path)
-    with open_store(str(tmp_path / "history.db")) as store:
+    with closing(open_store(str(tmp_path / "history.db"), create=True)) as store:
         import_logs(store, [tmp_path], home=tmp_path, environment={}, only="pi")
-        kinds = [record["kind"] for record in store.records()]
+        kinds = [record["kind"] for record in store.history.records()]
 
     assert (kinds.count("entry"), kinds.count("result")) == (3, 3)
 
