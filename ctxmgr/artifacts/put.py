@@ -15,8 +15,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quoted
 from ctxmgr.artifacts.blobs import BINARY, PIECE, ContentMetadata, Measure, Objects, list_secrets
 from ctxmgr.artifacts.folder import LOCK_SECONDS, Folder, check_names
-from ctxmgr.artifacts.repair import heal
-from ctxmgr.artifacts.version_folders import Views
+from ctxmgr.artifacts.version_folders import Views, heal
 from ctxmgr.errors import Busy, Damaged, Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log import codec

@@ -13,8 +13,7 @@ from ctxmgr.artifacts.blobs import Objects
 from ctxmgr.artifacts.finder import Finder
 from ctxmgr.artifacts.folder import place_of, release_reserve
 from ctxmgr.artifacts.put import append, check_description, is_unchanged, write_version, writing
-from ctxmgr.artifacts.repair import is_certain
-from ctxmgr.artifacts.version_folders import Views
+from ctxmgr.artifacts.version_folders import Views, is_certain
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store

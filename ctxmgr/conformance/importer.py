@@ -11,7 +11,7 @@ from ctxmgr.conformance.scenario import assert_same_records
 from ctxmgr.importers.interface import HEAD_SIZE, Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.store import open_store
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
 
 _FOREIGN_HEADS = {

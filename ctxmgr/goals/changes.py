@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.goals.state import KEPT_LOOPS, KEPT_OUTCOMES, Outcome, State
-from ctxmgr.goals.tree import Node, Tree, is_child_id
+from ctxmgr.goals.state import KEPT_LOOPS, KEPT_OUTCOMES, Node, Outcome, State, Tree, is_child_id
 from ctxmgr.types.goal import GOAL_ID, LEAF_TRANSITIONS, Block, LoopRecord, NodeStatus
 
 Data = dict[str, Any]

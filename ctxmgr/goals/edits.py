@@ -15,8 +15,7 @@ from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.goals.changes import CHANGES, find
 from ctxmgr.goals.reducer import EVENT
 from ctxmgr.goals.repository import GoalRepository
-from ctxmgr.goals.state import State
-from ctxmgr.goals.tree import Node
+from ctxmgr.goals.state import Node, State
 from ctxmgr.goals.truncation import state_view
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now

@@ -10,8 +10,7 @@ from typing import TypeVar, cast
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.goals.changes import CHANGES, Data, enter, lift_all, note_loop
-from ctxmgr.goals.state import KEPT_BLOCKED, KEPT_OPEN, KEPT_PROBES, WINDOW, OpenAction, Owner, State
-from ctxmgr.goals.tree import Node
+from ctxmgr.goals.state import KEPT_BLOCKED, KEPT_OPEN, KEPT_PROBES, WINDOW, Node, OpenAction, Owner, State
 from ctxmgr.goals.truncation import key_of, plain_line, reduced
 from ctxmgr.log.codec import Record
 from ctxmgr.types.base import Shape

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ctxmgr.detect.text.fingerprints import MAX_TEXT, blur, canonical, one_line
-from ctxmgr.goals.state import Action, OpenAction, Owner, State
-from ctxmgr.goals.tree import Node
+from ctxmgr.goals.state import Action, Node, OpenAction, Owner, State
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.json_value import describe, plain
 from ctxmgr.types.goal import ActionView, GoalState, GoalView, LoopType, OwnerView, ResultStatus, SubtaskView, TaskView

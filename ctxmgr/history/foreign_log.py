@@ -21,7 +21,7 @@ from ctxmgr.store.engine.disposable import cache_name, open_cache, open_in_memor
 from ctxmgr.store.engine.sqlite import SqliteEngine
 from ctxmgr.store.integrity.examination import Examined
 from ctxmgr.store.repositories.imported_files import FileState
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _STEM = "foreign"
 _MAX_INDEXED = 32_768

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.importers import importers
-from ctxmgr.importers.descriptions import SQLITE_MAGIC
+from ctxmgr.importers.base import SQLITE_MAGIC
 from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Importer
 from ctxmgr.importers.log_files import PACKED, is_compressed, uncompressed_head
 from ctxmgr.log.codec import decode
 from ctxmgr.log.line_splitter import past_hole
 from ctxmgr.paths import open_regular
 from ctxmgr.store.engine.foreign_tables import open_tables
-from ctxmgr.types.importing import FormatView
+from ctxmgr.types.import_report import FormatView
 
 OWN_FORMAT = "ctxmgr"
 """The name of the own format."""

@@ -22,7 +22,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.history.open_history import open_history
-from ctxmgr.history.shipping import as_shown, noted
+from ctxmgr.history.shipper import as_shown, noted
 from ctxmgr.paths import is_url
 from ctxmgr.store import LogStore, open_store
 from ctxmgr.store.integrity.checkup import MAX_FAULTS, contents, library, quick_check, server_facts

@@ -47,7 +47,7 @@ from ctxmgr.store.engine.postgresql_url import shown
 from ctxmgr.store.repositories.imported_files import FileState
 from ctxmgr.store.reserved import PROJECT, untrusted
 from ctxmgr.store.write.row_batch import RowBatch
-from ctxmgr.types.importing import FileCount, FileReport, ImportReport, first_named
+from ctxmgr.types.import_report import FileCount, FileReport, ImportReport, first_named
 from ctxmgr.types.record import check
 
 _T = TypeVar("_T")

@@ -10,7 +10,7 @@ from ctxmgr.log.reader import Line, read
 from ctxmgr.store import AppendResult, Store
 from ctxmgr.store.write.bulk import BulkWriter
 from ctxmgr.store.write.row_batch import RowBatch, import_facts
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import KINDS
 
 _MIN_BLOCK_BYTES = 1 << 21

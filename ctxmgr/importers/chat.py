@@ -109,6 +109,7 @@ def read_message(
     if role in TOOLS:
         _tool_message(t, message, content, at)
     elif role in MODELS:
+        # Calls of one response were issued together: detection must not take them for a repetition in a row.
         t.step = f"{t.part}:{text(response) or message_id or t.place}"
         _thinking(t, message, at)
         _parts(t, role, content, at, message_id)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ctxmgr.log.codec import Record
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 HEAD_SIZE = 64 * 1024
 """Bytes of a file by which its format is recognised. One line of Codex's alone may have 22 KB of instructions."""

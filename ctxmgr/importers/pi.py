@@ -10,8 +10,8 @@ import json
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ctxmgr.importers.base import JsonImporter, Log, named_session
 from ctxmgr.importers.chat import read_message, words_of
-from ctxmgr.importers.descriptions import JsonImporter, Log, named_session
 from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Place
 from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Transcript
@@ -33,6 +33,7 @@ _ROLES = {
 def _proves(value: dict[str, Any]) -> bool:
     if value.get("type") == "session":
         return {"id", "timestamp", "cwd"} <= value.keys() and ("version" in value or "thinkingLevel" in value)
+    # Events of Copilot CLI have a ``parentId`` too, and hold all else in ``data``.
     shaped = "parentId" in value and "uuid" not in value and "data" not in value and text(value.get("id")) is not None
     return shaped and text(value.get("type")) in _KINDS - {"custom"}
 
@@ -80,6 +81,7 @@ class _Session:
         if kind == "session":
             self._started = text(value.get("id"))
             self._owners = _owners(self._log.path, value)
+            # ``pi --mode json`` prints the same line first, so both forms are one session.
             self._log.session(self._started).describe(
                 started=at, cwd=value.get("cwd"), forkedFrom=value.get("parentSession"), formatVersion=value.get("version")
             )
@@ -88,10 +90,12 @@ class _Session:
         t.part = self._owner(at) or t.session
         if t.seen(value.get("id")):
             return
+        # Ids of lines are 8 hex digits, unique within one file alone. The first version of pi wrote none.
         own = f"{t.part}:{value['id']}" if text(value.get("id")) else None
         message = mapping(value.get("message")) if kind in ("message", "message_end") else {}
         if role := _ROLES.get(text(message.get("role")) or ""):
             kind, value = role, {**value, **message}
+        # The printed stream has a time in the message alone, in milliseconds.
         at = at or message.get("timestamp")
         if message and not role:
             self._message(t, value, message, at, own)
@@ -111,6 +115,7 @@ class _Session:
             t.event("rewind", {"from": text(value.get("parentId"))}, at)
         if message.get("role") == "bashExecution":  # a command that the person typed
             entry = t.call(own, "bash", {"command": text(message.get("command")) or ""}, at)
+            # ``!command`` of the person's: the model did not ask for it, so ``byUser`` keeps it out of its loops.
             code = message.get("exitCode")
             status = "interrupted" if message.get("cancelled") is True else "error" if code not in (0, None) else "ok"
             output = text(message.get("output"))

@@ -16,7 +16,7 @@ from typing import Any
 from ctxmgr.importers.log_files import plain_name
 from ctxmgr.importers.values import SIMPLE, clean, elapsed, moment, number, text, title, whole
 from ctxmgr.log.codec import Record
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.plain_records import MAX_TIMEOUT_MS, build
 
 _UNIQUE = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")

@@ -11,7 +11,7 @@ from ctxmgr.history.ingest import import_logs
 from ctxmgr.importers.pi import PI
 from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 IDS = ["01a203d1-8438-7a50-ba56-00000000000" + str(n) for n in range(3)]
 

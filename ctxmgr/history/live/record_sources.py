@@ -23,7 +23,7 @@ from ctxmgr.paths import open_regular
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.tail import records_after
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _MARK = 256  # bytes before the offset by which a rewritten log is recognised
 _CHUNK = 1 << 16

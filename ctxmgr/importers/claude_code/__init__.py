@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from ctxmgr.importers.base import FormatDescription
 from ctxmgr.importers.claude_code.records import STATE_TYPES, Head, Raw, Source, head_of, is_export
 from ctxmgr.importers.claude_code.session import Session
 from ctxmgr.importers.claude_code.threads import LogFile
-from ctxmgr.importers.descriptions import Described
 from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Part
 from ctxmgr.importers.values import ident, mapping
 from ctxmgr.log.codec import Record
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _ENVELOPE = re.compile(rb'\{"parentUuid":(?:null|"[^"]{1,64}"),"isSidechain":(?:true|false),')
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -31,7 +31,7 @@ _TIME = re.compile(rb'"timestamp":"([0-9TZ:.+-]{10,40})"')
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ParallelFilesImporter(Described):
+class _ParallelFilesImporter(FormatDescription):
     """The importer of sessions of several files that are merged by time: a main log and those of its sub-agents."""
 
     def sniff(self, path: Path, head: bytes) -> bool:

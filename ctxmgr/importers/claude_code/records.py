@@ -11,15 +11,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, cast
 
+from ctxmgr.importers.base import damage_reporter
 from ctxmgr.importers.claude_code.events import is_summary, record_origin, text_origin
-from ctxmgr.importers.descriptions import noting
 from ctxmgr.importers.interface import HEAD_SIZE
 from ctxmgr.importers.log_files import open_log, small_object
 from ctxmgr.importers.values import decoder, ident, mapping, moment, text, texts, title
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, read_objects
 from ctxmgr.log.ids import parse_time
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _PROLOGUE = 2_000
 """Records after which a head is no longer waited for: a file without a model's words may hold nothing else."""
@@ -97,7 +97,7 @@ class Source:
         self._keeps_places = keep_places
         self._place = 0
         self._version: tuple[int, ...] = ()
-        self._report = noting(count)
+        self._report = damage_reporter(count)
 
     def records(self) -> Iterator[Raw]:
         """Yield the records that matter.

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ctxmgr.importers.base import LISTS, JsonImporter, Log
 from ctxmgr.importers.codex.exec_json import ExecStream
 from ctxmgr.importers.codex.head import (
     EXEC_ITEMS,
@@ -22,7 +23,6 @@ from ctxmgr.importers.codex.head import (
 )
 from ctxmgr.importers.codex.rollout import Rollout
 from ctxmgr.importers.codex.thread import Thread
-from ctxmgr.importers.descriptions import LISTS, JsonImporter, Log
 from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import ZSTD_MAGIC, head_values, plain_name
 from ctxmgr.importers.values import mapping, text

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ctxmgr.importers.base import Log
 from ctxmgr.importers.codex import head as known
 from ctxmgr.importers.codex.calls import EVENTS, Calls
 from ctxmgr.importers.codex.head import harness_origin, looks_generated
 from ctxmgr.importers.codex.thread import PASSTHROUGH, Item, Meter, Thread
-from ctxmgr.importers.descriptions import Log
 from ctxmgr.importers.values import clean, images, mapping, sequence, spoken, text, texts, whole
 
 _TURN_BEGINS = frozenset(("task_started", "turn_started"))

@@ -19,7 +19,7 @@ from ctxmgr.importers.transcript import Cursor, Part, Transcript
 from ctxmgr.importers.values import text
 from ctxmgr.log.codec import Record
 from ctxmgr.log.foreign_jsonl import Line, Report
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _MAX_ID = 200
 _MIN_FULL_HEAD = 60_000
@@ -60,6 +60,7 @@ class Log:
 
     def turn_to(self, path: Path, count: FileCount) -> None:
         """Go on to a file."""
+        # Lines of the first file have bare numbers, so that a session which gets a second file later keeps its ids.
         self._prefix = "" if self._prefix is None else f"{path.stem}:"
         self.path, self.count = path, count
         for transcript in self.transcripts.values():
@@ -97,6 +98,7 @@ class Log:
             name: the agent's name.
             call: the id of the call that started it, as far as that is known.
         """
+        # An empty parent still marks the part as a sub-agent's, whose call is not known.
         made = main.calls.get(text(call) or "")
         return self.session(main.session, agent=name, part=f"{main.part}:{own}", parent=made.entry if made else "")
 
@@ -127,6 +129,7 @@ class Log:
         """Return the records added since last time; of a running program (``live``) all, though a title is not known yet."""
         if final:
             self.close()
+        # The usual log: asked after every line, so the lists and the sort below are left out.
         if len(self.transcripts) == 1 and not self._finished:
             (only,) = self.transcripts.values()
             if only.titled:
@@ -161,11 +164,12 @@ def named_session(path: Path, content: object = None) -> str:
         if found := _UUID.search(name):
             return found[0].lower()
     stem = plain_name(path).split(".")[0] or path.name
+    # The folder too: some clients give the logs of all sessions one name, in a folder each.
     mark = sha256(f"{path.parent.name}/{plain_name(path)}\0{content!r}".encode("utf-8", "surrogatepass")).hexdigest()
     return f"{stem[:80]}-{mark[:8]}"
 
 
-class Taking(Protocol):
+class ObjectReader(Protocol):
     """Takes the objects of a log, or of one file of it."""
 
     def read(self, value: dict[str, Any]) -> object:
@@ -173,7 +177,7 @@ class Taking(Protocol):
         ...
 
 
-class Reader(Taking, Protocol):
+class Reader(ObjectReader, Protocol):
     """Reads one log; a class of this kind is what a format's description names."""
 
     def __init__(self, log: Log) -> None:
@@ -189,7 +193,7 @@ class FileReader(Protocol):
         """Begin a log."""
         ...
 
-    def begin(self) -> Taking:
+    def begin(self) -> ObjectReader:
         """Return what reads the file that the log has turned to."""
         ...
 
@@ -199,7 +203,7 @@ class FileReader(Protocol):
 
 
 @runtime_checkable
-class Finishing(Protocol):
+class FinishingReader(Protocol):
     """A reader that holds back what only the end of a log decides."""
 
     def finish(self) -> None:
@@ -208,7 +212,7 @@ class Finishing(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Described:
+class FormatDescription:
     """What a description says of a format and of the files that hold it; see `Importer` for what it promises.
 
     Attributes:
@@ -239,6 +243,7 @@ class Described:
             return self.grouped(paths)
         groups: dict[Path, list[Path]] = {}
         placed: set[Path] = set()
+        # In a fixed order, so that whichever file of a group is named first makes the same group.
         for path in sorted(set(paths)):
             if path in placed:
                 continue
@@ -249,7 +254,7 @@ class Described:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JsonImporter(Described):
+class JsonImporter(FormatDescription):
     """An importer by description, of JSON lines and documents.
 
     Attributes:
@@ -296,14 +301,15 @@ class JsonImporter(Described):
             reader = reader or self.reader(log)
             taking = reader.begin() if isinstance(reader, FileReader) else reader
             go_to, read, take = log.go_to, taking.read, log.take
-            for line in self.values(path, self.lists, noting(count)):
+            for line in self.values(path, self.lists, damage_reporter(count)):
                 go_to(line.number)
                 read(line.value)
+                # After each line: a log of gigabytes is never held in memory.
                 if records := take():
                     yield from records
             if isinstance(reader, FileReader):
                 reader.end()
-        if isinstance(reader, Finishing):
+        if isinstance(reader, FinishingReader):
             reader.finish()
         if log is not None:
             yield from log.take(final=True)
@@ -320,7 +326,7 @@ def _is_further_on(path: Path, head: bytes, pattern: re.Pattern[bytes]) -> bool:
         return False
 
 
-def noting(count: FileCount) -> Report:
+def damage_reporter(count: FileCount) -> Report:
     """Return a callback that notes the damage of a file in its count."""
 
     def damaged(offset: int, length: int, reason: str) -> None:
@@ -363,7 +369,7 @@ _SIDE_FILE = "-wal"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableImporter(Described):
+class TableImporter(FormatDescription):
     """An importer by description, of SQLite databases.
 
     Attributes:
@@ -383,11 +389,13 @@ class TableImporter(Described):
         try:
             with self.open_tables(path) as tables:
                 return self.proves(tables.columns)
+        # Locked by the program that writes it, or no database at all: another importer, or none, may know it.
         except (Damaged, OSError):
             return False
 
     def companions(self, path: Path) -> Sequence[Path]:
         """Return the log beside a database that holds its latest changes, where there is one."""
+        # Left unread, the last minutes of a running program would be missing.
         wal = path.with_name(f"{path.name}{_SIDE_FILE}")
         return [wal] if wal.is_file() else []
 

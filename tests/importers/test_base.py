@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.importers.descriptions import Log
+from ctxmgr.importers.base import Log
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 FILE = Path("a.jsonl")
 AGENTS = 200
