@@ -96,6 +96,7 @@ class AccessGuard:
         Nothing is recorded for the operator. A store that can't be written is no reason to refuse a read: the asker's
         answer stays the same, and `warnings` says that the log lacks it.
         """
+        # The operator owns the store: a log of all that a person reads would only bury what agents ask for.
         if self.agent is None:
             return
         data = {

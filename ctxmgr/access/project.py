@@ -122,6 +122,7 @@ def get_keys(store: Store, guard: AccessGuard, request: GetContextRequest) -> Ge
     if absent is not None:
         from difflib import get_close_matches
 
+        # Among the readable ones: a suggestion must not reveal a key that is hidden.
         similar = get_close_matches(absent, sorted(names), n=3)
         guard.log("context get", "read", denied=[key_resource(absent)], resource_type="context", failed="no such key")
         hint = f"did you mean {', '.join(similar)}?" if similar else "'ctxmgr context get' shows all"
@@ -150,6 +151,7 @@ def set_keys(store: Store, guard: AccessGuard, request: SetContextRequest) -> Se
         NotFound: a key that is not there, unless new ones are wanted.
         InvalidInput: a key, or a value that does not have its type.
     """
+    # Asked first, for all of them: whoever may not write must not learn which keys exist.
     refused = [item.key for item in request.updates if not guard.writes_key(item.key)]
     if refused:
         guard.log("context set", "write", denied=[key_resource(key) for key in refused], resource_type="context")

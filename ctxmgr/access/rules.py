@@ -64,6 +64,7 @@ class RuleIndex:
 
     def matching(self, asker: str, resource_type: str, owner: str, name: str) -> list[Ranked]:
         """Return the rules that match this agent and resource, unordered; none when the name can't be an agent's."""
+        # A name such as ``*`` would match rules that were written for others.
         if agent_fault(asker) is not None:
             return []
         found: list[Ranked] = []

@@ -81,6 +81,7 @@ def _collect(audience: Readers, shown: VisibleArtifacts, texts: Texts, request: 
     for text in dict.fromkeys(named):
         found.name(text)
     found.depend()
+    # An empty package would look like a project without content.
     if not needs and not named:
         found.notes.append(f"{request.agent} has no needs, so nothing was looked for: 'ctxmgr context need add' names them")
     return found
@@ -159,6 +160,7 @@ def _without(order: Order, error: UnreadableError, texts: Texts, found: Candidat
     bad = [item for item in order.items if (item.type, item.id) == key]
     kept = [item for item in order.items if (item.type, item.id) != key]
     content = texts.shelf[key]
+    # Bytes that are no text still tell something by their size and hash.
     if isinstance(error.cause, NoTextError) and not isinstance(content, Fixed):
         return replace(order, items=[*kept, *(found.described(content, item) for item in bad)])
     if any(item.need == "required" for item in bad):
@@ -189,6 +191,7 @@ def held_of(items: list[Item], before: RecordedPackage | None, texts: Texts) -> 
         if key not in before.marks or key in held:
             continue
         content = texts.shelf[key]
+        # An artifact's id changes with its content; a text drawn from history keeps its id and may have grown.
         if isinstance(content, Fixed) and before.marks[key] != mark_of(content.text):
             continue
         held[key] = HeldItem(

@@ -158,6 +158,7 @@ def _distinct(items: Iterable[Item], plan: BudgetPlan) -> list[Item]:
 
 
 def _need_order(item: Item) -> tuple[object, ...]:
+    # Without a limit before any limit, and the larger one first: of two needs the more generous counts.
     limit = (item.max_tokens is not None, -(item.max_tokens or 0))
     return (STRENGTH[item.need], item.use_summary, *_order(item), *limit, item.need, item.tokens, item.kind, item.because)
 

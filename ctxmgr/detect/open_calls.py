@@ -235,6 +235,7 @@ class UnseenResults:
 
     def _assign(self, start: Observation) -> None:
         """Note where in the log what is handed over now was handed over first."""
+        # Forgetting makes an old assignment count as new, which only means one suspicion less.
         if len(self._assignments) >= _MAX_ASSIGNMENTS:
             self._assignments.clear()
         self._assigned = self._assignments.setdefault(Call.of(start, None).query, start.seq)

@@ -166,6 +166,7 @@ def unblock_data(state: State, request: UnblockRequest) -> dict[str, Any] | None
     blocked = [node for node in state.goal.walk() if node.block is not None]
     if request.target is None:
         return {"all": True, "reason": request.reason} if blocked or state.blocked_actions else None
+    # Ids of nodes come first: an action may be called ``t2`` too, and has its key as another name.
     node = state.tree.get(request.target)
     if node is not None:
         with_blocked_actions = {each.node for each in state.blocked_actions}

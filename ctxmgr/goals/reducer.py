@@ -34,6 +34,7 @@ def fold(state: State, record: Record) -> None:
     try:
         kind, ts = record.get("kind"), record.get("ts")
         op = _data(record).get("op") if kind == "event" and record.get("type") == EVENT else None
+        # These concern the folder and not the session: a goal that replaces another one begins a new session.
         if op in ("create", "own", "release"):
             _change(state, {**_data(record), "session": record.get("session")}, ts)
         elif state.exists and record.get("session") == state.session:
@@ -63,6 +64,7 @@ def _event(state: State, record: Record, ts: str | None) -> None:
         _change(state, {**data, "op": "end"}, ts)
     elif kind == "compaction":
         state.moment = "compaction"
+    # A program that plays a person, as benchmarks have, has seen nothing (ruling 8).
     elif kind in _PERSON and data.get("synthetic") is not True:
         lift_all(state, by_hand=False)
         state.fresh = state.count("actions")
@@ -171,6 +173,7 @@ def _apply_refusal(state: State, data: Data, ts: str | None) -> None:
     if not isinstance(action, str) or loop not in ("A", "B", "C", None) or not isinstance(node, str):
         raise ValueError("a refusal names the action, the node and the type of loop")
     state.add("refused")
+    # Type C ends attempts, not actions: it is noted where the attempt ends.
     if loop not in ("A", "B"):
         return
     state.add(str(loop))

@@ -34,6 +34,7 @@ def reduced(value: object) -> Any:
     full = canonical(value)
     if full is not None and len(full) <= MAX_WHOLE_CHARS:
         return value
+    # Short members of a long call, such as a path beside a file's content, are what tells it from others.
     if isinstance(value, dict) and len(cast("dict[Any, Any]", value)) <= 16:
         fields = {str(name)[:100]: _member(item) for name, item in cast("dict[Any, object]", value).items()}
         if len(canonical(fields) or "") <= 2 * MAX_WHOLE_CHARS:

@@ -37,6 +37,7 @@ def sql(store: Store, request: SqlRequest, settings: Mapping[str, Any]) -> SqlRe
         InvalidInput: it is not a single SELECT, names a table that is no view, or is invalid.
     """
     reader = _reader(store)
+    # Judging every session takes far longer than a query over the others.
     if FINDINGS in reader.named(request.query, request.values):
         reader.fill(_findings(detect_(store, DetectRequest(all_sessions=True), settings).verdicts))
     found = reader.run(request.query, request.values, most=request.limit, seconds=request.seconds)

@@ -115,7 +115,7 @@ class _Session:
             t.event("rewind", {"from": text(value.get("parentId"))}, at)
         if message.get("role") == "bashExecution":  # a command that the person typed
             entry = t.call(own, "bash", {"command": text(message.get("command")) or ""}, at)
-            # ``!command`` of the person's: the model did not ask for it, so ``byUser`` keeps it out of its loops.
+            # ``!command`` of the person's: the model did not ask for it, which ``byUser`` tells.
             code = message.get("exitCode")
             status = "interrupted" if message.get("cancelled") is True else "error" if code not in (0, None) else "ok"
             output = text(message.get("output"))

@@ -63,7 +63,7 @@ def test_a_store_with_forks_holds_each_call_once(tmp_path: Path) -> None:
     _forks(tmp_path)
     with closing(open_store(str(tmp_path / "history.db"), create=True)) as store:
         import_logs(store, [tmp_path], home=tmp_path, environment={}, only="pi")
-        kinds = [record["kind"] for record in store.history.records()]
+        kinds = [record["kind"] for key, _ in store.sessions.keys(0, None) for record in store.sessions.records(key)]
 
     assert (kinds.count("entry"), kinds.count("result")) == (3, 3)
 

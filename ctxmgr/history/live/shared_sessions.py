@@ -40,6 +40,7 @@ class SharedSessions:
         self._store = store
         self._share = share
         self._clock = clock
+        # The id too: a process id comes back on the same machine.
         self._holder = f"{os.uname().nodename}-{os.getpid()}-{new_id()}"
         self._place: int | None = None
         self._active: dict[int, str] = {}
@@ -242,6 +243,7 @@ class Feed:
             try:
                 receive(record)
             except Exception as error:
+                # It missed this record, and a subscriber is promised every record without a gap.
                 self.unsubscribe(receive)
                 if self._failed is not None:
                     self._failed(receive, error)
