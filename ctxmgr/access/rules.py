@@ -106,6 +106,7 @@ def winner(matching: list[Ranked], asked: str) -> Ranked | None:
 
     def order(ranked: Ranked) -> tuple[bool, bool, str]:
         rule = ranked.rule
+        # Behind ``none`` the rule that says it outright, so that an explanation names that one.
         return rule.permission != "none", rule.permission != asked, rule.pattern
 
     return min((ranked for ranked in speaking if ranked.rank == best), key=order)

@@ -109,6 +109,7 @@ def available(budget: int, reserves: Reserves, head: int) -> int:
         raise InvalidInput(f"a budget of {budget:,} tokens can't hold anything", "give a positive number of tokens")
     if reserves.prompt < 0 or reserves.task < 0:
         raise InvalidInput("a reserve can't be negative", "give 0 for no reserve")
+    # The reserve for the task is a minimum: a long context takes what it needs.
     room = budget - reserves.prompt - max(reserves.task, head)
     if room < 0:
         raise BudgetExceeded(

@@ -196,6 +196,7 @@ def last_held(store: Store, agent: str) -> RecordedPackage | None:
 def _place(store: Store, identity: str) -> int:
     key = store.sessions.key(PROJECT)
     hits = [] if key is None else store.queries.hits(key, Filters(event_type=[PACKAGE]), "event")
+    # From the end: the one that is asked for is the agent's latest.
     for hit in reversed(hits):
         if store.queries.rows([hit])[0].id == identity:
             return hit[0]

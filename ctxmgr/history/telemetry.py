@@ -1,4 +1,7 @@
-"""Record the OTLP exports of running programs, with the importer that reads such exports from files."""
+"""Record the OTLP exports of running programs, with the importer that reads such exports from files.
+
+A module of its own: only ``ctxmgr receive`` needs this importer together with a store.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Read foreign logs into records of log format 1. One format a module, or two of one family.
 
 To add one: write the module, name it in `importers`, and put samples with their truth into ``fixtures/formats/<name>``.
-Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it stands on: `base` and `transcript`. Importers are
-pure: they may import `ctxmgr.types`, `ctxmgr.text`, `ctxmgr.log` and below, and neither the store nor the detectors.
+Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it stands on: `base` and `transcript`. Importers
+are pure: they may import `ctxmgr.types`, `ctxmgr.text`, `ctxmgr.log` and below, and neither the store nor the detectors.
 """
 
 from __future__ import annotations

@@ -65,6 +65,7 @@ class _Plan:
                 self.written.append((name, field.alias))
 
 
+# Compiled at the first value: a command uses few of the shapes that its modules declare.
 _plan_cache: dict[type[FieldTable], _Plan] = {}
 
 
@@ -77,6 +78,7 @@ def _plan(shape: type[FieldTable]) -> _Plan:
 
 def annotations_of(shape: type[FieldTable]) -> dict[str, Any]:
     """Return the declared type of each field; its names are looked up in the module of the declaration."""
+    # Texts of our own source, which `from __future__ import annotations` left unevaluated.
     return {name: eval(field.annotation, vars(sys.modules[field.module])) for name, field in shape.model_fields.items()}
 
 
@@ -414,6 +416,7 @@ class FieldTable:
     def __init_subclass__(cls) -> None:
         fields = dict(cls.model_fields)
         for name, annotation in vars(cls).get("__annotations__", {}).items():
+            # Annotations are texts here, and class variables are no fields.
             if not annotation.startswith("ClassVar"):
                 fields[name] = ShapeField(name, annotation, cls.__module__, cls.__dict__.get(name, MISSING))
         cls.model_fields = fields

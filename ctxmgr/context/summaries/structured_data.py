@@ -178,6 +178,7 @@ def _key(text: str) -> str:
 
 def _quoted(line: str) -> str:
     plain = _PLAIN.fullmatch(line) and line.lower() not in _OTHER_WORDS
+    # Escapes show what could not be seen, such as a text that runs from right to left.
     return line if plain else json.dumps(line, ensure_ascii=not line.isprintable())
 
 

@@ -62,6 +62,7 @@ class SharedSessions:
         """Find the sessions that changed since last time; places where transactions may still commit are looked at again."""
         now, upto = self._clock(), settled(self._store.engine)
         if self._place is None:
+            # The first look: what ended long ago is not read from its beginning.
             found = recent_sessions(self._store.engine, self._store.clock() - RECENT)
         else:
             found = changed_sessions(self._store.engine, self._place)

@@ -30,6 +30,7 @@ class Address:
 def is_number(text: str) -> bool:
     """Whether a text is an index; a negative one counts from the end."""
     digits = text.removeprefix("-")
+    # More digits are no index of a session; they may be an id.
     return digits.isascii() and digits.isdigit() and len(digits) <= 15
 
 

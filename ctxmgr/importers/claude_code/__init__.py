@@ -1,7 +1,7 @@
 """Read Claude Code transcripts of every version, web exports and stream-json logs.
 
-Begin with `records`, the raw lines of one file, then `session`, which puts the files of a session in step; `threads` has one part for
-each agent, `events` judges single records. May import what every importer may, and no other format.
+Begin with `records`, the raw lines of one file, then `session`, which puts the files of a session in step; `threads` has
+one part for each agent, `events` judges single records. May import what every importer may, and no other format.
 """
 
 from __future__ import annotations

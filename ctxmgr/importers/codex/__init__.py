@@ -1,7 +1,7 @@
 """Read Codex rollouts of every version: find them, group them by session, yield records.
 
-Begin with `head`, what the first line tells, then `rollout`, which sends each line to its reader; `thread` is the state between
-lines. May import what every importer may, and no other format.
+Begin with `head`, what the first line tells, then `rollout`, which sends each line to its reader; `thread` is the state
+between lines. May import what every importer may, and no other format.
 """
 
 from __future__ import annotations

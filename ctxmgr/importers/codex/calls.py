@@ -84,6 +84,7 @@ class Calls:
             self.facts.pop(key, None)
         self.entry(item, entry_id, (call_id, action, kind, _given(payload, kind)))
         status = text(payload.get("status"))
+        # The model host ran the tool itself: the call says how it ended, and no output follows.
         if kind in _HOSTED_CALLS or (kind == "tool_search_call" and payload.get("execution") == "server"):
             if status in _UNFINISHED:
                 self.thread.abandon(key)
@@ -111,6 +112,7 @@ class Calls:
         if not kind.endswith(("_begin", "_request")):
             facts = facts_of_command(body) if kind in _COMMANDS else facts_of_tool(body)
         if thread.items_seen:
+            # The words come with the output item; exit code and time stand in the event alone.
             if facts is not None and (key in thread.waiting or len(self.facts) < _MAX_EARLY_FACTS):
                 self.facts[key] = facts
             return

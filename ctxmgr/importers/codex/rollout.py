@@ -119,6 +119,7 @@ class Rollout:
         elif kind == "token_count":
             self._meter.token_count(item)
         elif kind == "user_message":
+            # The others are the program's: instructions and the environment in the person's name.
             if text(payload.get("kind")) not in (None, "plain"):
                 return
             words = text(payload.get("message")) or ""
