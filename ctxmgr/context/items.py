@@ -340,6 +340,7 @@ def record_item(audience: Readers, named: ItemName) -> HistoryItem | None:
             return None
         return HistoryItem(entry.id, "entry", entry.agent, f"{entry.session}@{entry.index}", written(entry_fields(entry)))
     record = find_record(first.engine, named.source, named.name)
+    # Hidden from one of the readers it is missing for both (ruling 16).
     if record is None or any(find_record(other.engine, named.source, str(record["id"])) is None for other in others):
         return None
     identity, session = str(record["id"]), str(record["session"])
@@ -382,6 +383,7 @@ def failures(audience: Readers, task: str | None) -> str | None:
 
 
 def _failed(history: Store, audience: Readers, agent: str | None, task: str | None) -> list[EntryView]:
+    # A denied call is an answer by a person or a rule, not a failure to learn from.
     filters = Filters(status=["error", "interrupted"], agent=[] if agent is None else [agent])
     places = history.queries.hits(None, filters, "entry")[-_MAX_SEARCHED:]
     found: list[EntryView] = []

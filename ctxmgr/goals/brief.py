@@ -14,6 +14,7 @@ from ctxmgr.goals.truncation import outcome_text, plain_line
 from ctxmgr.types.finding import Observation
 from ctxmgr.types.goal import BlockedAction, BriefAnswer, GoalSource, Moment
 
+# As many as `ctxmgr.types.goal.Fact` counts among what the next step needs.
 RECENT = 3
 """Number of recent actions shown: those of the active leaf, filled up with earlier ones of other leaves."""
 

@@ -27,7 +27,7 @@ CONTEXT_MANAGER = "context-manager"
 """The context manager agent's own name; never a target (FR-019)."""
 
 
-# Names are recorded text: normalising one of megabytes would take seconds.
+# Names are recorded text, which has no limit of its own.
 _MAX_NAME = 200
 
 
@@ -245,7 +245,7 @@ class Continuation(Shape):
         """Return the wire form: ``returnTo`` holds every allowed branch, exactly one of them not null."""
         data = super().to_json()
         if self.diagnosis is not None:
-            # JSON has no tuples, and the answer is compared with what was stored.
+            # JSON has no tuples: the answer reads back as it was written.
             data["diagnosis"]["evidence"] = list(data["diagnosis"]["evidence"])
         branches: dict[str, Any] = dict.fromkeys(data.pop("candidates"))
         plain = {"type": self.request_type, "reason": self.reason, "goal": self.goal}

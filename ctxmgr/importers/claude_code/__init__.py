@@ -43,6 +43,7 @@ class _ParallelFilesImporter(FormatDescription):
         if is_export(head):
             start = head[head.index(b'"loglines"') :]
             return b'"sessionId"' in start and (b'"isSidechain"' in start or b'"parentUuid"' in start)
+        # A young session may hold lines of state alone; other programs' lines of state tell no such thing beside messages.
         states = 0
         for line in head.replace(b"\0", b"\n").split(b"\n")[:_SNIFFED_LINES]:
             verdict = _is_ours(line.strip(b"\xef\xbb\xbf \t\r"))
@@ -179,6 +180,7 @@ def _session_files(path: Path) -> Sequence[Path]:
         return [path]
     if not head.is_main:
         return [path]
+    # Versions 2.0 put sub-agents' logs beside the session's, later ones into its folder.
     siblings = [other for other in sorted(path.parent.glob("agent-*.jsonl")) if _belongs_to(other, head.session)]
     folders = {path.with_suffix(""), path.parent / Path(head.session).name}
     below = [other for folder in sorted(folders) for other in sorted((folder / "subagents").rglob("*.jsonl"))]

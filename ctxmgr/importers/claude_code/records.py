@@ -253,6 +253,7 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
         number += 1
         if isinstance(value, dict):
             yield Line(number, 0, mapping(cast("object", value)))
+        # Only now and then: cutting the buffer after each record would copy it each time.
         if at > HEAD_SIZE:
             buffer, at = buffer[at:], 0
 
@@ -316,8 +317,10 @@ def _head_of(path: Path, size: int, changed: int) -> Head:
             sidechain = value.get("isSidechain") is True and not head.stream and sidechain is not False
             _describe(head, value)
             head.agent_id = head.agent_id or ident(value.get("agentId"))
+        # By the model's first words all that a head tells has been said.
         if raw.kind == "assistant" or number >= _PROLOGUE:
             break
+    # A resumed session begins with copies of another one's records, which name that one.
     head.session = path.stem if path.stem in sessions or not sessions else sessions[0]
     if head.journal:
         head.session = _folder_session(path) or head.session
