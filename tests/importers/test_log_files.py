@@ -76,7 +76,8 @@ def test_a_packed_log_that_breaks_off_is_told(name: str, packer: Callable[[bytes
 def test_a_first_line_of_megabytes_does_not_cost_those_behind_it(end: str, tmp_path: Path) -> None:
     """One line of an OTLP export has no limit; a document on one line ends with it."""
     path = tmp_path / "a.jsonl"
-    first, second = {"n": 1, "messages": ["x" * (3 << 20)]}, {"n": 2, "messages": []}
+    first: dict[str, Any] = {"n": 1, "messages": ["x" * (3 << 20)]}
+    second: dict[str, Any] = {"n": 2, "messages": []}
     told: list[str] = []
 
     def numbers() -> list[int]:
