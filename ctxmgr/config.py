@@ -16,11 +16,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args
 
-from ctxmgr import paths
+from ctxmgr.base import paths
+from ctxmgr.base.light_dataclass import dataclass, field
+from ctxmgr.base.paths import MAX_SETTINGS_BYTES, is_inside, make_private_folder, read_regular, replace_file
 from ctxmgr.errors import InvalidInput, StorageFailed
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.ids import now
-from ctxmgr.paths import MAX_SETTINGS_BYTES, is_inside, make_private_folder, read_regular, replace_file
 
 _FOLDER = os.path.join("ctxmgr", "trust")
 _SUFFIX = ".json"

@@ -16,11 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from ctxmgr.base.light_dataclass import replace
 from ctxmgr.config import Config, find_store, load_config
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory, NotFound, StorageFailed
 from ctxmgr.history.open_history import check_asking, open_history
 from ctxmgr.history.query.address import session_key
-from ctxmgr.light_dataclass import replace
 from ctxmgr.store import Store, exists
 from ctxmgr.types.base import Shape
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.detection.runs import Run
 from bench.detection.tables import table
-from ctxmgr.clients.interface import AFTER, Call, Event
+from ctxmgr.clients import AFTER, Call, Event
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.history.live.monitor import RecordStream

@@ -16,7 +16,7 @@ from bench.speed.figures import PYTHON, Findings, Row, duration, median, ratio
 from bench.speed.histories import History
 from bench.speed.peers import Peers
 from bench.speed.running import Answer, Measured, Program, Scene, side_by_side
-from ctxmgr.store.engine.disposable import BESIDE
+from ctxmgr.store.engine.disposable_files import BESIDE
 
 ROOT = Path(ctxmgr.__file__).parents[1]
 OURS = "ctxmgr"

@@ -10,7 +10,7 @@ from ctxmgr.access.rules import Rules
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import ACCESS, PROJECT
+from ctxmgr.store.project_session import ACCESS, PROJECT
 from ctxmgr.types.access import Asked, Resource, ResourceType
 from ctxmgr.types.plain_records import build
 

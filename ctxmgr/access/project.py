@@ -14,7 +14,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time, new_id, now, parse_time
 from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import EXECUTION, KEY, PROJECT
+from ctxmgr.store.project_session import EXECUTION, KEY, PROJECT
 from ctxmgr.types.access import AccessExplanation, AccessRule, Replay, RulesChanged
 from ctxmgr.types.context_package import (
     NEW_KEYS,

@@ -14,13 +14,13 @@ from typing import Any, NoReturn, cast
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import PERMISSIONS, PRIORITIES, RESOURCE_TYPES, check_choice, check_rule, rule_key
 from ctxmgr.access.rules import Rules
+from ctxmgr.base.light_dataclass import dataclass
+from ctxmgr.base.paths import packaged_text
 from ctxmgr.errors import Denied, InvalidInput
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
-from ctxmgr.paths import packaged_text
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, RULES
+from ctxmgr.store.project_session import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, RULES
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, Replay, Replayed, Resource, RulesChanged
 from ctxmgr.types.plain_records import build
 

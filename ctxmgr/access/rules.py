@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ctxmgr.access.patterns import ANY, ASKED, PRIORITIES, SELF, agent_fault, check_choice, check_rule, parse_pattern, quoted
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import InvalidInput
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log import codec
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessExplanation, AccessRule, Asked, Resource, ResourceType, Shadowed
 

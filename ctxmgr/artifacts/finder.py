@@ -12,7 +12,7 @@ from ctxmgr.artifacts.folder import Folder, failed, name_paths, open_file, owner
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.log import codec
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.artifacts import ARTIFACT_ID, ArtifactRow, ids_starting, owners_in
+from ctxmgr.store.repositories.shared_state import ARTIFACT_ID, ArtifactRow, ids_starting, owners_in
 from ctxmgr.types.artifact import ArtifactView, Dependency, GetRequest
 
 _MAX_SUGGESTED = 5

@@ -13,9 +13,9 @@ from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 
 from ctxmgr.access.patterns import check_owner, is_unnameable, quoted
+from ctxmgr.base.paths import is_url
 from ctxmgr.errors import Busy, CtxmgrError, Damaged, InvalidInput, StorageFailed
 from ctxmgr.log import codec
-from ctxmgr.paths import is_url
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 FOLDER = "artifacts"

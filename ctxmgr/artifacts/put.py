@@ -16,14 +16,14 @@ from ctxmgr.access.patterns import quoted
 from ctxmgr.artifacts.blobs import BINARY, PIECE, ContentMetadata, Measure, Objects, list_secrets
 from ctxmgr.artifacts.folder import LOCK_SECONDS, Folder, check_names
 from ctxmgr.artifacts.version_folders import Views, heal
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import Busy, Damaged, Denied, InvalidInput, NotFound, StorageFailed
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import LogStore, Store
-from ctxmgr.store.repositories.artifacts import ArtifactRow, DependencyRow
-from ctxmgr.store.reserved import PROJECT, VERSION
+from ctxmgr.store.project_session import PROJECT, VERSION
+from ctxmgr.store.repositories.shared_state import ArtifactRow, DependencyRow
 from ctxmgr.text.content_kind import KINDS, TEXT, known_kind
 from ctxmgr.types.artifact import NewArtifact, PutRequest
 from ctxmgr.types.plain_records import MAX_EXACT_INTEGER, build

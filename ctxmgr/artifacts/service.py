@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.artifacts.finder import Finder
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.artifacts import ArtifactRow
+from ctxmgr.store.repositories.shared_state import ArtifactRow
 from ctxmgr.types.artifact import (
     ArtifactDiff,
     ArtifactLog,

@@ -25,12 +25,12 @@ from ctxmgr.artifacts.folder import (
     remove_tree,
     view_paths,
 )
+from ctxmgr.base.light_dataclass import dataclass
+from ctxmgr.base.paths import is_url
 from ctxmgr.errors import CtxmgrError, StorageFailed
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.reader import TORN_TAIL
-from ctxmgr.paths import is_url
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.repositories.artifacts import ArtifactRow
+from ctxmgr.store.repositories.shared_state import ArtifactRow
 from ctxmgr.types.base import Json
 from ctxmgr.types.setup import Check
 

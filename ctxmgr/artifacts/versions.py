@@ -17,8 +17,8 @@ from ctxmgr.artifacts.version_folders import Views, is_certain
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.artifacts import ArtifactRow, VersionRow
-from ctxmgr.store.reserved import PRUNED, VERSION
+from ctxmgr.store.project_session import PRUNED, VERSION
+from ctxmgr.store.repositories.shared_state import ArtifactRow, VersionRow
 from ctxmgr.types.artifact import Kept, Pruned, Retention, RolledBack, VersionCreated, VersionView
 
 CURRENT_ARTIFACT = ("project", "current")

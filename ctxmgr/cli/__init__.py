@@ -1,6 +1,16 @@
-"""The command line: parse, build a request, call, show. `COMMANDS` says which module holds each command.
+"""The command line: parse, build a request, call, show. The only package that talks to a terminal; it may import any other.
 
-`commands` has the commands, `views` what several of them show, `fast` the fast path for programs.
+Begin with `COMMANDS`, which says which module holds each command, and with `_run_words`, the way of a command line:
+
+- `command_line` takes the global options out of the words for `invocation`, the process of one command; it answers ``--help``
+  from texts that are prepared (`fast.help_texts`).
+- `fast.dispatch` parses by a generated table, and answers programs from rows or calls the command's function in `commands`.
+- What it does not understand, and what nobody has prepared, `application` hands to typer, which names the fault.
+- A command reads its options (`options`, `address`, `requests`) and hands its work to `output.answer`, which opens the store,
+  turns errors into exit codes (`exits`), and shows the answer: `envelope` as JSON, `text_formats` as CSV or Markdown, and for
+  people `terminal.Printer` through the one filter `views.safe_text`.
+
+`views` has what several commands draw, `report` pages and checks of builds, `browse` the terminal browser.
 """
 
 from __future__ import annotations
@@ -32,11 +42,11 @@ COMMANDS = {
     "search": ("commands.history", "search"),
     "show": ("commands.history", "show"),
     "messages": ("commands.history", "messages"),
-    "stats": ("commands.analysis", "stats"),
-    "sql": ("commands.analysis", "sql"),
+    "stats": ("commands.history", "stats"),
+    "sql": ("commands.history", "sql"),
     "note": ("commands.annotations", "note_app"),
     "snapshot": ("commands.annotations", "snapshot_app"),
-    "memory": ("commands.memory", "memory_app"),
+    "memory": ("commands.annotations", "memory_app"),
     "goal": ("commands.goal", "goal_app"),
     "artifact": ("commands.artifact", "artifact_app"),
     "version": ("commands.artifact", "version_app"),
@@ -107,10 +117,10 @@ def __getattr__(name: str) -> Any:
 
 def main() -> int:
     """Run the command line; return its exit code. No fault ends in a traceback unless CTXMGR_DEBUG is set."""
-    return run(lambda: _started(sys.argv[1:]))
+    return run(lambda: _run_words(sys.argv[1:]))
 
 
-def _started(given: list[str]) -> None:
+def _run_words(given: list[str]) -> None:
     """Run a command line: prepared help first, then the fast path, and typer where neither understands every word."""
     from ctxmgr.cli.command_line import read
 
@@ -151,7 +161,7 @@ def run(call: Callable[[], object]) -> int:
     try:
         call()
     except SystemExit as end:
-        return flushed(end.code if isinstance(end.code, int) else OK if end.code is None else INTERNAL)
+        return flush_output(end.code if isinstance(end.code, int) else OK if end.code is None else INTERNAL)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -166,7 +176,7 @@ def run(call: Callable[[], object]) -> int:
         if os.environ.get("CTXMGR_DEBUG"):
             raise
         return report_failure(_internal_fault(error))
-    return flushed(OK)
+    return flush_output(OK)
 
 
 # Not "report": importing the subpackage of that name would put the module in the place of the function.
@@ -177,7 +187,7 @@ def report_failure(error: CtxmgrError, arguments: Sequence[str] | None = None, c
     arguments = sys.argv[1:] if arguments is None else arguments
     if command is None:
         command = next((word for word in arguments if not word.startswith("-")), "")
-    return flushed(report_error(command, "json" if wants_json(arguments) else "table", error))
+    return flush_output(report_error(command, "json" if wants_json(arguments) else "table", error))
 
 
 def _internal_fault(error: Exception) -> CtxmgrError:
@@ -189,7 +199,7 @@ def _internal_fault(error: Exception) -> CtxmgrError:
     return CtxmgrError(f"internal fault ({type(error).__name__} at {place})", "CTXMGR_DEBUG=1 shows where; please report it")
 
 
-def flushed(code: int) -> int:
+def flush_output(code: int) -> int:
     """Return the code after the last output has really been written."""
     try:
         sys.stdout.flush()

@@ -8,15 +8,16 @@ from __future__ import annotations
 import os
 import sys
 
+from ctxmgr.base.paths import is_url
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound
 from ctxmgr.history.query.address import Address as Address
 from ctxmgr.history.query.address import is_number
 from ctxmgr.history.query.address import parse as parse
-from ctxmgr.paths import is_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 
 _DATABASES = (".db", ".sqlite", ".sqlite3")  # may be empty while all records are still in the WAL file beside it
@@ -32,7 +33,7 @@ def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, li
     asked = session
     indexes: list[int] = []
     ids: list[str] = []
-    for text in _expanded(texts):
+    for text in _with_stdin(texts):
         address = parse(text, asked)
         if address.session is not None:
             if session is not None and address.session != session:
@@ -45,14 +46,14 @@ def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, li
     return session, indexes, ids
 
 
-def _expanded(texts: Sequence[str]) -> list[str]:
+def _with_stdin(texts: Sequence[str]) -> list[str]:
     found: list[str] = []
     for text in texts:
         found += sys.stdin.read().split() if text == "-" else [text]
     return found
 
 
-def located(target: str | None, session: str | None, store: str | None) -> tuple[str | None, str | None]:
+def locate_store(target: str | None, session: str | None, store: str | None) -> tuple[str | None, str | None]:
     """Return (session, store) where a file may stand in the place of the session.
 
     Args:
@@ -77,11 +78,11 @@ def located(target: str | None, session: str | None, store: str | None) -> tuple
     return target if session is None else session, store
 
 
-def located_log(log: str | None, store: str | None) -> str | None:
+def locate_log(log: str | None, store: str | None) -> str | None:
     """Return the store that an argument or ``--store`` names.
 
     Raises:
-        NotFound, NoHistory, InvalidInput: as `located`.
+        NotFound, NoHistory, InvalidInput: as `locate_store`.
     """
     if log is None:
         return store
@@ -90,39 +91,47 @@ def located_log(log: str | None, store: str | None) -> str | None:
     return _one_store(log, store)
 
 
-def located_entry(address: str, session: str | None, store: str | None) -> tuple[str, str | None, str | None]:
-    """Return (address, session, store) of an address whose session may be a file, see `located`.
+def locate_entry(address: str, session: str | None, store: str | None) -> tuple[str, str | None, str | None]:
+    """Return (address, session, store) of an address whose session may be a file, see `locate_store`.
 
     The address is empty where a file alone was named.
 
     Raises:
-        NotFound, NoHistory, InvalidInput: as `located`.
+        NotFound, NoHistory, InvalidInput: as `locate_store`.
     """
     named, at, place = address.rpartition("@")
     if at and named and (place == "last" or is_number(place)) and is_place(named):
-        return f"@{place}", *located(named, session, store)
+        return f"@{place}", *locate_store(named, session, store)
     if is_place(address) and not is_number(address):
-        return "", *located(address, session, store)
-    return address, *located(None, session, store)
+        return "", *locate_store(address, session, store)
+    return address, *locate_store(None, session, store)
 
 
-def located_entries(texts: Sequence[str], session: str | None, store: str | None) -> tuple[list[str], str | None, str | None]:
-    """Return (addresses, session, store) of several addresses whose session may be a file, see `located`.
+def locate_entries(texts: Sequence[str], session: str | None, store: str | None) -> tuple[list[str], str | None, str | None]:
+    """Return (addresses, session, store) of several addresses whose session may be a file, see `locate_store`.
 
     Raises:
-        NotFound: as `located`.
-        InvalidInput: as `located`; or a file is named without an entry, or several files are.
+        NotFound: as `locate_store`.
+        InvalidInput: as `locate_store`; or a file is named without an entry, or several files are.
     """
-    session, store = located(None, session, store)
+    session, store = locate_store(None, session, store)
     found: list[str] = []
     for text in texts:
         address = text
         if text != "-":
-            address, session, store = located_entry(text, session, store)
+            address, session, store = locate_entry(text, session, store)
         if not address and text:
             raise InvalidInput(f"{text!r} names no entry", f"e.g. {text}@3")
         found.append(address)
     return found, session, store
+
+
+_MOVING = ("action", "agent", "input_type", "status", "process", "event_type", "since", "until", "newest_first")
+
+
+def moves_rows(values: Mapping[str, Any]) -> bool:
+    """Whether the options of ``list`` filter or reverse its rows, so that an entry's index is not its place among them."""
+    return values["kind"] != "entry" or any(values[name] for name in _MOVING)
 
 
 def list_start(target: str | None, offset: int, *, chosen: bool) -> tuple[str | None, int]:
@@ -131,7 +140,7 @@ def list_start(target: str | None, offset: int, *, chosen: bool) -> tuple[str | 
     Args:
         target: the session or log that the argument names.
         offset: value of ``--offset``.
-        chosen: whether rows are filtered or reversed, so that an entry's index is not its place among them.
+        chosen: what `moves_rows` says of the options.
 
     Raises:
         InvalidInput: the address counts from the end, or stands beside what it can't be combined with.
@@ -141,22 +150,23 @@ def list_start(target: str | None, offset: int, *, chosen: bool) -> tuple[str | 
         return target, offset
     if place == "last" or place.startswith("-"):
         raise InvalidInput(f"a list begins at an index, not at '@{place}'", "'--newest-first' lists the newest rows first")
+    # The index is a place among all entries; among chosen ones it would name another row.
     if offset or chosen:
         raise InvalidInput(f"'@{place}' can't be combined with --offset, --newest-first or a filter", "name the session alone")
     return named or None, int(place)
 
 
-def located_action(
+def locate_action(
     action: str | None, target: str | None, session: str | None, store: str | None
 ) -> tuple[str | None, str | None, str | None]:
-    """Return (action, session, store) of two arguments of which either may be a file, see `located`.
+    """Return (action, session, store) of two arguments of which either may be a file, see `locate_store`.
 
     Raises:
-        NotFound, NoHistory, InvalidInput: as `located`.
+        NotFound, NoHistory, InvalidInput: as `locate_store`.
     """
     if action is not None and is_place(action) and (target is None or not is_place(target)):
-        return target, *located(action, session, store)
-    return action, *located(target, session, store)
+        return target, *locate_store(action, session, store)
+    return action, *locate_store(target, session, store)
 
 
 def is_folder(text: str | None) -> bool:

@@ -38,13 +38,14 @@ class Command(TyperCommand):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         named = {name for parameter in self.params for name in parameter.opts}
+        # Added here, since a command that forgot it would answer an agent as it answers the operator.
         if "--store" in named and "--as" not in named:
             place = next(number for number, parameter in enumerate(self.params) if "--store" in parameter.opts)
             self.params.insert(
                 place + 1,
                 TyperOption(
                     param_decls=["--as", "as_agent"], type=str, default=None, callback=_set_agent, expose_value=False,
-                    metavar="AGENT", help="Act as this agent; its access rules apply.", rich_help_panel="Store",
+                    metavar="AGENT", help="Act as this agent; its access rules apply.",
                     show_default=False,
                 ),
             )  # fmt: skip
@@ -85,14 +86,14 @@ class CommandLine(TyperGroup):
         except declarations.Exit as end:
             code = end.exit_code
         except TyperException as error:
-            code = _misused(error, words)
+            code = _report_misuse(error, words)
         except SystemExit:
             # typer ends the process itself in one case only: the reader of the output went away.
             code = quiet(Exit.OK)
         sys.exit(code if isinstance(code, int) else int(Exit.OK))
 
 
-def _misused(error: TyperException, arguments: Sequence[str]) -> int:
+def _report_misuse(error: TyperException, arguments: Sequence[str]) -> int:
     context: Any = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help itself
         typer.echo(error.format_message(), err=True)

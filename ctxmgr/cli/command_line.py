@@ -56,7 +56,7 @@ def read(arguments: Sequence[str]) -> list[str]:
         InvalidInput: ``-C`` names no folder.
     """
     global_options.reset()
-    moved, rest = _leading(list(arguments))
+    moved, rest = _split_leading(list(arguments))
     if rest[:1] == ["help"]:
         rest = [*rest[1:], "--help"]
     # The usual case: nothing to change, so the table of commands is not even loaded here.
@@ -68,14 +68,14 @@ def read(arguments: Sequence[str]) -> list[str]:
     if found is None:  # for typer to name the fault
         return [*rest[:1], *moved, *rest[1:]] if rest else moved
     name, command, words = found
-    return [*name.split(), *_read(name, command, [*moved, *words])]
+    return [*name.split(), *_current_spelling(name, command, [*moved, *words])]
 
 
 def _names(words: Sequence[str]) -> Iterator[str]:
     return (word.partition("=")[0] for word in words)
 
 
-def _leading(words: list[str]) -> tuple[list[str], list[str]]:
+def _split_leading(words: list[str]) -> tuple[list[str], list[str]]:
     """Split off the options before the command; return those that belong to the command, and the remaining words."""
     moved: list[str] = []
     while words and words[0].startswith("-"):
@@ -111,7 +111,7 @@ def _set_global(word: str) -> None:
     setattr(global_options, name, name == "quiet")
 
 
-def _read(name: str, command: Command, words: list[str]) -> Iterator[str]:
+def _current_spelling(name: str, command: Command, words: list[str]) -> Iterator[str]:
     """Yield the words of a command in their current spelling, without the global options."""
     old = OLD.get(name, {})
     filtered = any(word == "--jq" or word.startswith("--jq=") for word in words)  # then -r means raw
@@ -129,19 +129,19 @@ def _read(name: str, command: Command, words: list[str]) -> Iterator[str]:
             say(f"ctxmgr: {option} of '{name}' is spelled {old[option]} now")
             yield f"{old[option]}={value}" if attached else old[option]
             if not attached and _takes_value(command, old[option]):
-                yield from _next(rest)
+                yield from _one_more(rest)
         else:
             yield word
             # The value is passed on unread: it may look like a global option, as in ``--message -q``.
             if not attached and _takes_value(command, word):
-                yield from _next(rest)
+                yield from _one_more(rest)
 
 
 def _takes_value(command: Command, option: str) -> bool:
     return option in command["options"] and not command["options"][option][1].endswith("flag")
 
 
-def _next(rest: Iterator[str]) -> Iterator[str]:
+def _one_more(rest: Iterator[str]) -> Iterator[str]:
     for word in rest:
         yield word
         return

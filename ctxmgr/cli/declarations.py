@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typer import Argument, Option, Typer
 else:
 
-    class Declared:
+    class Declaration:
         """What an option or an argument was given, by position and by name."""
 
         __slots__ = ("options", "words")
@@ -22,13 +22,13 @@ else:
         def __init__(self, *words: Any, **options: Any) -> None:
             self.words, self.options = words, options
 
-    class Option(Declared):
+    class Option(Declaration):
         """An option as it was declared; see `typer.Option`."""
 
-    class Argument(Declared):
+    class Argument(Declaration):
         """An argument as it was declared; see `typer.Argument`."""
 
-    class Registered:
+    class Registration:
         """A command of a group, by its name and function; what typer calls it by is as in typer."""
 
         __slots__ = ("callback", "name")
@@ -41,14 +41,14 @@ else:
 
         def __init__(self, **options: Any) -> None:
             self.options = options
-            self.registered_commands: list[Registered] = []
+            self.registered_commands: list[Registration] = []
             self.registered_groups: list[tuple[str, Typer]] = []
 
         def command(self, name: str) -> Callable[[Any], Any]:
             """Return what registers a function as the command of this name, and leaves it as it is."""
 
             def registered(function: Any) -> Any:
-                self.registered_commands.append(Registered(name, function))
+                self.registered_commands.append(Registration(name, function))
                 return function
 
             return registered

@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.cli.envelope import JudgeProgress
 from ctxmgr.cli.exits import VERDICTS, Exit
-from ctxmgr.cli.requests import build, merged, moment, tell_session
+from ctxmgr.cli.requests import build, merge_settings, moment, tell_session
 from ctxmgr.cli.views.layout import session_command
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
 from ctxmgr.history.detection import NOTHING_KNOWN
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.types.finding import SessionVerdict, summary_of, verdict_of
 from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
 from ctxmgr.types.view import EntryView
@@ -51,14 +51,14 @@ def damaged_part(size: int) -> str:
     return f"{size:,} bytes of it are damaged, and nobody can judge what stood there"
 
 
-def listed(workspace: Workspace, store: str | None, **asked: Any) -> SessionList:
+def list_sessions(workspace: Workspace, store: str | None, **asked: Any) -> SessionList:
     """Return one page of sessions for the fields of a `SessionsRequest`; raises as `Workspace.sessions`."""
     found = workspace.sessions(build(SessionsRequest, **asked))
     stuck = [session.session for session in found.sessions if session.verdict not in (None, "healthy")]
     return SessionList(found, [session_command("detect", stuck[0], store)] if stuck else [])
 
 
-def detected(
+def run_detection(
     workspace: Workspace,
     session: str | None,
     now: str | None,
@@ -76,16 +76,17 @@ def detected(
         InvalidInput: a wrong setting or time.
         CtxmgrError: as `Workspace.detect`.
     """
-    workspace.adjust(merged(dict(workspace.config.detect), changes))
+    workspace.adjust(merge_settings(dict(workspace.config.detect), changes))
     request = DetectRequest(session=session, all_sessions=all_sessions, now=moment(now, time.time()))
     found = workspace.detect(request, JudgeProgress() if all_sessions else None)
     if not found.verdicts:
         raise NoHistory(NOTHING_READ)
-    verdicts = [_judged(verdict, ever=ever) for verdict in found.verdicts]
+    verdicts = [_with_ended_findings(verdict, ever=ever) for verdict in found.verdicts]
     if len(verdicts) == 1:
         tell_session(workspace, session, verdicts[0].session)
     every = verdict_of([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
     stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
+    # With nothing stuck, a session that could not be judged whole is what to look at next.
     stuck = stuck or [verdict.session for verdict in verdicts if verdict.notes]
     following = [session_command("recover", stuck[0], store)] if stuck else []
     # "Healthy" may only be said of what was read (ruling 28): with damage, or without records, the answer is partial.
@@ -95,7 +96,7 @@ def detected(
     return DetectionResult(found, verdicts, following, Exit.OK if exit_zero else code, unread)
 
 
-def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
+def _with_ended_findings(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
     if not ever:
         return verdict
     every = verdict_of(verdict.findings, ever=True)
@@ -141,9 +142,7 @@ class FolderFindings:
         return [*self.notes, *lines, *self.others]
 
 
-def detected_in_folder(
-    folder: str, now: str | None, changes: list[str] | None, *, ever: bool, exit_zero: bool
-) -> FolderFindings:
+def detect_in_folder(folder: str, now: str | None, changes: list[str] | None, *, ever: bool, exit_zero: bool) -> FolderFindings:
     """Judge every log in a folder as `ctxmgr.cli.detection.detected` does.
 
     Raises:
@@ -159,7 +158,7 @@ def detected_in_folder(
     for log in there.logs:
         try:
             with Workspace.open(str(log), readonly=True) as workspace:
-                done = detected(
+                done = run_detection(
                     workspace, None, now, changes, all_sessions=True, ever=ever, exit_zero=exit_zero, store=str(log)
                 )
         except CtxmgrError as error:

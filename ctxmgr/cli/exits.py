@@ -49,6 +49,7 @@ MEANINGS = {
     Exit.TERMINATED: "ended by SIGTERM",
 }
 
+# By kind and not by class: the kind is public, it stands in the JSON of an error.
 _BY_KIND = {
     "invalid": Exit.USAGE,
     "conflict": Exit.USAGE,
@@ -66,6 +67,7 @@ _BY_KIND = {
     "refused": Exit.REFUSED,
 }
 
+# A warning is no loop yet: scripts go on.
 VERDICTS = {
     "healthy": Exit.OK,
     "warn": Exit.OK,

@@ -1,4 +1,7 @@
-"""The process of one command: its streams and environment, the global options, and the agent it runs for."""
+"""The process of one command: its streams and environment, the global options, and the agent it runs for.
+
+Every module of the command line may import this one, so it imports none of them at the top; `command_line` sets its options.
+"""
 
 from __future__ import annotations
 
@@ -81,12 +84,12 @@ def at_words(line: str, stream: TextIO) -> str:
     wide = max(columns(stream), _MIN_WIDTH)
     if line.isascii() and len(line) <= wide:
         return line
-    from ctxmgr.cli.views.layout import Span, wrapped
+    from ctxmgr.cli.views.layout import Span, wrap_spans
 
     text = line.lstrip(" ")
     indent = line[: len(line) - len(text)]
     room = wide - len(indent)
-    rows = wrapped([Span(text)], room, room)
+    rows = wrap_spans([Span(text)], room, room)
     return "\n".join(indent + "".join(span.text for span in row).rstrip(" ") for row in rows)
 
 

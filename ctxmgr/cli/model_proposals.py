@@ -12,16 +12,17 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ctxmgr.base.light_dataclass import replace
 from ctxmgr.context.candidates import Draft
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.plan import titled
-from ctxmgr.light_dataclass import replace
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe
 from ctxmgr.recover.model.fence import Fence
 from ctxmgr.recover.model.single_question import ask
 from ctxmgr.types.goal import GoalPlan, PlannedStep, PlannedTask
 from ctxmgr.types.operations import ModelRequest
 
+# Limits of a proposal, which a person has to read before it counts.
 _TASKS, _SUBTASKS = 20, 20
 _MAX_GOAL_CHARS = 12_000
 
@@ -77,15 +78,15 @@ def decompose(
         return rules
     if progress is not None:
         progress(f"splitting the goal: {describe(choice, environment).text}")
-    found, failure = _asked(choice, rules.goal, source, model)
+    found, failure = _ask_model(choice, rules.goal, source, model)
     if found is None:
         return rules.model_copy(update={"model": choice.name, "failure": failure})
     done = {part.title: part.done for task in rules.tasks for part in (task, *task.subtasks)}
-    tasks = [_proposed(task, done) for task in found.tasks]
+    tasks = [_planned_task(task, done) for task in found.tasks]
     return rules.model_copy(update={"tasks": tasks, "by": "model", "model": choice.name})
 
 
-def _proposed(task: _Task, done: Mapping[str, bool]) -> PlannedTask:
+def _planned_task(task: _Task, done: Mapping[str, bool]) -> PlannedTask:
     """Return a proposed task; what the plan itself says is done stays done."""
     title = titled(task.title)[0]
     names = [name for name in (titled(part)[0] for part in task.subtasks) if name]
@@ -95,7 +96,7 @@ def _proposed(task: _Task, done: Mapping[str, bool]) -> PlannedTask:
     return PlannedTask(title=title or "untitled", done=is_done, subtasks=parts)
 
 
-def _asked(choice: ModelChoice, goal: str, source: str | None, model: Any) -> tuple[Split | None, str | None]:
+def _ask_model(choice: ModelChoice, goal: str, source: str | None, model: Any) -> tuple[Split | None, str | None]:
     fence = Fence()
     instructions = _SPLIT_RULES.format(tasks=_TASKS, subtasks=_SUBTASKS, fence=fence.rule)
     prompt = "The goal:\n" + fence.wrap("goal", goal[:_MAX_GOAL_CHARS], author="operator", limit=_MAX_GOAL_CHARS)
@@ -183,5 +184,6 @@ def improver_for(
     choice = chosen(wanted, environment, table)
     if choice is None:
         raise InvalidInput("no model is configured", "name one with --model, or set CTXMGR_MODEL")
+    # Told before anything is sent: who reads it can still interrupt.
     progress(f"summaries: {describe(choice, environment).text}")
     return ModelImprover(choice)

@@ -7,80 +7,49 @@ from typing import Annotated, Any
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import invocation
 
-_WHERE, _WHICH, _HOW, _MODEL = "Store", "Filters", "Output", "Model"
 # Spelled in `invocation`, which the fast path reads without loading these declarations.
 _JSON, _FORMAT, _FIELDS, _JQ, _RAW = (each.words for each in invocation.OUTPUT.values())
 
 Store = Annotated[
-    str | None,
-    typer.Option("--store", metavar="PATH", help="A store or any log; else CTXMGR_STORE, else the nearest .ctxmgr.",
-                 rich_help_panel=_WHERE),
-]  # fmt: skip
+    str | None, typer.Option("--store", metavar="PATH", help="A store or any log; else CTXMGR_STORE, else the nearest .ctxmgr.")
+]
 Session = Annotated[
-    str | None,
-    typer.Option("--session", "-s", metavar="ID", help="Session id or prefix, or a log; else the latest session.",
-                 rich_help_panel=_WHERE),
-]  # fmt: skip
+    str | None, typer.Option("--session", "-s", metavar="ID", help="Session id or prefix, or a log; else the latest session.")
+]
 Target = Annotated[
     str | None,
     typer.Argument(metavar="[SESSION|LOG]", help="A session, or any log that ctxmgr can read; else the latest session."),
 ]
 Log = Annotated[str | None, typer.Argument(metavar="[LOG]", help="Any log that ctxmgr can read, in place of the store.")]
-AllSessions = Annotated[bool, typer.Option("--all-sessions", help="All sessions of the store.", rich_help_panel=_WHERE)]
-Action = Annotated[list[str] | None, typer.Option("--action", help="Only this action; repeatable.", rich_help_panel=_WHICH)]
-Agent = Annotated[list[str] | None, typer.Option("--agent", help="Only this agent; repeatable.", rich_help_panel=_WHICH)]
-InputType = Annotated[
-    list[str] | None, typer.Option("--input-type", help="Only this input type; repeatable.", rich_help_panel=_WHICH)
-]
+AllSessions = Annotated[bool, typer.Option("--all-sessions", help="All sessions of the store.")]
+Action = Annotated[list[str] | None, typer.Option("--action", help="Only this action; repeatable.")]
+Agent = Annotated[list[str] | None, typer.Option("--agent", help="Only this agent; repeatable.")]
+InputType = Annotated[list[str] | None, typer.Option("--input-type", help="Only this input type; repeatable.")]
 Process = Annotated[
     list[str] | None,
-    typer.Option(
-        "--process", metavar="ID", help="Only this process (id or prefix) of the session; repeatable.", rich_help_panel=_WHICH
-    ),
+    typer.Option("--process", metavar="ID", help="Only this process (id or prefix) of the session; repeatable."),
 ]
 Status = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--status", help="Only this status: ok, error, denied, interrupted or open; repeatable.", rich_help_panel=_WHICH
-    ),
+    list[str] | None, typer.Option("--status", help="Only this status: ok, error, denied, interrupted or open; repeatable.")
 ]
-Kind = Annotated[str, typer.Option("--kind", help="Kind of rows: entry, event or all.", rich_help_panel=_WHICH)]
-EventType = Annotated[
-    list[str] | None, typer.Option("--event-type", help="Only events of this type; repeatable.", rich_help_panel=_WHICH)
-]
-Since = Annotated[
-    str | None,
-    typer.Option("--since", metavar="TIME", help="From this time on: 2h, 7d, yesterday, RFC 3339.", rich_help_panel=_WHICH),
-]
-Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time.", rich_help_panel=_WHICH)]
-Offset = Annotated[int, typer.Option("--offset", help="Number of rows to skip.", rich_help_panel=_WHICH)]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Maximum number of rows.", rich_help_panel=_WHICH)]
-Json = Annotated[bool, typer.Option(*_JSON, help="Print one JSON envelope.", rich_help_panel=_HOW)]
-Format = Annotated[
-    str | None, typer.Option(*_FORMAT, metavar="FORMAT", help="table, json, ndjson, md, csv or tsv.", rich_help_panel=_HOW)
-]
-Fields = Annotated[
-    str | None, typer.Option(*_FIELDS, metavar="A,B", help="Show only these fields of each row.", rich_help_panel=_HOW)
-]
-Jq = Annotated[
-    str | None,
-    typer.Option(*_JQ, metavar="EXPR", help="Filter the JSON envelope with a jq program.", rich_help_panel=_HOW),
-]
-Raw = Annotated[bool, typer.Option(*_RAW, help="Print strings that --jq finds without quotes.", rich_help_panel=_HOW)]
+Kind = Annotated[str, typer.Option("--kind", help="Kind of rows: entry, event or all.")]
+EventType = Annotated[list[str] | None, typer.Option("--event-type", help="Only events of this type; repeatable.")]
+Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on: 2h, 7d, yesterday, RFC 3339.")]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time.")]
+Offset = Annotated[int, typer.Option("--offset", help="Number of rows to skip.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="Maximum number of rows.")]
+Json = Annotated[bool, typer.Option(*_JSON, help="Print one JSON envelope.")]
+Format = Annotated[str | None, typer.Option(*_FORMAT, metavar="FORMAT", help="table, json, ndjson, md, csv or tsv.")]
+Fields = Annotated[str | None, typer.Option(*_FIELDS, metavar="A,B", help="Show only these fields of each row.")]
+Jq = Annotated[str | None, typer.Option(*_JQ, metavar="EXPR", help="Filter the JSON envelope with a jq program.")]
+Raw = Annotated[bool, typer.Option(*_RAW, help="Print strings that --jq finds without quotes.")]
+# Strict: an option that one of the two lists lacks is found at import.
 OUTPUT: dict[str, Any] = dict(zip(invocation.OUTPUT, (Json, Format, Fields, Jq, Raw), strict=True))
 """Parameter -> declaration of the options that say how an answer is shown."""
-Now = Annotated[
-    str | None,
-    typer.Option("--now", metavar="TIME", help="Time at which stalls are judged; 'now' for the clock.", rich_help_panel=_WHICH),
-]
+Now = Annotated[str | None, typer.Option("--now", metavar="TIME", help="Time at which stalls are judged; 'now' for the clock.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="A detection setting for this run, e.g. repeat_rounds=4; repeatable.",
-        rich_help_panel=_WHICH,
-    ),
+    typer.Option("--set", metavar="NAME=VALUE", help="A detection setting for this run, e.g. repeat_rounds=4; repeatable."),
 ]
 Plan = Annotated[bool, typer.Option("--plan", help="Show the continuation without recording anything.")]
 Prompt = Annotated[bool, typer.Option("--prompt", help="Print only the text for the agent that continues.")]
@@ -100,35 +69,18 @@ Routes = Annotated[
 GoalDir = Annotated[
     str | None, typer.Option("--goal-dir", metavar="DIR", help="Include the goal ('ctxmgr goal') of this project.")
 ]
-Model = Annotated[
-    str | None,
-    typer.Option("--model", metavar="PROVIDER:NAME", help="Model to ask as well; else CTXMGR_MODEL.", rich_help_panel=_MODEL),
-]
+Model = Annotated[str | None, typer.Option("--model", metavar="PROVIDER:NAME", help="Model to ask as well; else CTXMGR_MODEL.")]
 BaseUrl = Annotated[
-    str | None,
-    typer.Option("--base-url", metavar="URL", help="Server of the model, where it has OpenAI's API.", rich_help_panel=_MODEL),
+    str | None, typer.Option("--base-url", metavar="URL", help="Server of the model, where it has OpenAI's API.")
 ]
 LlmMode = Annotated[
     str | None,
-    typer.Option(
-        "--llm-mode",
-        metavar="MODE",
-        help="tools: the model reads the history; lead: it answers one question.",
-        rich_help_panel=_MODEL,
-    ),
+    typer.Option("--llm-mode", metavar="MODE", help="tools: the model reads the history; lead: it answers one question."),
 ]
-NoLlm = Annotated[bool, typer.Option("--no-llm", help="Ask no model, whatever is configured.", rich_help_panel=_MODEL)]
-Timeout = Annotated[
-    float | None,
-    typer.Option("--timeout", metavar="SECONDS", help="Time limit for the model; 30 by default.", rich_help_panel=_MODEL),
-]
-ModelTokens = Annotated[
-    int | None, typer.Option("--model-tokens", help="Token limit for the model, input and output.", rich_help_panel=_MODEL)
-]
-MaxToolCalls = Annotated[
-    int | None, typer.Option("--max-tool-calls", help="Limit on the model's tool calls.", rich_help_panel=_MODEL)
-]
+NoLlm = Annotated[bool, typer.Option("--no-llm", help="Ask no model, whatever is configured.")]
+Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", help="Time limit for the model; 30 by default.")]
+ModelTokens = Annotated[int | None, typer.Option("--model-tokens", help="Token limit for the model, input and output.")]
+MaxToolCalls = Annotated[int | None, typer.Option("--max-tool-calls", help="Limit on the model's tool calls.")]
 Transcript = Annotated[
-    str | None,
-    typer.Option("--transcript", metavar="FILE", help="Save the conversation with the model here.", rich_help_panel=_MODEL),
+    str | None, typer.Option("--transcript", metavar="FILE", help="Save the conversation with the model here.")
 ]

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.cli import declarations as typer
-from ctxmgr.cli.address import located
+from ctxmgr.cli.address import locate_store
 from ctxmgr.cli.envelope import IndexProgress, ascii_json, envelope, report_error, say, write_json, write_lines
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import OUTPUT, current_agent, quiet
 from ctxmgr.cli.terminal import Printer, printer, safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
-from ctxmgr.light_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from ctxmgr.types.query import Page
@@ -50,7 +50,7 @@ class OutputOptions:
         if self.format not in FORMATS:
             raise InvalidInput(f"unknown format {self.format!r}", f"formats: {', '.join(FORMATS)}")
         if self.jq is not None:
-            _compiled(self.jq)
+            _compile_jq(self.jq)
         elif self.raw:
             raise InvalidInput("--raw is for what --jq finds", "e.g. --jq '.data[].session' -r")
 
@@ -78,6 +78,7 @@ class Answer:
 
 def output_options(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool = False) -> OutputOptions:
     """Return how the answer is wanted, from the options; `OutputOptions.check` says whether that can be done."""
+    # A jq program reads the envelope, so it implies JSON.
     chosen = "json" if as_json or jq is not None else form or os.environ.get("CTXMGR_FORMAT") or "table"
     return OutputOptions(chosen, tuple(name.strip() for name in (fields or "").split(",") if name.strip()), jq, raw)
 
@@ -119,7 +120,7 @@ def answer(
     from ctxmgr.history.open_history import require_record
     from ctxmgr.workspace import Workspace, release_reserve
 
-    def entered(readonly: bool) -> Workspace:
+    def open_workspace(readonly: bool) -> Workspace:
         return Workspace.open(
             store,
             create=create,
@@ -130,14 +131,14 @@ def answer(
             scratch=scratch,
         )
 
-    def opened() -> Answer:
+    def work_on_store() -> Answer:
         try:
-            entry = entered(not (writes or create))
+            entry = open_workspace(not (writes or create))
         except StorageFailed:
             if frees and release_reserve(store):
-                entry = entered(False)
+                entry = open_workspace(False)
             elif lenient:
-                entry = entered(True)
+                entry = open_workspace(True)
             else:
                 raise
         with entry as workspace:
@@ -145,12 +146,12 @@ def answer(
                 require_record(workspace.store)
             return _with_store_warnings(how, work, workspace)
 
-    _answer(command, how, opened, writes=writes or create)
+    _answer(command, how, work_on_store, writes=writes or create)
 
 
 def resolve_place(command: str, how: OutputOptions, target: str | None, session: str | None, store: str | None) -> Place:
-    """Return (session, store) as a command line names them, see `located`; an error is reported and ends the command."""
-    return resolve(command, how, located, target, session, store)
+    """Return (session, store) as a command line names them, see `locate_store`; an error is reported and ends the command."""
+    return resolve(command, how, locate_store, target, session, store)
 
 
 def resolve(command: str, how: OutputOptions, locate: Callable[..., _T], *named: object) -> _T:
@@ -176,6 +177,7 @@ def answer_without_store(command: str, how: OutputOptions, work: Callable[[], An
 
 
 def _answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, writes: bool) -> None:
+    # First: a command that writes must not learn afterwards that its answer can't be shown.
     try:
         how.check()
         done = work()
@@ -211,12 +213,13 @@ def _emit(command: str, how: OutputOptions, done: Answer) -> None:
         if how.jq is None:
             write_json(document)
         else:
-            write_lines(_jq_line(item, raw=how.raw) for item in _filtered(how.jq, document))
+            write_lines(_jq_line(item, raw=how.raw) for item in _run_jq(how.jq, document))
         return
     for warning in done.warnings:
         say(f"ctxmgr: {warning}")
     if how.format in ("table", "md") and done.status == "empty" and _says_all(done.warnings):
         return  # the view would only repeat that there is nothing
+    # The names of columns are given where there may be no row to take them from.
     rows, columns = _rows(data), how.fields or done.columns
     if how.format == "ndjson":
         write_lines(map(ascii_json, rows))
@@ -229,9 +232,9 @@ def _emit(command: str, how: OutputOptions, done: Answer) -> None:
     elif how.fields:
         write_lines("\t".join(safe(_cell(row.get(name))) for name in how.fields) for row in rows)
     elif out.terminal:
-        from ctxmgr.cli.terminal import paged
+        from ctxmgr.cli.terminal import open_pager
 
-        with paged() as out:
+        with open_pager() as out:
             done.draw(out)
     else:
         done.draw(out)
@@ -267,7 +270,7 @@ def _say_more_rows(how: OutputOptions, done: Answer) -> None:
         say(f"{page.offset + 1} to {page.next_offset} of {about}{page.total}; more: --offset {page.next_offset}")
 
 
-def _compiled(expression: str) -> Any:
+def _compile_jq(expression: str) -> Any:
     try:
         import jq
     except ImportError:  # there is no wheel of it for every platform
@@ -278,8 +281,8 @@ def _compiled(expression: str) -> Any:
         raise InvalidInput(f"--jq {expression!r}: {str(error).splitlines()[0]}", "see the jq manual") from None
 
 
-def _filtered(expression: str, value: Any) -> list[Any]:
-    program = _compiled(expression)
+def _run_jq(expression: str, value: Any) -> list[Any]:
+    program = _compile_jq(expression)
     try:
         return program.input_text(ascii_json(value)).all()
     except ValueError as error:
@@ -311,7 +314,7 @@ def _with_fields(data: Any, fields: tuple[str, ...]) -> Any:
     for name in fields:
         if rows and all(name.split(".")[0] not in row for row in rows):
             raise InvalidInput(f"no field {name!r}", f"fields: {', '.join(rows[0])}")
-    picked = [{name: _at(row, name) for name in fields} for row in rows]
+    picked = [{name: _value_at(row, name) for name in fields} for row in rows]
     for name in fields:
         if rows and all(each[name] is _ABSENT for each in picked):
             say(f"ctxmgr: nothing has a field {name!r}: it is empty")
@@ -322,7 +325,7 @@ def _with_fields(data: Any, fields: tuple[str, ...]) -> Any:
 _ABSENT = object()
 
 
-def _at(row: Any, name: str) -> Any:
+def _value_at(row: Any, name: str) -> Any:
     """Return what a path reaches: names lead into objects, numbers into lists; `_ABSENT` where it leads nowhere."""
     for part in name.split("."):
         if isinstance(row, dict):

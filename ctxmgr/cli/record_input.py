@@ -9,7 +9,7 @@ from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.log import codec
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.line_splitter import read_lines
-from ctxmgr.store.reserved import PROJECT, untrusted
+from ctxmgr.store.project_session import PROJECT, untrusted
 from ctxmgr.types.record import check
 
 TYPE_CHECKING = False
@@ -123,14 +123,14 @@ def _records(session: str | None) -> Iterator[tuple[int, codec.Record]]:
         if not line.strip():
             continue
         try:
-            yield number, check(_completed(codec.decode(line), session))
+            yield number, check(_complete_record(codec.decode(line), session))
         except InvalidInput as error:
             raise InvalidInput(f"stdin line {number}: {error.message}", f"{_EARLIER_KEPT}; {error.hint}") from None
         except ValueError as error:
             raise InvalidInput(f"stdin line {number}: {error}", f"{_EARLIER_KEPT}; one JSON object a line") from None
 
 
-def _completed(given: codec.Record, session: str | None) -> codec.Record:
+def _complete_record(given: codec.Record, session: str | None) -> codec.Record:
     """Return what was given with the version first, as every record has it, and what may be left out."""
     record: codec.Record = {"v": 1, **given}
     if session is not None:

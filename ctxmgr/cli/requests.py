@@ -61,6 +61,7 @@ def version_number(text: str | None) -> int | None:
     if text is None or text == CURRENT:
         return None
     digits = text.removeprefix("v")
+    # `int` alone reads the digits of other scripts, and fails in its own words at thousands of them.
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_DIGITS and int(digits)):
         from ctxmgr.access.patterns import quoted
 
@@ -81,6 +82,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for text in texts:
         try:
+            # As TOML, so that a value has the type that it would have in a file of settings.
             _merge(table, tomllib.loads(text))
         except tomllib.TOMLDecodeError:
             raise InvalidInput(f"--set {text!r} is no setting", "e.g. --set repeat_rounds=4") from None
@@ -96,8 +98,9 @@ def _merge(table: dict[str, Any], more: dict[str, Any]) -> None:
             table[name] = value
 
 
-def merged(table: dict[str, Any], texts: Sequence[str] | None) -> dict[str, Any]:
+def merge_settings(table: dict[str, Any], texts: Sequence[str] | None) -> dict[str, Any]:
     """Return a configuration's table with the options over it."""
+    # Into a new table: the configuration itself stays as it is.
     found: dict[str, Any] = {}
     _merge(found, table)
     _merge(found, parse_settings(texts) if texts else {})
@@ -163,6 +166,7 @@ def moment(text: str | None, now: float) -> str | None:
     import re
 
     if match := re.fullmatch(_AGO, wanted, re.ASCII):
+        # Seven digits of weeks reach back beyond the calendar.
         return format_time(max(0.0, now - int(match[1]) * _SECONDS[match[2]]))
     if wanted in ("today", "yesterday"):
         from datetime import datetime, timedelta

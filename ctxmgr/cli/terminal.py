@@ -19,7 +19,7 @@ from itertools import groupby, islice
 from typing import TextIO
 
 from ctxmgr.cli.invocation import at_words, columns, global_options
-from ctxmgr.cli.views.layout import ASCII, GAP, UNICODE, Cell, Column, Span, Symbols, as_span, fitted, wrapped
+from ctxmgr.cli.views.layout import ASCII, GAP, UNICODE, Cell, Column, Span, Symbols, as_span, fit_columns, wrap_spans
 from ctxmgr.cli.views.safe_text import VARIATION, Keep, cells, cut, safe
 
 TYPE_CHECKING = False
@@ -104,7 +104,7 @@ class Printer:
             return
         indent = min(indent, self.width // 4)
         hang = min(hang, self.width // 2 - indent)
-        rows = list(wrapped(spans, self.width - indent, self.width - indent - hang))
+        rows = list(wrap_spans(spans, self.width - indent, self.width - indent - hang))
         if most is not None and len(rows) > most:
             room = self.width - indent - (hang if most > 1 else 0)
             rows[most - 1 :] = [[*self._cut(rows[most - 1], room - 2), Span(" " + self.symbols.ellipsis, "dim")]]
@@ -165,7 +165,7 @@ class Printer:
                 before = widths or [0] * len(columns)
                 widths = [max(old, min(new, _MAX_PLAIN_WIDTH)) for old, new in zip(before, natural, strict=True)]
             elif first:
-                widths = fitted(columns, natural, self.width - indent)
+                widths = fit_columns(columns, natural, self.width - indent)
             if first:
                 self._row(columns, [[Span(self.safe(column.title), "head")] for column in columns], widths, indent)
             for row in drawn:
@@ -232,7 +232,7 @@ _LESS = "FRX"
 
 
 @contextmanager
-def paged() -> Generator[Printer]:
+def open_pager() -> Generator[Printer]:
     """Give a printer for the terminal; at the end what it wrote is shown, in a pager where it is longer than the screen."""
     if not _is_wished():
         yield printer()
@@ -243,7 +243,7 @@ def paged() -> Generator[Printer]:
     plain = printer()
     yield Printer(kept, sys.stderr, terminal=True, width=plain.width, colour=plain.colour)
     text = held.getvalue()
-    if text.count(b"\n") < _height() or not _shown(text):
+    if text.count(b"\n") < _height() or not _show_in_pager(text):
         sys.stdout.write(text.decode(kept.encoding))
 
 
@@ -277,7 +277,7 @@ def _pager() -> list[str]:
     return words if words and words != ["cat"] and shutil.which(words[0]) else []
 
 
-def _shown(text: bytes) -> bool:
+def _show_in_pager(text: bytes) -> bool:
     """Show the text in the pager; return whether one could be started. Leaving it early is no error."""
     import subprocess
 

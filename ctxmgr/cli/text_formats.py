@@ -123,12 +123,12 @@ class MarkdownPrinter(Printer):
         if not drawn.strip():
             self.finish()
             return
-        text = "".join(_marked(span) for span in spans)
+        text = "".join(_markdown_span(span) for span in spans)
         self._lines.append((text.strip().removeprefix("· ").removesuffix(" ·"), drawn.rstrip()))
 
     def block(self, text: object, *, indent: int = 0, style: str = "", most: int | None = None) -> int:
         """Write text as it is between fences."""
-        self._fenced(self.safe(text, keep_lines=True).split("\n"))
+        self._write_fence(self.safe(text, keep_lines=True).split("\n"))
         return 0
 
     def heading(self, title: str) -> None:
@@ -166,14 +166,14 @@ class MarkdownPrinter(Printer):
         for has_gaps, group in groupby(lines, lambda line: _GAPS.search(line[1].strip()) is not None):
             part = list(group)
             if has_gaps and len(part) >= _MIN_DRAWING_LINES and all(len(drawn) <= _MAX_WIDTH for _, drawn in part):
-                self._part(list(_listed(written)))
-                self._fenced([drawn for _, drawn in part])
+                self._part(list(_paragraph_lines(written)))
+                self._write_fence([drawn for _, drawn in part])
                 written = []
             else:
                 written += part
-        self._part(list(_listed(written)))
+        self._part(list(_paragraph_lines(written)))
 
-    def _fenced(self, lines: list[str]) -> None:
+    def _write_fence(self, lines: list[str]) -> None:
         longest = max((len(run) for line in lines for run in _TICKS.findall(line)), default=2)
         # A fence longer than any in the text: recorded text can't close it and go on as Markdown.
         fence = "`" * (longest + 1)
@@ -188,7 +188,7 @@ class MarkdownPrinter(Printer):
         self._started = True
 
 
-def _listed(lines: list[tuple[str, str]]) -> Iterator[str]:
+def _paragraph_lines(lines: list[tuple[str, str]]) -> Iterator[str]:
     """Yield lines as a paragraph where they stand at the margin, else as items of a list; what stands deeper goes on."""
     depths = [len(drawn) - len(drawn.lstrip()) for _, drawn in lines]
     for place, (text, _) in enumerate(lines):
@@ -198,16 +198,16 @@ def _listed(lines: list[tuple[str, str]]) -> Iterator[str]:
         yield lead + words + ("\\" if goes_on else "")
 
 
-def _marked(span: Span) -> str:
+def _markdown_span(span: Span) -> str:
     """Return a piece of a line; the blanks that part it from the next are a dot, those inside it are its own."""
     inner = span.text.strip(" ")
     before = len(span.text) - len(span.text.lstrip(" "))
     after = len(span.text) - len(inner) - before
     words = f"**{escaped(inner)}**" if inner and span.style in _BOLD else escaped(inner)
-    return _between(before) + words + (_between(after) if inner else "")
+    return _separator(before) + words + (_separator(after) if inner else "")
 
 
-def _between(blanks: int) -> str:
+def _separator(blanks: int) -> str:
     return " · " if blanks > 1 else " " * blanks
 
 

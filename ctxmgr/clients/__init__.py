@@ -1,6 +1,10 @@
 """The clients that can call our hook: the form of their events, of the answer to them, and of their settings.
 
-To add one: write a module here, and name it in `CLIENTS`. Start with `interface`.
+Here is the interface of all, `Client`; the module of each says how it does it, `plugin` those that load JavaScript of ours in
+the place of hooks, and `session_file` what hooks note beside the client's log. To add one, write a module and name it in
+`CLIENTS`.
+
+Imports `ctxmgr.log`, `ctxmgr.base` and little of the standard library: a client starts a hook at every call of its agent.
 """
 
 from __future__ import annotations
@@ -11,20 +15,192 @@ from ctxmgr.log.fast_json import cast, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from ctxmgr.clients.interface import Client, Event
+BEFORE, AFTER, PERSON, WAIT, END, QUIET = "before", "after", "person", "wait", "end", "quiet"
+"""Kinds of events: calls about to be made, calls that have ended, a person's words, a wait for a person, a session's end, and a
+silence of a client whose log is not read."""
 
-CLIENTS = ("claude-code", "codex", "gemini", "copilot", "opencode", "pi")
-"""Names of the clients. The module of each bears its name, and a hook loads the one that calls it."""
+MAX_ANSWER_CHARS = 8_900
+"""Limit in characters of an answer. Claude Code puts one above 10,000 into a file that the model does not read."""
+
+
+class Call:
+    """One call of a tool; ``result`` is None before it was made."""
+
+    __slots__ = ("action", "given", "id", "result")
+
+    def __init__(self, action: str, given: Any, call_id: str, result: Any = None) -> None:
+        self.action = action
+        self.given = given
+        self.id = call_id
+        self.result = result
+
+
+class Event:
+    """An event of a client.
+
+    Attributes:
+        kind: `BEFORE`, `AFTER`, `PERSON`, `WAIT`, `END` or `QUIET`.
+        name: the client's own name for the event.
+        session: its id for the session.
+        agent: id of the sub-agent that acts; empty for the main agent.
+        transcript: path of the session's log, as the client names it: not to be trusted.
+        folder: where the agent works.
+        calls: what is called, in order; several when they were issued together.
+        raw: the event as it came, where a client needs more of it.
+    """
+
+    __slots__ = ("agent", "calls", "folder", "kind", "name", "raw", "session", "transcript")
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        session: str,
+        calls: Sequence[Call] = (),
+        agent: str = "",
+        transcript: str = "",
+        folder: str = "",
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        self.session = session
+        self.calls = calls
+        self.agent = agent
+        self.transcript = transcript
+        self.folder = folder
+        self.raw: Mapping[str, Any] = {}
+
+
+class Client:
+    """One client.
+
+    Attributes:
+        name: what ``ctxmgr install NAME`` calls it.
+        title: what people call it.
+        program: the command that starts it, asked for its version.
+        least: the oldest version that knows every event and setting that we use; an older one may disable all its hooks.
+        comments: whether its settings file may hold comments.
+        seconds: the time limit that the client gives a hook.
+        asks_trust: whether the user must trust what is installed before the client runs it.
+        counts_rounds: whether what is installed counts by itself, and starts us only at a third identical round.
+        tells_beside_person: whether the answer to a person's words reaches the agent too.
+        writes_late: whether it writes the result of a call into its log only after the hooks.
+        hides_open_calls: whether its log holds nothing of a call before the call is over.
+    """
+
+    name = ""
+    title = ""
+    program = ""
+    least: tuple[int, ...] = ()
+    comments = False
+    seconds = 10
+    asks_trust = False
+    counts_rounds = False
+    tells_beside_person = False
+    writes_late = False
+    hides_open_calls = False
+
+    def event(self, fields: Mapping[str, Any]) -> Event | None:
+        """Return the event that these fields are; None for one that does not concern us."""
+        raise NotImplementedError
+
+    def tell(self, event: Event, text: str) -> Any:
+        """Return the answer that brings a text to the agent."""
+        raise NotImplementedError
+
+    def refuse(self, event: Event, text: str) -> Any:
+        """Return the answer that prevents a call and says why; None where the client knows none."""
+        return None
+
+    def unwritten(self, event: Event) -> list[tuple[str, str]]:
+        """Return the id and the record of each result that the client may write into its log only after the hook."""
+        return []
+
+    def open_records(self, event: Event) -> list[str]:
+        """Return what the client's log would hold of each call that is about to be made, if it held open calls."""
+        return []
+
+    def log_of(self, event: Event) -> str:
+        """Return the path of the log that holds the agent's calls."""
+        return event.transcript
+
+    def log_content(self, event: Event) -> str | None:
+        """Return a log of our own format that the event itself makes up; None where the client's own log is read."""
+        return None
+
+    def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
+        """Return the path of the settings file; None when the client has none of this scope (``user``, ``project``)."""
+        raise NotImplementedError
+
+    def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:
+        """Return what is added to the settings: the keys that lead to a list, and the item for it."""
+        return []
+
+    def whole_file(self, command: Sequence[str]) -> str | None:
+        """Return the content of a file that is ours alone; None when we share the client's own."""
+        return None
+
+    def has_plugin(self, environment: Mapping[str, str]) -> bool:
+        """Whether the client has a plugin of ours enabled, which calls us as its settings would."""
+        return False
+
+    def trust(self, path: str, folder: str) -> bool | None:
+        """Have the client trust what was installed, as the user wants; None where it asks for no trust.
+
+        Raises:
+            StorageFailed: the client can't be asked.
+        """
+        return None
+
+    def left_to_do(self, path: str, environment: Mapping[str, str]) -> str | None:
+        """Return what the user must still do so that what is installed is run; None when nothing is missing."""
+        return None
+
+
+def as_object(value: Any) -> dict[str, Any] | None:
+    """Return a JSON object, None of any other value."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def text_of(fields: Mapping[str, Any], *names: str) -> str:
+    """Return the first of these fields that is a text; empty when none is."""
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, str):
+            return value
+    return ""
+
+
+def home_of(environment: Mapping[str, str], variable: str, default: str) -> str:
+    """Return a client's own folder: the one that a variable names, else ``default`` in the user's home."""
+    # A relative one would lead into the folder that the agent works in, where anybody may have put files.
+    named = environment.get(variable) or ""
+    if named.startswith("/"):
+        return named
+    return os.path.join(os.path.expanduser("~"), default)
+
+
+CLIENTS = {
+    "claude-code": ("claude_code", "CLIENT"),
+    "codex": ("codex", "CLIENT"),
+    "gemini": ("gemini", "CLIENT"),
+    "copilot": ("copilot", "CLIENT"),
+    "opencode": ("plugin", "OPENCODE"),
+    "pi": ("plugin", "PI"),
+}
+"""Client -> its module in this folder and its name there. A hook loads no other than the one that calls it."""
 
 
 def client(name: str) -> Client | None:
     """Return the client of this name, None when there is none."""
     if name not in CLIENTS:
         return None
-    module = "ctxmgr.clients." + name.replace("-", "_")
-    found: Client = __import__(module, fromlist=["CLIENT"]).CLIENT
+    module, attribute = CLIENTS[name]
+    # Not `importlib.import_module`, which a hook would have to load first.
+    found: Client = getattr(__import__(f"ctxmgr.clients.{module}", fromlist=[attribute]), attribute)
     return found
 
 
@@ -54,4 +230,5 @@ def parsed(name: str, content: bytes) -> tuple[Client, Event] | None:
         return None
     fields: Any = loads(content.decode("utf-8", "replace"))
     event = found.event(cast("dict[str, Any]", fields)) if isinstance(fields, dict) else None
+    # Rounds are counted by session: an event that names none can't be counted.
     return None if event is None or not event.session else (found, event)

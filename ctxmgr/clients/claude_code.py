@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients.interface import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, home_of, text_of
+from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, home_of, text_of
 from ctxmgr.log.fast_json import cast, loads
 
 TYPE_CHECKING = False
@@ -83,7 +83,7 @@ class ClaudeCode(Client):
 
     def has_plugin(self, environment: Mapping[str, str]) -> bool:
         """Whether the user's Claude Code has the plugin enabled."""
-        from ctxmgr.paths import read_regular  # only `install` and `doctor` ask; a hook does not load it
+        from ctxmgr.base.paths import read_regular  # only `install` and `doctor` ask; a hook does not load it
 
         try:
             settings: Any = loads(read_regular(self.settings_file("user", "", environment), _MAX_BYTES).decode("utf-8"))

@@ -1,12 +1,17 @@
-"""Codex: hooks in a file of their own, which the user must trust before Codex runs them."""
+"""Codex: hooks in a file of their own, which the user must trust before Codex runs them.
+
+The trust is given as Codex's own ``/hooks`` gives it: Codex itself computes the hash of each hook and stores it, since the way
+it hashes is private and has changed before.
+"""
 
 from __future__ import annotations
 
-from ctxmgr.clients.interface import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, home_of, text_of
-from ctxmgr.log.fast_json import dumps
+from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, home_of, text_of
+from ctxmgr.log.fast_json import cast, dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Mapping, Sequence
     from typing import Any
 
@@ -75,14 +80,10 @@ class Codex(Client):
 
     def trust(self, path: str, folder: str) -> bool | None:
         """Have Codex trust the hooks."""
-        from ctxmgr.clients.codex_trust import trust
-
-        return trust(self.program, path, folder) > 0
+        return trust_hooks(self.program, path, folder) > 0
 
     def left_to_do(self, path: str, environment: Mapping[str, str]) -> str | None:
         """Return how the hooks are trusted, unless they are."""
-        from ctxmgr.clients.codex_trust import is_trusted
-
         if is_trusted(home_of(environment, "CODEX_HOME", ".codex"), path):
             return None
         return (
@@ -91,3 +92,102 @@ class Codex(Client):
 
 
 CLIENT = Codex()
+
+
+# What follows only `install` and `doctor` use, so what it needs is imported where it is used: a hook loads none of it.
+_SECONDS = 30.0
+_MAX_BYTES = 5_000_000
+_HINT = "start codex, run /hooks, and trust those of ctxmgr there"
+
+
+def trust_hooks(program: str, hooks: str, folder: str) -> int:
+    """Have Codex trust our hooks in a file, and return how many; to be called only when the user asked for it.
+
+    Args:
+        program: the command that starts Codex.
+        hooks: path of the file with the hooks.
+        folder: the folder for which Codex lists its hooks.
+
+    Raises:
+        StorageFailed: Codex can't be asked, or does not answer as it did.
+    """
+    import subprocess
+    import threading
+
+    from ctxmgr.errors import StorageFailed
+
+    try:
+        server = subprocess.Popen(
+            [program, "app-server"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+    except OSError as error:
+        raise StorageFailed(f"'{program} app-server' can't be started: {error.strerror}", _HINT) from None
+    # Reads from the pipe have no time limit of their own: killing the server ends them.
+    limit = threading.Timer(_SECONDS, server.kill)
+    limit.start()
+    try:
+        return _trust_in(server, hooks, folder)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise StorageFailed("Codex did not say which hooks it knows", _HINT) from None
+    finally:
+        limit.cancel()
+        server.kill()
+        server.communicate()
+
+
+def _trust_in(server: subprocess.Popen[bytes], hooks: str, folder: str) -> int:
+    import os
+
+    _request(server, 1, "initialize", {"clientInfo": {"name": "ctxmgr", "version": "1"}})
+    _send(server, {"method": "initialized"})
+    listed = _request(server, 2, "hooks/list", {"cwds": [folder]})
+    found = {
+        hook["key"]: {"trusted_hash": hook["currentHash"]}
+        for each in listed["data"]
+        for hook in each["hooks"]
+        if os.path.realpath(hook["sourcePath"]) == hooks and "ctxmgr/live/hook.py" in hook["command"]
+    }
+    if found:
+        edit = {"keyPath": "hooks.state", "value": found, "mergeStrategy": "upsert"}
+        _request(server, 3, "config/batchWrite", {"edits": [edit]})
+    return len(found)
+
+
+def _send(server: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
+    import json
+
+    assert server.stdin is not None
+    server.stdin.write(json.dumps(message).encode() + b"\n")
+    server.stdin.flush()
+
+
+def _request(server: subprocess.Popen[bytes], number: int, method: str, params: dict[str, Any]) -> Any:
+    """Return the result of a request; other messages of the server are passed over.
+
+    Raises:
+        ValueError: the server ended. KeyError: it answered with an error.
+    """
+    import json
+
+    assert server.stdout is not None
+    _send(server, {"id": number, "method": method, "params": params})
+    for line in server.stdout:
+        message: Any = json.loads(line)
+        if message.get("id") == number:
+            return message["result"]
+    raise ValueError("the server ended")
+
+
+def is_trusted(home: str, hooks: str) -> bool:
+    """Whether Codex has stored a trust in hooks of this file; only Codex can tell whether they changed since."""
+    import os
+    import tomllib
+
+    from ctxmgr.base.paths import read_regular
+
+    try:
+        table: Mapping[str, Any] = tomllib.loads(read_regular(os.path.join(home, "config.toml"), _MAX_BYTES).decode("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    state: Any = table.get("hooks", {}).get("state", {})
+    return isinstance(state, dict) and any(str(key).startswith(f"{hooks}:") for key in cast("dict[str, Any]", state))

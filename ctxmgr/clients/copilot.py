@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients.interface import AFTER, END, PERSON, Call, Client, Event, as_object, text_of
+from ctxmgr.clients import AFTER, END, PERSON, Call, Client, Event, as_object, text_of
 from ctxmgr.log.fast_json import loads
 
 TYPE_CHECKING = False
@@ -39,6 +39,7 @@ class Copilot(Client):
                 return None
             return Event(PERSON, "userPromptSubmitted", session, (), "", log, text_of(fields, "cwd"))
         given: Any = fields.get("toolArgs")
+        # Arguments may come as a text of JSON.
         if isinstance(given, str) and given[:1] == "{":
             given = loads(given)
         # Not "resultType": a command that exits with 1 is a "success" there.

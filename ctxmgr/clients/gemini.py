@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients.interface import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, text_of
+from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, text_of
 from ctxmgr.log.fast_json import dumps
 
 TYPE_CHECKING = False

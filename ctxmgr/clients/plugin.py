@@ -7,7 +7,7 @@ once: the watcher reads them as it reads other clients' logs, until the next sig
 
 from __future__ import annotations
 
-from ctxmgr.clients.interface import AFTER, QUIET, Call, Client, Event, as_object, text_of
+from ctxmgr.clients import AFTER, QUIET, Call, Client, Event, as_object, home_of, text_of
 from ctxmgr.log.fast_json import cast, dumps
 
 TYPE_CHECKING = False
@@ -206,7 +206,82 @@ class PluginClient(Client):
         return counting + "\n" + self.attachment
 
 
+class OpenCode(PluginClient):
+    """opencode; the text for the agent stands behind the output of the call."""
+
+    name = "opencode"
+    title = "opencode"
+    program = "opencode"
+    least = (1, 18, 33)
+    attachment = """\
+export const ctxmgr = async ({ directory }) => ({
+  "chat.message": async (input, output) => {
+    spoken(input.sessionID, (output?.parts ?? []).map((part) => part.text ?? "").join("\\n"));
+  },
+  "tool.execute.after": async (input, output) => {
+    const failed = (output.metadata?.exit ?? 0) !== 0;
+    const said = told(input.sessionID, directory, input.tool, input.args, output.output, failed);
+    if (said) output.output += "\\n\\n" + said;
+  },
+  event: async ({ event }) => {
+    const { sessionID, info, part, status } = event.properties ?? {};
+    const session = sessionID ?? part?.sessionID ?? info?.sessionID;
+    if (event.type === "session.created" && info?.parentID) of(info.id).parent = info.parentID;
+    if (!session || !event.type) return;
+    if (event.type === "session.status") return status?.type === "idle" ? rests(session) : works(session, directory);
+    if (/^(permission|question)[.]/.test(event.type)) return asks(session, event.type.endsWith(".asked"));
+    if (part?.type !== "tool") return moved(session);
+    const state = part.state ?? {};
+    if (["completed", "error"].includes(state.status)) return ended(session, part.callID);
+    if (of(session).open.has(part.callID) || state.status !== "running") return moved(session);
+    begun(session, part.callID, part.tool, state.input);
+  },
+});
+"""
+
+    def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
+        """Return the plug-in's file, the user's or the project's."""
+        if scope == "project":
+            return f"{folder}/.opencode/plugins/ctxmgr.js"
+        return home_of(environment, "XDG_CONFIG_HOME", ".config") + "/opencode/plugins/ctxmgr.js"
+
+
+class Pi(PluginClient):
+    """pi; the text for the agent stands behind the content of the call's result."""
+
+    name = "pi"
+    title = "pi"
+    program = "pi"
+    least = (0, 74, 2)
+    attachment = """\
+export default function (pi) {
+  const session = `${process.pid}-${Date.now()}`;
+  pi.on("before_agent_start", (event) => spoken(session, event.prompt ?? ""));
+  pi.on("agent_start", () => works(session, process.cwd()));
+  for (const name of ["message_update", "tool_execution_update", "turn_start", "turn_end"]) pi.on(name, () => moved(session));
+  for (const name of ["agent_end", "session_shutdown"]) pi.on(name, () => rests(session));
+  pi.on("tool_execution_start", (event) => begun(session, event.toolCallId, event.toolName, event.args));
+  pi.on("tool_execution_end", (event) => ended(session, event.toolCallId));
+  pi.on("tool_result", (event) => {
+    const result = (event.content ?? []).map((part) => part.text ?? "").join("\\n");
+    const said = told(session, process.cwd(), event.toolName, event.input, result, event.isError === true);
+    if (said) return { content: [...event.content, { type: "text", text: said }] };
+  });
+}
+"""
+
+    def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
+        """Return the extension's file, the user's or the project's."""
+        import os
+
+        home = folder if scope == "project" else os.path.join(os.path.expanduser("~"), ".pi", "agent")
+        return f"{home}/.pi/extensions/ctxmgr.js" if scope == "project" else f"{home}/extensions/ctxmgr.js"
+
+
 def _moment(fields: Mapping[str, Any], default: float) -> float:
     """Return the time of an event in seconds since 1970; JavaScript counts milliseconds."""
     at = fields.get("at")
     return at / 1000 if isinstance(at, int | float) and 0 < at < 1e14 else default
+
+
+OPENCODE, PI = OpenCode(), Pi()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
+from ctxmgr.base.paths import user_folder
 from ctxmgr.log.fast_json import cast, dumps, loads
-from ctxmgr.paths import user_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class SessionFile:
         except FileNotFoundError:
             if not create:
                 return
-            from ctxmgr.paths import make_private_folder
+            from ctxmgr.base.paths import make_private_folder
 
             make_private_folder(os.path.dirname(self.path))
             descriptor = os.open(self.path, flags, 0o600)

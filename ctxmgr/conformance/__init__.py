@@ -1,5 +1,7 @@
 """Contract tests for detectors, importers and stores, also for third-party ones: begin reading with `detector`.
 
+May import `ctxmgr.history` and what lies below, and nothing but tests may import this.
+
 Subclass one in a test module, set the attribute that names yours, and run pytest, which these classes need::
 
     from ctxmgr.conformance import DetectorConformance
@@ -24,12 +26,12 @@ for _name in ("detector", "importer", "store"):
 from ctxmgr.conformance.detector import (  # noqa: E402 - their assertions are to be rewritten, so that a failure tells values
     NEW_WORK,
     DetectorConformance,
+    Scenario,
     SessionConformance,
     SpokenConformance,
     WarningConformance,
 )
 from ctxmgr.conformance.importer import ImporterConformance  # noqa: E402
-from ctxmgr.conformance.scenario import Scenario  # noqa: E402
 from ctxmgr.conformance.store import StoreConformance  # noqa: E402
 
 __all__ = [

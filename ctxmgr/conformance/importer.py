@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
+from itertools import zip_longest
 from pathlib import Path
 
-from ctxmgr.conformance.scenario import assert_same_records
+import pytest
+
 from ctxmgr.importers.interface import HEAD_SIZE, Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.store import open_store
@@ -24,6 +26,20 @@ _FOREIGN_HEADS = {
 }
 _TEXT = b'{"type": "a kind that nobody has heard of", "payload": [1, 2, 3]}\n'
 _CUTS = 12  # places at which a log is cut; every line of every log would take minutes
+_CONTEXT_CHARS = 60  # shown on each side of the first difference
+
+
+def assert_same_records(found: Iterable[Record], wanted: Iterable[Record]) -> None:
+    """Fail at the first record whose JSON differs, and show the place.
+
+    A plain ``assert`` of two lists makes pytest diff all their text, which takes hours for long values.
+    """
+    for number, pair in enumerate(zip_longest(found, wanted)):
+        one, two = ("nothing" if record is None else encode(record).decode() for record in pair)
+        if one != two:
+            begin = max(next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), 0) - _CONTEXT_CHARS, 0)
+            found_part, wanted_part = (text[begin : begin + 2 * _CONTEXT_CHARS] for text in (one, two))
+            pytest.fail(f"record {number}, from character {begin}: {found_part!r} in place of {wanted_part!r}", pytrace=False)
 
 
 class ImporterConformance:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.conformance.scenario import assert_same_records
+from ctxmgr.conformance.importer import assert_same_records
 from ctxmgr.errors import Conflict, InvalidInput, NotFound, OutOfBounds, StorageFailed
 from ctxmgr.history.query.requests import list_, list_notes, messages, search, show
 from ctxmgr.log.codec import Record

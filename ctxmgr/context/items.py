@@ -13,16 +13,16 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import check_agent, check_owner, is_unnameable, parse_pattern, quoted
 from ctxmgr.access.project import list_executions
 from ctxmgr.access.rules import Rules
+from ctxmgr.context.yaml_writer import block, mapping
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, OutOfBounds
 from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.log.codec import Record
 from ctxmgr.log.json_value import plain
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.artifacts import ARTIFACT_ID, ArtifactRow
+from ctxmgr.store.project_session import EXECUTION
 from ctxmgr.store.repositories.queries import find_record
-from ctxmgr.store.reserved import EXECUTION
+from ctxmgr.store.repositories.shared_state import ARTIFACT_ID, ArtifactRow
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.yaml_writer import block, mapping
 from ctxmgr.types.access import Asked, ResourceType
 from ctxmgr.types.context_package import Execution, ListExecutionsRequest
 from ctxmgr.types.goal import GoalSource

@@ -9,16 +9,16 @@ from typing import Any, Literal, Protocol, cast
 
 from ctxmgr.context.budget import BudgetPlan, Item, Piece, Reserves, available, decide, usual_reserves
 from ctxmgr.context.summaries import Summary
+from ctxmgr.context.yaml_writer import block, flow, mapping, quoted
 from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.json_value import plain
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import PACKAGE, PROJECT
+from ctxmgr.store.project_session import PACKAGE, PROJECT
 from ctxmgr.text.content_kind import JSON, YAML
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import ESTIMATE, Counter
-from ctxmgr.text.yaml_writer import block, flow, mapping, quoted
 from ctxmgr.types.context_package import (
     Assembly,
     BudgetRow,

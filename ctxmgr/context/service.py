@@ -22,9 +22,9 @@ from ctxmgr.log.codec import decoder, encode
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.log.json_value import plain
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.artifacts import ArtifactRow
-from ctxmgr.store.reserved import NEEDS as NEEDS_EVENT
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import NEEDS as NEEDS_EVENT
+from ctxmgr.store.project_session import PROJECT
+from ctxmgr.store.repositories.shared_state import ArtifactRow
 from ctxmgr.text.tokens import counter_by_name
 from ctxmgr.types.access import MAX_PRIORITY, MIN_PRIORITY
 from ctxmgr.types.context_package import (

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.fast_forward import FastForward, continues, may_stand, rounds_kept
 from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.types.finding import Observation
 
 _RECENT = 4

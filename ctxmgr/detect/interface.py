@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal, Protocol
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Step
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.types.finding import FindingKind, Observation
 
 

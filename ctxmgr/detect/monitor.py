@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
+from ctxmgr.base.light_dataclass import replace
 from ctxmgr.detect.agent_state import AgentScope
 from ctxmgr.detect.detectors import DETECTORS
 from ctxmgr.detect.detectors.cycles import LOOP_SEEN
@@ -16,7 +17,6 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import has_failed
 from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, text_of
 from ctxmgr.detect.text.vocabulary import hands_over, is_shell, writes
-from ctxmgr.light_dataclass import replace
 from ctxmgr.types.finding import Finding, Observation, Progress
 
 RESETS = {"user_message": "user", "user_message_chunk": "user", "interrupt": "interrupt"}

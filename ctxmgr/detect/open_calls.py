@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.agent_state import AgentScope
 from ctxmgr.detect.descriptions import duration, who
 from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.step import Call, call_text
 from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.detect.text.vocabulary import delegates
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.types.finding import Finding, Observation, Progress, Scope, Severity
 from ctxmgr.types.plain_records import MAX_TIMEOUT_MS

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, cast, get_args
 
+from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.errors import InvalidInput
-from ctxmgr.light_dataclass import dataclass, field, replace
 from ctxmgr.types.finding import FindingKind
 
 _ROUNDS = (

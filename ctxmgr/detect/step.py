@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, cast
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.vocabulary import ActionClass
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.types.finding import Observation
 
 _SLACK = 4

@@ -1,108 +1,25 @@
 """Why an agent's calls fail and what it can do next: rules over the record. Pure: no store, no clock.
 
-Begin with `diagnose`. A failure class is a module with a ``KIND`` and ``applies(evidence)`` (see `interface`); it is added
-by one line in `CLASSES`. `Evidence` is what they judge.
+Begin with `diagnose`, below: the first failure class that applies gives the cause, `related.related_records` adds what other
+records say. Where no class applies, `contrast` tells what differs. `next_looks` chooses its next look.
 
-What tools say wherever they run is data, `known_errors.toml`, which `error_table` reads: a new error is a row there and no
-module. `related_records` adds what holds for any tool: the lines of the error that say why (`error_lines`), other records
-that share its rare words (`bearing_records`), what the user named, who holds it.
+| Where | What |
+|---|---|
+| `interface` | the interface of a failure class, and `diagnosis`, which makes its answer |
+| `classes` | the registry, and one failure class a module |
+| `evidence` | readers of the record: `Evidence`, calls, messages, files, lists, names |
+| `errors` | readers of error texts, and the table of widely known errors: a new error is a row of TOML and no module |
+| `related` | other records that bear on a failure, whoever made them with whatever tool |
 """
 
 from __future__ import annotations
 
-from ctxmgr.diagnose import (
-    authentication,
-    call_hangs,
-    cannot_begin,
-    check_unaffected,
-    constraint_broken,
-    context_lost,
-    decided_before,
-    documented_way,
-    edits_not_used,
-    environment_missing,
-    error_elsewhere,
-    exists_elsewhere,
-    hidden_characters,
-    known_error,
-    limit_exceeded,
-    made_elsewhere,
-    monologue,
-    mutual_wait,
-    not_found,
-    noted_way,
-    other_folder,
-    other_installation,
-    output_cut,
-    permission_denied,
-    polling_frozen,
-    rate_limited,
-    record_facts,
-    resource_held,
-    schema_refused,
-    search_elsewhere,
-    shell_state,
-    stated_reason,
-    tool_missing,
-    undone_by_other,
-    unknown_name,
-    unknown_reference,
-    waiting_on_lock,
-    waits_for_person,
-    worked_elsewhere,
-    wrong_edit_target,
-    wrong_place,
-)
+from ctxmgr.diagnose.classes import CLASSES
 from ctxmgr.diagnose.contrast import contrast
 from ctxmgr.diagnose.evidence import Evidence, Message, messages_of
 from ctxmgr.diagnose.interface import FailureClass
-from ctxmgr.diagnose.related_records import with_related
+from ctxmgr.diagnose.related.related_records import with_related
 from ctxmgr.types.finding import Diagnosis, Quote
-
-CLASSES: tuple[FailureClass, ...] = (
-    wrong_edit_target,
-    record_facts,
-    hidden_characters,
-    shell_state,
-    other_folder,
-    other_installation,
-    exists_elsewhere,
-    unknown_name,
-    unknown_reference,
-    environment_missing,
-    worked_elsewhere,
-    documented_way,
-    resource_held,
-    waiting_on_lock,
-    limit_exceeded,
-    rate_limited,
-    authentication,
-    schema_refused,
-    tool_missing,
-    noted_way,
-    decided_before,
-    undone_by_other,
-    mutual_wait,
-    waits_for_person,
-    constraint_broken,
-    permission_denied,
-    made_elsewhere,
-    check_unaffected,
-    edits_not_used,
-    error_elsewhere,
-    call_hangs,
-    known_error,
-    wrong_place,
-    search_elsewhere,
-    not_found,
-    cannot_begin,
-    polling_frozen,
-    output_cut,
-    stated_reason,
-    context_lost,
-    monologue,
-)
-"""All failure classes, the most precise first: where two apply, the earlier one speaks."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:

@@ -7,14 +7,14 @@ import re
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import blur
-from ctxmgr.diagnose.calls import command_of, path_of, same_file, tool
-from ctxmgr.diagnose.error_lines import reasons, telling_line
+from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change, started
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, same_file, tool
+from ctxmgr.diagnose.evidence.paths import FOREIGN
+from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
-from ctxmgr.diagnose.paths import FOREIGN
-from ctxmgr.diagnose.related_records import with_related
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.related.related_records import with_related
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -50,13 +50,16 @@ def contrast(evidence: Evidence) -> Diagnosis | None:
     """Return what differs and the most informative next look; None where nothing is repeated."""
     if not evidence.loop:
         return None
+    # A stall is told by the call that does not return, whatever failed before
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return _silent(evidence, evidence.loop[-1])
     if evidence.finding is None and evidence.recent[-1].status == "open":
         return _silent(evidence, evidence.recent[-1])
+    # Failures first: what is repeated with success may be a look beside them
     steps = evidence.failing or evidence.repeated or (evidence.loop[-1:] if evidence.finding is not None else [])
     step = next(iter(steps), None)
     unsteady = _unsteady(evidence)
+    # What is unsteady has no cause in the record at all
     if unsteady is not None or step is None:
         return unsteady
     worked = _worked(evidence, step) if evidence.failed(step) else None
@@ -115,6 +118,7 @@ def _worked(evidence: Evidence, step: EntryView) -> EntryView | None:
     now = blur(evidence.text(step))
     for other in evidence.before(min(evidence.onset, step.index)):
         if call_key(other) == call_key(step) and other.status == "ok" and not evidence.failed(other):
+            # The same output can't tell what made the difference
             return other if blur(evidence.text(other)) != now else None
     return None
 
@@ -155,6 +159,7 @@ def _look(evidence: Evidence, step: EntryView) -> str:
     """Return the look that tells most, or what helps against failures of that kind."""
     told = " ".join(reasons(evidence, [step], _MOST_REASON))
     # A test names where it failed: to read that says more than to run it once more.
+    # of a failing test the file that its output names, and nobody has read, tells most
     tested = _unread(evidence, step) if CHECKS.search(command_of(step)) else None
     if tested is None and (found := next_look(evidence, step, told)):
         return found
@@ -176,6 +181,7 @@ def _seldom(evidence: Evidence, step: EntryView) -> str | None:
         entry for entry in evidence.recent if entry.status == "ok" and entry.index < step.index and entry.agent == step.agent
     ]
     changes = [entry for entry in before if _changes(entry)][-_MANY:]
+    # With one change the last look is still fresh
     if len(changes) < _SEVERAL:
         return None
     since = {call_key(entry) for entry in evidence.recent if entry.index > changes[0].index} | {
@@ -185,6 +191,7 @@ def _seldom(evidence: Evidence, step: EntryView) -> str | None:
         if (
             entry.index < changes[0].index
             and not _changes(entry)
+            # To think or to talk looks at nothing
             and entry.action not in _SILENT
             and call_key(entry) not in since
         ):
@@ -223,6 +230,7 @@ def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | Non
     for one, first, two, second in _POINTER.findall(evidence.text(step)[-8_000:]):
         path = one or two
         name = path.rpartition("/")[2]
+        # A path in a library, or a bare word, is no place to look at
         if not plain_name(path) or any(part in path for part in FOREIGN) or (not one and "/" not in path and not second):
             continue
         if not any(same_file(path, each) for each in known) and name not in shown:
@@ -234,6 +242,7 @@ def _checked(evidence: Evidence, step: EntryView, path: str) -> str | None:
     """Return the function that a failing test calls in the line that its traceback shows; None where its code was seen."""
     lines = evidence.text(step)[-8_000:].split("\n")
     shown = next((lines[place + 1] for place, line in enumerate(lines[:-1]) if path in line and _FRAME.match(line)), "")
+    # Names of assertions and built-ins are not what is tested
     names = [name for name in _CALLED.findall(shown) if not _CHECKING.match(name) and not hasattr(builtins, name)]
     if not names:
         return None
@@ -245,6 +254,7 @@ def _unknown(evidence: Evidence, step: EntryView) -> str:
     """Return that the cause is not known, and whether anything was changed between the calls."""
     call = _call(evidence, step)
     others = [each for each in evidence.changes(evidence.onset) if call_key(each) != call_key(step)]
+    # Where something was changed in between, to say that nothing was would be false
     if len(evidence.loop) < _SEVERAL or others:
         return f"Not known why: {call} ends the same way each time"
     if CHECKS.search(command_of(step)) and evidence.failed(step):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.texts import clean, clip
+from ctxmgr.diagnose.evidence.texts import clean, clip
 from ctxmgr.types.finding import Confidence, Diagnosis, Quote
 
 

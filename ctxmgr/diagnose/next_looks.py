@@ -7,10 +7,10 @@ import re
 from functools import cache
 from typing import NamedTuple, cast
 
-from ctxmgr.diagnose.calls import command_of, parts_of
-from ctxmgr.diagnose.error_table import table
+from ctxmgr.diagnose.errors.table import table
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, may_change
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.evidence.calls import command_of, parts_of
+from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -157,6 +157,7 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
     said = evidence.text(step)
     call = command or f"{step.action} {step.input if isinstance(step.input, str) else ''}"
     for place, look in enumerate(_LOOKS):
+        # Known ways out come before a debugger, the looks before them are surer still
         if place == _CRASHES and (way := way_out(told)) is not None:
             return way
         if (not look.call or re.search(look.call, call[:2_000], re.IGNORECASE)) and (
@@ -166,6 +167,7 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
             request = _REQUEST.search(f"{said}\n{_dumped(step.error)}\n{_dumped(step.output)}")
             told = f", {code(request.group(1), 60)}" if request and plain_name(request.group(1)) else ""
             return look.look.replace("{request}", told)
+    # It works, so what has to change lies behind it
     if (
         step.status == "ok"
         and not evidence.failed(step)
@@ -233,6 +235,7 @@ def varies(evidence: Evidence, step: EntryView) -> bool:
     """Whether the very same call sometimes works and sometimes fails with nothing changed in between."""
     same = [each for each in evidence.tail if call_key(each) == call_key(step)]
     outcomes = [evidence.failed(each) for each in same]
+    # All failures before or behind all successes is a change, and nothing unsteady
     if len(same) < 3 or len(set(outcomes)) < 2 or outcomes == sorted(outcomes, reverse=True) or outcomes == sorted(outcomes):
         return False
     return not evidence.changes(same[0].index, same[-1].index) or sum(a != b for a, b in itertools.pairwise(outcomes)) >= 3

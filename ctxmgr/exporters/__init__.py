@@ -1,7 +1,9 @@
 """Write histories in the formats of other programs; one format a module.
 
 To add one: write the module and name it in `EXPORTERS`. `tests/exporters` then holds what our own importer of that format
-reads against what was written.
+reads against what was written. Begin with `conversation`, the one form that every format is written from.
+
+Pure: imports `ctxmgr.log` alone, and knows no store.
 """
 
 from __future__ import annotations

@@ -86,6 +86,7 @@ def _step(number: int, step: Step, started: dict[str, str], losses: Losses) -> d
 def _call(call: Call) -> dict[str, Any]:
     given: object = call.record.get("input")
     plain = isinstance(given, dict)
+    # The format takes objects alone; `bare` tells our importer that this was none.
     arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {"input": given}
     made: dict[str, Any] = {"tool_call_id": call.name, "function_name": call.record["action"], "arguments": arguments}
     return made if plain else made | {"extra": {"bare": True}}

@@ -196,9 +196,12 @@ def conversation_of(session: str, records: Iterable[Record]) -> Conversation:
         reader.read(record)
     parts = reader.found.parts
     main = next((part for part in parts if part.agent == "main"), None)
+    # Foreign logs name their agents as they like; the one that a person speaks to is the main one.
     main = main or next((part for part in parts if any(step.source == "user" for step in part.steps)), None)
     if main is not None:
+        # The main agent was started by no call, whatever a log says of its first one.
         main.parent = None
+        # The others stay in the order in which they first acted.
         parts.sort(key=lambda part: part is not main)
     return reader.found
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ctxmgr.base.light_dataclass import replace
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.goals.state import Action, OpenAction, Outcome, State
-from ctxmgr.light_dataclass import replace
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Finding, Observation
 from ctxmgr.types.goal import LoopType

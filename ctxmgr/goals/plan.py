@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.paths import open_regular
+from ctxmgr.text.content_kind import nesting
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.yaml_writer import nesting
 from ctxmgr.types.goal import PlannedStep, PlannedTask
 
 if TYPE_CHECKING:

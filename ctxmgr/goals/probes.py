@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import open_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.goal import Probe, ProbeResult
 

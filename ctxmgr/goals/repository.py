@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NoReturn
 
+from ctxmgr.base.paths import require_no_link
 from ctxmgr.errors import Busy, NotFound, StorageFailed, Superseded
 from ctxmgr.goals import state_files
 from ctxmgr.goals import state_files as owner
@@ -20,7 +21,6 @@ from ctxmgr.goals.state_files import Included
 from ctxmgr.log.codec import Record, chain, decode, encode
 from ctxmgr.log.ids import new_id, now, parse_time
 from ctxmgr.log.journal import Durability, Journal, read
-from ctxmgr.paths import require_no_link
 from ctxmgr.types.plain_records import build
 
 LAG = 128

@@ -21,13 +21,13 @@ import time
 from collections.abc import Generator
 from typing import Any, cast
 
+from ctxmgr.base.light_dataclass import dataclass
+from ctxmgr.base.paths import open_regular, read_regular, require_no_link, require_one_name
 from ctxmgr.errors import Busy, StorageFailed
 from ctxmgr.goals.state import Owner, State
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log import codec
 from ctxmgr.log.ids import new_id, parse_time
 from ctxmgr.log.journal import lock_within, make_private_folder
-from ctxmgr.paths import open_regular, read_regular, require_no_link, require_one_name
 from ctxmgr.types.base import Stored, Text
 
 HISTORY, STATE, PREVIOUS, LOOPS = "history.jsonl", "state.json", "state.prev.json", "loops.json"

@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.detection import detect_
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.store.engine.sqlite import SqliteEngine
-from ctxmgr.store.read_query import ReadQuery
-from ctxmgr.store.sql_views import FINDINGS
+from ctxmgr.store.read_query import FINDINGS, ReadQuery
 from ctxmgr.types.analysis import SqlRequest, SqlResponse, SqlView, StatsKey, StatsRequest, StatsResponse, StatsRow
 from ctxmgr.types.finding import SessionVerdict
 from ctxmgr.types.operations import DetectRequest
@@ -52,7 +51,7 @@ def views(store: Store) -> list[SqlView]:
 
 
 def _findings(verdicts: Iterable[SessionVerdict]) -> Iterator[tuple[Any, ...]]:
-    """Yield rows of `ctxmgr.store.sql_views.FINDING_COLUMNS`; places in a session are indexes, as in ``entries.idx``."""
+    """Yield rows of `ctxmgr.store.read_query.FINDING_COLUMNS`; places in a session are indexes, as in ``entries.idx``."""
     for verdict in verdicts:
         for finding in verdict.findings:
             places: dict[str, Any] = finding.evidence.get("indexes") or {}

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from ctxmgr.base.light_dataclass import dataclass, field
+from ctxmgr.base.paths import read_regular
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.replay import observations_of
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.ingest import import_logs
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import Record
-from ctxmgr.paths import read_regular
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.analysis import Alarm, Backtest, Distance, Distances, Found, Label, Missed, Score
 from ctxmgr.types.base import first_fault

@@ -17,9 +17,17 @@ from ctxmgr.log.fast_json import loads
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.log.record_schema import RECORDS
 from ctxmgr.store import Store
-from ctxmgr.store.parallel.record_reader import Place, born_of, place_of, stretches, stretches_there
-from ctxmgr.store.parallel.worker_process import ProcessLost, is_of_use, run_in_second_process
 from ctxmgr.store.row_mapper import load
+from ctxmgr.store.worker_process import (
+    Place,
+    ProcessLost,
+    born_of,
+    is_of_use,
+    place_of,
+    run_in_second_process,
+    stored_bodies,
+    stored_bodies_elsewhere,
+)
 from ctxmgr.types.finding import Finding, Observation, SessionVerdict, summary_of, verdict_of
 from ctxmgr.types.view import EntryView, SessionView
 
@@ -382,7 +390,7 @@ def replay(store: Store, key: int) -> Iterator[Observation]:
 
 
 def _read_here(store: Store, key: int, after: int) -> Iterator[RecordFields | None]:
-    for _, bodies in stretches(store.engine, key, KINDS, after):
+    for _, bodies in stored_bodies(store.engine, key, KINDS, after):
         yield from map(record_fields, map(load, bodies))
 
 
@@ -412,5 +420,5 @@ def ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[RecordFiel
         CtxmgrError: it can't be read.
         ValueError: a stored body is not a record.
     """
-    for last, bodies in stretches_there(Place(*place), key, KINDS):
+    for last, bodies in stored_bodies_elsewhere(Place(*place), key, KINDS):
         yield last, [record_fields(loads(body)) for body in bodies]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, cast, overload
 
+from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence, messages_of
 from ctxmgr.history.query import requests
-from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.sessions import Origin
 from ctxmgr.types.finding import Finding

@@ -17,10 +17,10 @@ from ctxmgr.history.formats import IMPORTERS, holds_own_records, read_head, reco
 from ctxmgr.history.ingest import import_session
 from ctxmgr.importers.interface import Importer
 from ctxmgr.store import DamagedRange, Store
-from ctxmgr.store.engine.disposable import cache_name, open_cache, open_in_memory
+from ctxmgr.store.engine.disposable_files import cache_name, open_cache, open_in_memory
 from ctxmgr.store.engine.sqlite import SqliteEngine
-from ctxmgr.store.integrity.examination import Examined
-from ctxmgr.store.repositories.imported_files import FileState
+from ctxmgr.store.integrity.verification import Examined
+from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.types.import_report import FileCount
 
 _STEM = "foreign"

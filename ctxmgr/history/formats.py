@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput
 from ctxmgr.importers import importers
 from ctxmgr.importers.base import SQLITE_MAGIC
@@ -18,7 +19,6 @@ from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Importer
 from ctxmgr.importers.log_files import PACKED, is_compressed, uncompressed_head
 from ctxmgr.log.codec import decode
 from ctxmgr.log.line_splitter import past_hole
-from ctxmgr.paths import open_regular
 from ctxmgr.store.engine.foreign_tables import open_tables
 from ctxmgr.types.import_report import FormatView
 

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr import __version__
+from ctxmgr.base.paths import is_url
 from ctxmgr.config import SETTINGS, STORE_NAME, STORE_VARIABLE, Config, find_store, foreign_told, load_config
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.history.open_history import open_history
 from ctxmgr.history.shipper import as_shown, noted
-from ctxmgr.paths import is_url
 from ctxmgr.store import LogStore, open_store
-from ctxmgr.store.integrity.checkup import MAX_FAULTS, contents, library, quick_check, server_facts
+from ctxmgr.store.integrity.status import MAX_FAULTS, contents, library, quick_check, server_facts
 from ctxmgr.types.setup import Check
 
 LITTLE_SPACE = 100_000_000

@@ -18,6 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
+from ctxmgr.base.light_dataclass import dataclass, field
+from ctxmgr.base.paths import SIDE_FILES, is_url
 from ctxmgr.clients.session_file import with_waits
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.formats import (
@@ -36,17 +38,15 @@ from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.langgraph import CHANNELS, LANGGRAPH_ROWS
 from ctxmgr.importers.log_files import PACKED_SUFFIXES
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import MAX_LINE, Record, encode
 from ctxmgr.log.json_value import shorten
 from ctxmgr.log.reader import Line
-from ctxmgr.paths import SIDE_FILES, is_url
 from ctxmgr.store import AppendResult, Store
 from ctxmgr.store.engine.foreign_tables import CheckpointTables, open_checkpoints
 from ctxmgr.store.engine.postgresql_url import shown
-from ctxmgr.store.repositories.imported_files import FileState
-from ctxmgr.store.reserved import PROJECT, untrusted
-from ctxmgr.store.write.row_batch import RowBatch
+from ctxmgr.store.project_session import PROJECT, untrusted
+from ctxmgr.store.repositories.bookkeeping import FileState
+from ctxmgr.store.write.bulk import RowBatch
 from ctxmgr.types.import_report import FileCount, FileReport, ImportReport, first_named
 from ctxmgr.types.record import check
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from ctxmgr.base.paths import is_foreign, is_url, open_regular
 from ctxmgr.errors import Damaged, InvalidInput, StorageFailed
-from ctxmgr.paths import is_foreign, is_url, open_regular
 from ctxmgr.store import empty_store, exists, open_store
 
 TYPE_CHECKING = False

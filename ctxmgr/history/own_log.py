@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ctxmgr.log.reader import Line, read
 from ctxmgr.store import AppendResult, Store
-from ctxmgr.store.write.bulk import BulkWriter
-from ctxmgr.store.write.row_batch import RowBatch, import_facts
+from ctxmgr.store.write.bulk import BulkWriter, RowBatch, import_facts
 from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import KINDS
 
@@ -43,7 +42,7 @@ class OwnCount:
         return self.count.bytes >= _MIN_BLOCK_BYTES
 
     def add(self, session: str, kind: str, name: str, status: str | None, entry: str) -> None:
-        """Count one record, see `ctxmgr.store.write.row_batch.import_facts`."""
+        """Count one record, see `ctxmgr.store.write.bulk.import_facts`."""
         count = self.count
         count.records += 1
         count.session = count.session or session
@@ -94,10 +93,10 @@ def take_blocks(
         met: called with each session.
         heard: called with the bytes done.
     """
-    from ctxmgr.store.write.log_parser import reading
+    from ctxmgr.store.write.log_parser import read_blocks
 
     end, last = 0, ""
-    blocks = reading(str(own.count.path), 0, "", own.count.bytes, writer.masked)
+    blocks = read_blocks(str(own.count.path), 0, "", own.count.bytes, writer.masked)
     for first in blocks:
         report = AppendResult()
         with store.engine.transaction():

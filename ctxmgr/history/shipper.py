@@ -18,16 +18,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ctxmgr.base.paths import is_url, make_private_folder, open_regular, read_regular, replace_file
 from ctxmgr.errors import Busy, CtxmgrError, Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import ids
 from ctxmgr.log.anchor import folder as anchors
 from ctxmgr.log.codec import MAX_LINE, Record
 from ctxmgr.log.reader import Line, read
 from ctxmgr.log.session_lock import live_processes
-from ctxmgr.paths import is_url, make_private_folder, open_regular, read_regular, replace_file
 from ctxmgr.store import LOG_SUFFIXES, AppendResult, Store, open_store
-from ctxmgr.store.repositories.tail import all_records_after, end_of, holds_record, sum_at
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import PROJECT
+from ctxmgr.store.repositories.queries import all_records_after, end_of, holds_record, sum_at
 
 MOST_RECORDS, MOST_BYTES = 256, 1_000_000
 """Limits of one batch; a longer record is a batch by itself."""
@@ -430,10 +430,10 @@ class Service:
         store = self._open_target()
         if not store.engine.shared or time.monotonic() - self._alive < _ALIVE_EVERY:
             return
-        from ctxmgr.store.server_store import signs_of_life
+        from ctxmgr.store.server_store import report_alive
 
         live = {holder for shipper in self._shippers for holder in shipper.live()}
-        signs_of_life(store.engine, live)
+        report_alive(store.engine, live)
         self._alive = time.monotonic()
 
     def _open_target(self) -> Store:

@@ -13,7 +13,7 @@ from ctxmgr import __version__
 from ctxmgr.log import fast_json
 from ctxmgr.log.codec import digest
 from ctxmgr.log.fast_json import cast
-from ctxmgr.store.engine.answer_cache import AnswerCache
+from ctxmgr.store.engine.disposable_files import AnswerCache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

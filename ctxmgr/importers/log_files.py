@@ -14,11 +14,11 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.importers.interface import HEAD_SIZE
 from ctxmgr.importers.values import decoder, mapping
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, Report, read_objects
-from ctxmgr.paths import open_regular
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

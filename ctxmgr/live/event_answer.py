@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import sys
 
-from ctxmgr.clients import event_bytes, parsed
-from ctxmgr.clients.interface import AFTER, BEFORE, END, MAX_ANSWER_CHARS, PERSON, QUIET, WAIT
+from ctxmgr.clients import AFTER, BEFORE, END, MAX_ANSWER_CHARS, PERSON, QUIET, WAIT, event_bytes, parsed
 from ctxmgr.clients.session_file import WATCHER, SessionFile, state_folder
 from ctxmgr.live.rounds import Rounds, fingerprints, rows_of
 from ctxmgr.log.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ctxmgr.clients.interface import Client, Event
+    from ctxmgr.clients import Client, Event
 
 OFF = "CTXMGR_LIVE"
 """The environment variable that switches the hook off for one run: ``CTXMGR_LIVE=off``."""
@@ -26,7 +25,7 @@ NO_WATCHER = "CTXMGR_WATCH"
 """The environment variable that keeps the hook from starting the watcher: ``CTXMGR_WATCH=off``."""
 
 TELL, WATCH = "--tell", "--watch"
-"""Arguments of `ctxmgr.hook`: ask the detectors (`ctxmgr.live.telling`), watch for hangs (`ctxmgr.live.watcher`)."""
+"""Arguments of `ctxmgr.live.hook`: ask the detectors (`ctxmgr.live.detector_answer`), or watch for hangs (`watcher`)."""
 
 _MAX_ANSWER_BYTES = 1_048_576
 _DETECTOR_SECONDS = 8.0
@@ -41,11 +40,11 @@ def run(name: str) -> None:
     """
     if os.environ.get(OFF) in ("off", "0"):
         return
-    if content := answered(name, event_bytes()):
+    if content := answer_event(name, event_bytes()):
         os.write(1, content)
 
 
-def answered(name: str, content: bytes) -> bytes:
+def answer_event(name: str, content: bytes) -> bytes:
     """Return the answer to a client, empty for none.
 
     Args:
@@ -108,7 +107,7 @@ def _begin(name: str, event: Event) -> None:
     SessionFile(name, event.session).begin(event.transcript, event.folder)
     if os.environ.get(NO_WATCHER) in ("off", "0") or _is_watched():
         return
-    hook = os.path.join(os.path.dirname(os.path.dirname(__file__)), "hook.py")
+    hook = os.path.join(os.path.dirname(__file__), "hook.py")
     # `posix_spawn` needs no import, and the watcher must outlive the client: a session of its own, and none of our streams.
     null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     os.posix_spawn(sys.executable, [sys.executable, "-I", hook, WATCH], os.environ, file_actions=null, setsid=True)
@@ -185,7 +184,7 @@ def _ask_detectors(name: str, content: bytes) -> bytes:
     """
     import subprocess
 
-    hook = os.path.join(os.path.dirname(os.path.dirname(__file__)), "hook.py")
+    hook = os.path.join(os.path.dirname(__file__), "hook.py")
     ended = subprocess.run(
         [sys.executable, "-I", hook, TELL, name], input=content, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         timeout=_DETECTOR_SECONDS, check=False,

@@ -24,21 +24,21 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ctxmgr import __file__ as package
-from ctxmgr.clients import CLIENTS, client
-from ctxmgr.clients.interface import Client, as_object
+from ctxmgr.base.paths import make_private_folder, read_regular, replace_file
+from ctxmgr.clients import CLIENTS, Client, as_object, client
 from ctxmgr.clients.session_file import state_folder
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.json_text import blank_comments, insert_items, remove_items
 from ctxmgr.log.codec import digest
-from ctxmgr.paths import make_private_folder, read_regular, replace_file
 from ctxmgr.types.setup import Check
 
 Scope = Literal["user", "project"]
 
 # Guards against a file that is gone, see `hook_command`; the path goes to ``__file__``, as the hook finds its package by it.
 _START = "import os,sys;__file__=sys.argv.pop(1);os.path.exists(__file__) and exec(open(__file__).read())"
-_OURS = re.compile(r"ctxmgr[/\\]{1,2}hook\.py")
+# Earlier versions had the file one folder up: what they installed is replaced and removed as well.
+_OURS = re.compile(r"ctxmgr[/\\]{1,2}(?:live[/\\]{1,2})?hook\.py")
 _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _TOP = "hooks"
 _MAX_FILE_BYTES = 5_000_000
@@ -80,7 +80,7 @@ def hook_command(client: Client) -> list[str]:
     Python exits with 2 when a file is missing, and at that code clients block what the agent or the user wanted. So the file
     is run only if it exists, and a package that was removed leaves hooks that do nothing.
     """
-    hook = os.path.join(os.path.dirname(os.path.abspath(package)), "hook.py")
+    hook = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook.py")
     # Absolute, since a shim that looks up the interpreter takes many times as long as the hook itself.
     return [os.path.abspath(sys.executable), "-I", "-S", "-c", _START, hook, client.name]
 

@@ -66,6 +66,7 @@ def _blank_comment(found: re.Match[str]) -> str:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
+        # Readers differ in which of both they take, so a change to either may be lost.
         raise ValueError("an object has one key twice")
     return members
 
@@ -128,6 +129,7 @@ def insert_items(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], *, c
 
 
 def _insert_item(text: str, keys: tuple[str, ...], item: Any, comments: bool) -> str:
+    # Once more for each item: the one before it moved all that stands behind it.
     node = parse(text, comments=comments)
     for depth, key in enumerate(keys):
         if node.kind != "object":
@@ -148,6 +150,7 @@ def _put(text: str, node: Node, value: Any, depth: int, key: str | None = None) 
     """Return the text with one more member of an object, or item of a list, behind the last one."""
     newline, unit = layout(text)
     last = max([inner.end for _, inner in node.members.values()] + [inner.end for inner in node.items], default=None)
+    # What people wrote on one line stays on one line.
     flat = newline == "" or (last is not None and "\n" not in text[node.start : node.end])
     label = "" if key is None else json.dumps(key, ensure_ascii=False) + (": " if not flat or ": " in text else ":")
     if flat:

@@ -17,10 +17,10 @@ from shlex import join
 from typing import Any
 
 from ctxmgr import __version__
+from ctxmgr.base.paths import replace_file
 from ctxmgr.clients.claude_code import CLIENT, PLUGIN
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.installation import Change, hook_command, is_installed, read_settings
-from ctxmgr.paths import replace_file
 
 NAME = PLUGIN.partition("@")[0]
 
@@ -174,6 +174,7 @@ def plugin_files(
 
 
 def _files(*, server: bool | None = None) -> dict[str, str]:
+    # -I: neither the folder that the agent works in nor PYTHONPATH may put other code in the place of ours.
     program = [os.path.abspath(sys.executable), "-I", "-m", "ctxmgr"]
     serves = find_spec("mcp") is not None if server is None else server
     return plugin_files(CLIENT.entries(hook_command(CLIENT)), program, __version__, server=serves)
@@ -195,6 +196,7 @@ def _remove_empty(top: Path, folder: str) -> None:
     """Remove a folder and those above it that are empty, up to the plugin's own."""
     real = os.path.realpath(top)
     with suppress(OSError):
+        # The first folder that holds something else raises, and ends this.
         while folder.startswith(real):
             os.rmdir(folder)
             folder = os.path.dirname(folder)

@@ -83,6 +83,7 @@ class Receiver:
             raise InvalidInput(f"other machines reach {host}, so a token is needed", "set CTXMGR_RECEIVE_TOKEN")
         self.token, self.limits, self.guards_host = token, limits or Limits(), token is None
         self.refused: dict[int, int] = {}
+        # As many bodies as connections can wait, so memory has a limit however slow the store is.
         self._work: queue.Queue[tuple[bytes, Future[None]]] = queue.Queue(MAX_CONNECTIONS)
         self._ending = threading.Event()
         self._seats = threading.BoundedSemaphore(MAX_CONNECTIONS)
@@ -90,6 +91,7 @@ class Receiver:
 
         class Server(ThreadingHTTPServer):
             address_family = family
+            # A client that never ends its request must not keep the program from ending.
             daemon_threads = True
             request_queue_size = 64
             receiver = self
@@ -214,6 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
     """Serves one request of a connection."""
 
     server_version, sys_version = "ctxmgr", ""
+    # Seconds for one read of a socket; `MAX_SECONDS` is for the whole request.
     timeout = 10.0
 
     @property
@@ -264,10 +267,13 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RefusedError(403, "pages in a browser may not send here\n")
         host = self.headers.get("Host", "").rpartition("@")[2].lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+        # Any page can have its own name lead to this machine (DNS rebinding): then the browser's request looks local, but for
+        # this.
         if receiver.guards_host and name not in _LOCAL:
             raise _RefusedError(403, f"{name or 'no host'} is not a name of this machine\n")
         if receiver.token is not None:
             given = self.headers.get("Authorization", "").removeprefix("Bearer ")
+            # The time of the comparison must not tell how much of a guess is right.
             if not hmac.compare_digest(given.encode("utf-8", "replace"), receiver.token.encode()):
                 raise _RefusedError(401, "a token is needed: OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20TOKEN\n")
         path = self.path.partition("?")[0].rstrip("/")

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 
-from ctxmgr.clients.interface import as_object
+from ctxmgr.clients import as_object
 from ctxmgr.clients.session_file import digest_of, state_folder, state_name
 from ctxmgr.log.fast_json import dumps
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from ctxmgr.clients.interface import Call, Client, Event
+    from ctxmgr.clients import Call, Client, Event
 
 
 ROUNDS = 3
@@ -109,6 +109,7 @@ class Rounds:
         Raises:
             OSError: the disk is full, or the file can't be written.
         """
+        # Neither a link nor a pipe in the place of the file may mislead or hold up the hook.
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             descriptor = os.open(self.path, flags, 0o600)
@@ -131,7 +132,7 @@ class Rounds:
         Raises:
             OSError: the disk is full, or the file can't be written.
         """
-        from ctxmgr.paths import replace_file
+        from ctxmgr.base.paths import replace_file
 
         self._prepare()
         replace_file(self.log, content.encode("ascii"))
@@ -140,6 +141,7 @@ class Rounds:
         size = os.lseek(descriptor, 0, os.SEEK_END)
         os.lseek(descriptor, max(0, size - _TAIL), os.SEEK_SET)
         lines = os.read(descriptor, _TAIL).decode("ascii", "replace").split("\n")
+        # The first line of a part may have lost its beginning.
         rows = [line.split(" ") for line in (lines[1:] if size > _TAIL else lines) if line]
         spoken = max((place for place, row in enumerate(rows) if row[0] == "u"), default=-1)
         self.rows = rows[spoken + 1 :]
@@ -149,7 +151,7 @@ class Rounds:
         """Make the folder where it is missing, and remove files of sessions that ended long ago."""
         from time import time
 
-        from ctxmgr.paths import make_private_folder
+        from ctxmgr.base.paths import make_private_folder
 
         folder = os.path.dirname(self.path)
         make_private_folder(folder)
@@ -164,10 +166,11 @@ class Rounds:
 
     def _cut(self) -> None:
         """Keep the last whole rows."""
-        from ctxmgr.paths import replace_file
+        from ctxmgr.base.paths import replace_file
 
         with open(self.path, "rb") as stream:
             stream.seek(-_TAIL, os.SEEK_END)
+            # A row that another hook appends just now goes with the old file: then the count is one too low.
             rest = stream.read().partition(b"\n")[2]
         replace_file(self.path, rest)
 
@@ -218,6 +221,7 @@ def is_circling(calls: Sequence[Sequence[str]]) -> bool:
         block = pairs[-period:]
         if len(pairs) >= ROUNDS * period and pairs[-ROUNDS * period :] == block * ROUNDS:
             return True
+    # Between other calls a failure that comes back says more than a success, such as a status that is asked for.
     if pairs.count(last) >= (ROUNDS if failed else _ANYWHERE):
         return True
     same = [row[3] == last[1] for row in calls]
@@ -249,7 +253,7 @@ def note_calls(client: Client, event: Event) -> None:
     Raises:
         OSError: the disk is full, or a file can't be written.
     """
-    from ctxmgr.paths import make_private_folder, replace_file
+    from ctxmgr.base.paths import make_private_folder, replace_file
 
     make_private_folder(state_folder())
     for call, record in zip(event.calls, client.open_records(event), strict=True):
@@ -286,7 +290,7 @@ def open_calls(client: Client, session: str, log_time: float) -> list[str]:
     Raises:
         OSError: a file can't be read.
     """
-    from ctxmgr.paths import read_regular
+    from ctxmgr.base.paths import read_regular
 
     found = [(os.stat(path).st_mtime, path) for path in _noted(client.name, session)]
     return [

@@ -75,6 +75,7 @@ class AcpReader:
         """
         fields = _object(message)
         method, number = fields.get("method"), fields.get("id")
+        # It becomes a key below, and a list or an object can't be one.
         if not isinstance(number, str | int | float | None):
             return
         if isinstance(method, str):
@@ -83,6 +84,7 @@ class AcpReader:
                 self._asked[sender, number] = method, params
             yield from self._call(sender, at, method, params)
         elif number is not None:
+            # Each side numbers its own requests: what one answers, the other one asked.
             asked = self._asked.pop((AGENT if sender == CLIENT else CLIENT, number), None)
             if asked is not None:
                 yield from self._answer(at, *asked, fields)
@@ -169,6 +171,7 @@ class AcpReader:
         call = session.calls.get(number)
         if call is None:
             session.made += 1
+            # The agent's own id comes again in other sessions and processes, and may be of any length.
             call = session.calls[number] = _Call(f"{self._process}:{session.made}:{number}"[:400], {})
         # Updates carry only what changed; an empty value must not wipe out what an earlier one said.
         call.fields.update({key: value for key, value in update.items() if value not in (None, [], {}, "")})
@@ -252,6 +255,7 @@ def _result(call: dict[str, Any], status: Any) -> dict[str, Any]:
 _SENDERS = {FROM_CLIENT: CLIENT, FROM_AGENT: AGENT}
 _EVERY = 1.0
 _MAX_LINE_BYTES = 64 << 20
+# Records that wait for a store that is locked or full; what comes beyond is counted as lost.
 _MAX_WAITING = 50_000
 _PATIENCE = 30.0
 """Seconds for which a store that is locked or full is tried again at the end."""
@@ -354,6 +358,7 @@ class TapRecorder:
                 self.lost += 1
             else:
                 self._waiting.append(record)
+            # The detectors see also what the store could not take in time.
             self._new_records.records.append(record)
 
     def look(self) -> None:
@@ -458,6 +463,7 @@ def _follow(descriptor: int, recorder: TapRecorder) -> None:
                 return
             held += data
             _take(held, recorder)
+        # Also beside traffic that never rests: one call may hang while others go on.
         if not ready or time.monotonic() - looked >= _EVERY:
             recorder.look()
             looked = time.monotonic()

@@ -16,14 +16,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.clients import client
-from ctxmgr.clients.interface import AFTER, Client, Event
+from ctxmgr.base.paths import make_private_folder, replace_file
+from ctxmgr.clients import AFTER, Client, Event, client
 from ctxmgr.clients.session_file import SUFFIX, WATCHER, rows_in, state_folder, state_name
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import Busy, CtxmgrError
 from ctxmgr.history.live.record_sources import Batch, Follower, LogSource, Sight, Source
 from ctxmgr.live.rounds import modified, open_calls
-from ctxmgr.paths import make_private_folder, replace_file
 from ctxmgr.types.finding import Finding
 
 EVERY = 5.0
@@ -195,7 +194,7 @@ class _LogWithOpenCalls:
         """Return the session once."""
         if self._done:
             return None
-        from ctxmgr.live.telling import excerpt
+        from ctxmgr.live.detector_answer import excerpt
 
         with tempfile.TemporaryDirectory(prefix="ctxmgr-") as place:
             batch = LogSource(Path(excerpt(self._log, place, (), self._begun)), once=True).poll()
@@ -227,15 +226,15 @@ def _tell(each: Watched, finding: Finding, config: Config, now: float) -> None:
     """
     place = os.path.basename(each.folder.rstrip("/"))
     headline = f"{each.client.title}{f' in {place}' if place else ''}: {finding.reason}"
-    from ctxmgr.live.telling import call_person  # loads the recovery: most watchers never see a hang
+    from ctxmgr.live.detector_answer import notify_person  # loads the recovery: most watchers never see a hang
 
-    call_person(config, each.session, headline, headline + "\n")
+    notify_person(config, each.session, headline, headline + "\n")
     if config.live_mode == "watch" or not finding.members:
         return
-    from ctxmgr.live.telling import confirmed, hang_text
+    from ctxmgr.live.detector_answer import confirmed_prompt, hang_text
 
     event = Event(AFTER, "", each.session, (), "", each.log, each.folder)
-    prompt = confirmed(each.client, event, config, Path.home(), hung_at=now)
+    prompt = confirmed_prompt(each.client, event, config, Path.home(), hung_at=now)
     if prompt is not None:
         stall = os.path.join(state_folder(), state_name(each.client.name, each.session) + ".stall")
         replace_file(stall, hang_text(prompt).encode("utf-8", "replace"))

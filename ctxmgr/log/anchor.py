@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 
+from ctxmgr.base.paths import make_private_folder, open_regular, user_folder
 from ctxmgr.log import codec
-from ctxmgr.paths import make_private_folder, open_regular, user_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

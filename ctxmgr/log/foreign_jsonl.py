@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import IO, Any, cast
 
-from ctxmgr.light_dataclass import dataclass
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.line_splitter import read_lines as read_lines
 
@@ -143,6 +143,7 @@ class _Reader:
         self._accept = accept
         self._shapes: set[frozenset[str]] = set()
         self._learnt: set[tuple[str, ...]] = set()
+        # NaN and Infinity, which Python reads but JSON does not know, are kept as their texts.
         self._decoder = json.JSONDecoder(parse_float=_finite, parse_constant=str)
         self._decode = decode or self._decoded_line
 
@@ -178,6 +179,7 @@ class _Reader:
     def _pieces(self, offset: int, raw: bytes) -> Iterator[tuple[int, bytes]]:
         """Split a line at its NUL runs and leave out a byte order mark."""
         at = len(_BOM) if raw.startswith(_BOM) else 0
+        # A crash leaves NUL bytes where a file had grown on the disk and its content was not written yet.
         if b"\0" in raw:
             if sum(1 for _ in islice(_NULS.finditer(raw), _MAX_NUL_RUNS + 1)) > _MAX_NUL_RUNS:
                 self._damage.add(offset, len(raw), "NUL bytes throughout; perhaps not UTF-8")
@@ -200,6 +202,7 @@ class _Reader:
             before = " "
         while at < end:
             value, stop, _, reason = self._value(text, at)
+            # Beside damage an object may be a part of the torn one, and is no record then.
             if value is None or (before is not None and not self._is_record(text, value, stop, before)):
                 resume = self._resume(text, at, stop)
                 start = place.of(at if begun else 0)

@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from typing import Literal
 
+from ctxmgr.base.paths import make_private_folder, require_no_link, sync_folder
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import anchor
 from ctxmgr.log.codec import MAX_LINE, Record, chain, encode, seal, use_loaded_encoder
 from ctxmgr.log.reader import Line, read, tail
 from ctxmgr.log.sync_thread import Syncer
-from ctxmgr.paths import make_private_folder, require_no_link, sync_folder
 
 __all__ = ["Durability", "Journal", "Line", "lock_within", "make_private_folder", "read"]
 

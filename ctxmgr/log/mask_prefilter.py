@@ -56,6 +56,7 @@ def _mask_with_prefilter(line: bytes) -> bytes:
         return line
     from ctxmgr.log.masking import mask as by_patterns
 
+    # From the next line on they are called directly.
     _mask = by_patterns
     return by_patterns(line)
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import NotFound, StorageFailed
 from ctxmgr.log.codec import MAX_LINE, Record, chain, decoder, unseal
 from ctxmgr.log.line_splitter import last_data_end, read_lines
-from ctxmgr.paths import open_regular
 
 Following = Callable[[], bytes | None]
 """Returns the line behind another one without its end, None when there is none."""
@@ -158,6 +158,7 @@ def _verify(found: _FoundRecord, offset: int, last: str | None, report: Damage) 
     if total is not None:
         ok = None if last is None else chain(last, body) == total
         record.pop("sum", None)
+    # A sum that does not stand where a journal writes it, or a member that looks like one under another name.
     elif "sum" in record or (last and _SUM_LIKE.search(raw)):
         ok = False
         record.pop("sum", None)
@@ -330,6 +331,7 @@ def line_at(descriptor: int, offset: int) -> bytes | None:
     """Return the line that begins at an offset of a file, without its end; None at the end, or when it is over the limit."""
     pieces: list[bytes] = []
     size = 0
+    # With its own offset: the place from which the reader's stream goes on must not move.
     while size <= MAX_LINE and (piece := os.pread(descriptor, 1 << 14, offset + size)):
         end = piece.find(b"\n")
         if end >= 0:
@@ -348,6 +350,7 @@ def _backwards(descriptor: int, size: int, chunk: int = 1 << 13) -> Iterator[byt
         while begin > 0 and cut < 0:
             take = min(chunk, begin)
             begin -= take
+            # In larger and larger pieces, so that a line of megabytes is not read in thousands of them.
             piece = os.pread(descriptor, take, begin)
             # The line's own end, just before `stop`, is not the one in front of it.
             cut = piece.rfind(b"\n", 0, len(piece) - 1 if begin + take == end else len(piece))

@@ -70,22 +70,22 @@ def _add_resources(server: MCPServer[Any], tools: Tools) -> None:
     @server.resource("history://session/{session}", name="session", mime_type="application/json")
     def session(session: str) -> str:
         """Return whether a session is stuck, with its findings."""
-        return _found(lambda: tools.stuck_check(session).model_dump_json())
+        return _resource_text(lambda: tools.stuck_check(session).model_dump_json())
 
     @server.resource("history://entry/{session}/{index}", name="entry", mime_type="application/json")
     def entry(session: str, index: str) -> str:
         """Return one entry of a session."""
-        return _found(lambda: tools.history_show(int(index), session).model_dump_json())
+        return _resource_text(lambda: tools.history_show(int(index), session).model_dump_json())
 
     @server.resource("history://continuation/{continuation_id}", name="continuation", mime_type="text/plain")
     def continuation(continuation_id: str) -> str:
         """Return the text of a recorded continuation."""
-        return _found(lambda: tools.continuation_text(continuation_id))
+        return _resource_text(lambda: tools.continuation_text(continuation_id))
 
     _ = session, entry, continuation  # registered by their decorators; this keeps the type checker from calling them unused
 
 
-def _found(work: Callable[[], str]) -> str:
+def _resource_text(work: Callable[[], str]) -> str:
     try:
         return work()
     except CtxmgrError as error:

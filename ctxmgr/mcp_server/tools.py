@@ -325,9 +325,10 @@ class Tools:
 
         ``input`` is what the action was given: an object, its JSON, or the text itself.
         """
-        wanted = _comparable(_parsed(input) if isinstance(input, str) else input)
+        wanted = _comparable(_from_json(input) if isinstance(input, str) else input)
 
         def work(workspace: Workspace) -> EarlierCalls:
+            # The latest first: an agent wants to know whether a call fails now.
             asked = ListRequest(session=session, action=[action], newest_first=True, limit=_MAX_COMPARED)
             # A page of a list may hold events too; only entries have an input to compare.
             entries = [row for row in workspace.list(asked).rows if isinstance(row, EntryView)]
@@ -369,7 +370,7 @@ class Tools:
 
         def work(workspace: Workspace) -> EntryPage:
             asked = ListRequest.model_validate({
-                "session": session, "agent": _named(agent), "action": _named(action), "status": _named(status),
+                "session": session, "agent": _one_name(agent), "action": _one_name(action), "status": _one_name(status),
                 "newest_first": newest_first, "limit": _rows(limit), "offset": offset,
             })  # fmt: skip
             found = workspace.list(asked)
@@ -381,7 +382,9 @@ class Tools:
         self, action: str | None = None, agent: str | None = None, session: str | None = None, limit: int = 10, offset: int = 0
     ) -> EntryPage:
         """Return everything that happened under an action or agent, in order."""
-        asked = TraceRequest(session=session, action=_named(action), agent=_named(agent), limit=_rows(limit), offset=offset)
+        asked = TraceRequest(
+            session=session, action=_one_name(action), agent=_one_name(agent), limit=_rows(limit), offset=offset
+        )
         return self._ask(lambda workspace: page_of(workspace.trace(asked)))
 
     def history_show(self, index: int, session: str | None = None, start: int = 0) -> EntryDetail:
@@ -442,14 +445,15 @@ class Tools:
 
 
 def _rows(limit: int) -> int:
+    # Clamped and not refused: a model that asks for a hundred rows gets twenty and the place of the next.
     return max(1, min(limit, MAX_ROWS))
 
 
-def _named(name: str | None) -> list[str]:
+def _one_name(name: str | None) -> list[str]:
     return [] if name is None else [name]
 
 
-def _parsed(text: str) -> object:
+def _from_json(text: str) -> object:
     try:
         return json.loads(text)
     except ValueError:

@@ -17,13 +17,13 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query.address import session_key
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
-from ctxmgr.store.normalise import storable
+from ctxmgr.store.text_normalisation import storable
 from ctxmgr.text.tokens import MIN_INFIX, Term, fold, stems, terms
 from ctxmgr.types.memory import (
     MEMORY_TAG,

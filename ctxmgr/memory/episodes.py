@@ -19,7 +19,7 @@ from ctxmgr.errors import CtxmgrError, NoHistory
 from ctxmgr.log import fast_json
 from ctxmgr.log.codec import Record
 from ctxmgr.store import LOG_SUFFIXES, Store, open_store
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import PROJECT
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import fold
 from ctxmgr.types.memory import MEMORY_TAG

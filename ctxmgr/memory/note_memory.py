@@ -16,15 +16,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Literal
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds
 from ctxmgr.history.query.address import entries_of, linked, linked_entry, session_key, still_linked
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now, parse_time
 from ctxmgr.memory.candidates import Candidates, Finder, LexicalRanker, Ranker, TextFinder, episode_of, locate
 from ctxmgr.store import Store
-from ctxmgr.store.normalise import storable
 from ctxmgr.store.repositories.queries import Rows
+from ctxmgr.store.text_normalisation import storable
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import EMPTY, fold, stem
 from ctxmgr.types.memory import (

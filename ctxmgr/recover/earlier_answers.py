@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from ctxmgr.light_dataclass import dataclass, field
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.json_value import plain
 from ctxmgr.recover.evidence.quotes import CITABLE

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.history.query.requests import note_record, snapshot_record
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.answer.draft import Additions, Draft, draft

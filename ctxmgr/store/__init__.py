@@ -1,4 +1,12 @@
-"""Where histories lie: a SQLite database, a JSONL log behind an index, or a server. All SQL of the program is here."""
+"""Where histories lie: a SQLite database, a JSONL log behind an index, or a server. All SQL of the program is here.
+
+Begin with `base.Store`, what `open_store` returns. Then: `engine` runs statements, `engine.schema` has the tables; `write`
+makes rows of records, `repositories` reads them, `search` finds texts; `log` is the store over a log, `server_store` the one on
+a server; `integrity` checks all of them, `archive` takes old sessions out.
+
+It may import `ctxmgr.types`, `ctxmgr.log` and what lies below. Inside, `engine` stands below `write`, `search` and
+`repositories`, and these below `base`. Reading a database loads next to nothing: `base` imports the rest where it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +14,8 @@ import errno
 import os
 import stat
 
+from ctxmgr.base.paths import is_url, require_no_link
 from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound
-from ctxmgr.paths import is_url, require_no_link
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.sqlite import SqliteEngine

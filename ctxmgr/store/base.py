@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import Engine, OnConflict
     from ctxmgr.store.integrity.damage import DamagedRange
-    from ctxmgr.store.integrity.examination import Examined
+    from ctxmgr.store.integrity.verification import Examined
     from ctxmgr.store.repositories.annotations import Annotations
-    from ctxmgr.store.repositories.artifacts import Artifacts
-    from ctxmgr.store.repositories.imported_files import Imported
-    from ctxmgr.store.repositories.leases import Leases
-    from ctxmgr.store.repositories.shared_state import Shared
+    from ctxmgr.store.repositories.bookkeeping import Imported, Leases
+    from ctxmgr.store.repositories.shared_state import Artifacts, Shared
     from ctxmgr.store.search.index import Progress
     from ctxmgr.store.write.append import Appender, AppendResult
     from ctxmgr.store.write.bulk import BulkWriter
@@ -64,6 +62,7 @@ class Store:
             """Make what reading does not need, and what loads slowly, when it is first asked for."""
             if name not in _LAZY:
                 raise AttributeError(f"a store has no {name!r}")
+            # Found as an ordinary attribute from now on: `__getattr__` is only asked for what is missing.
             setattr(self, name, _made(name, self.engine, masked=self._masked))
             return self.__dict__[name]
 
@@ -118,6 +117,8 @@ class Store:
         from ctxmgr.store.write.bulk import BulkWriter
 
         self._require_writable()
+        # A block's records are numbered from the last one on, while the write lock is held. On a server many write at once, and
+        # places are drawn from a sequence.
         return None if self.engine.shared else BulkWriter(self.engine, self._masked)
 
     def index(self, progress: Progress | None = None) -> bool:
@@ -169,13 +170,13 @@ class Store:
 
     def examine(self) -> Examined:
         """Check every record against its sum, and the whole against the anchors outside of it."""
-        from ctxmgr.store.integrity.examination import examine_database
+        from ctxmgr.store.integrity.verification import examine_database
 
         return examine_database(self)
 
     def accept(self) -> None:
         """Anchor the history as it stands: what an earlier anchor says counts no more."""
-        from ctxmgr.store.integrity.examination import accept_database
+        from ctxmgr.store.integrity.verification import accept_database
 
         accept_database(self)
 
@@ -229,15 +230,15 @@ def _made(name: str, engine: Engine, *, masked: bool) -> object:
 
         return Annotations(engine)
     if name == "leases":
-        from ctxmgr.store.repositories.leases import Leases, ServerLeases
+        from ctxmgr.store.repositories.bookkeeping import Leases, ServerLeases
 
         return ServerLeases(engine) if engine.shared else Leases(engine)
     if name == "imported":
-        from ctxmgr.store.repositories.imported_files import Imported
+        from ctxmgr.store.repositories.bookkeeping import Imported
 
         return Imported(engine)
     if name == "artifacts":
-        from ctxmgr.store.repositories.artifacts import Artifacts
+        from ctxmgr.store.repositories.shared_state import Artifacts
 
         return Artifacts(engine)
     if name == "shared":

@@ -9,12 +9,12 @@ import hashlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from ctxmgr.light_dataclass import dataclass
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.log.codec import Record
 from ctxmgr.store.engine import schema
-from ctxmgr.store.engine.disposable import BORN
+from ctxmgr.store.engine.dialect import KEEP_STATE
+from ctxmgr.store.engine.disposable_files import BORN
 from ctxmgr.store.engine.interface import Engine, Row
-from ctxmgr.store.engine.spelling import KEEP_STATE
 from ctxmgr.store.row_mapper import placeholders
 from ctxmgr.store.write.append import BATCH, Appender
 
@@ -67,6 +67,7 @@ class Extract:
     def __init__(self, whole: Engine, own: Engine) -> None:
         self._whole = whole
         self._own = own
+        # The records were masked when they were recorded. Sums would break wherever a record is left out.
         self._appender = Appender(own, masked=False, sums=False)
         self._handed: dict[int, None] = {}
 
@@ -74,6 +75,7 @@ class Extract:
     def transaction(self) -> Generator[None]:
         """Hold the write lock of the extract."""
         with self._own.transaction():
+            # Only extracts have this table, so it is not in the schema of all stores.
             for statement in _WAITING:
                 self._own.execute(statement)
             yield
@@ -84,6 +86,7 @@ class Extract:
         if "extract.place" not in state:
             return CopyProgress()
         place = int(state["extract.place"])
+        # Another store at the same path, or this one made anew: its places mean other records.
         if state.get("extract.mark") != self._mark(place):
             return None
         return CopyProgress(place, int(state["extract.looked_at"]), int(state["extract.kept_back"]))
@@ -197,6 +200,7 @@ class Extract:
         def handed() -> Iterator[tuple[int, Record]]:
             for place, record in placed:
                 if len(self._handed) >= _MAX_UNCONFIRMED:
+                    # The older half was written by now: the appender writes after `BATCH` records at the latest.
                     self._handed = dict.fromkeys(list(self._handed)[_MAX_UNCONFIRMED // 2 :])
                 self._handed[place] = None
                 yield place, record
@@ -204,11 +208,13 @@ class Extract:
         try:
             return self._appender.copy(handed()).added
         finally:
+            # What was handed over is in the table now, which `holds` asks as well.
             self._handed.clear()
 
     def set_right(self, events: Sequence[int]) -> None:
         """Say of events that came late behind which entry they stand."""
         self._own.many(
+            # Entries of the session may be missing here, so those before it are counted, not looked up in the whole store.
             "UPDATE event SET after = (SELECT nullif(count(*), 0) - 1 FROM entry "
             "WHERE entry.session = event.session AND entry.seq < event.seq) WHERE seq = :seq",
             [{"seq": seq} for seq in events],

@@ -14,7 +14,7 @@ from ctxmgr.store import open_store
 from ctxmgr.store.base import Store
 
 if TYPE_CHECKING:
-    from ctxmgr.store.server_store import Heart
+    from ctxmgr.store.server_store import LivenessThread
 
 _PAGES = 4_000
 """Pages of 4 KB in the write-ahead log before an append moves them into the database, which takes milliseconds.
@@ -41,7 +41,7 @@ class StoreSink:
         self._lock = threading.Lock()
         self._owner = 0
         self._store: Store | None = None
-        self._heart: Heart | None = None
+        self._heart: LivenessThread | None = None
 
     def append(self, records: Sequence[Record]) -> None:
         """Write the records in one transaction; when this returns they survive a kill.
@@ -63,11 +63,13 @@ class StoreSink:
         if len(head) + len(value) + len(tail) > MAX_LINE:
             raise InvalidInput(f"record is too long; the limit is {MAX_LINE:,} bytes")
         body = head + self.masked(value) + tail
+        # Out of the masked bytes, so that no secret reaches the rows that follow from the record.
         record = decode(body)
         with self._lock:
             self._opened().append_spelled(record, body)
 
     def _opened(self) -> Store:
+        # After a fork: SQLite's locks belong to the process that opened the file.
         if self._store is not None and self._owner != os.getpid():
             _inherited.append(self._store)
             self._store = None
@@ -77,9 +79,9 @@ class StoreSink:
             self._owner = os.getpid()
             self._heart = None
             if self._store.engine.shared:
-                from ctxmgr.store.server_store import Heart
+                from ctxmgr.store.server_store import LivenessThread
 
-                self._heart = Heart(self._store.engine, self._lock)
+                self._heart = LivenessThread(self._store.engine, self._lock)
             if not self._store.engine.shared:
                 self._store.engine.execute(f"PRAGMA wal_autocheckpoint = {_PAGES:d}")
         return self._store

@@ -1,14 +1,20 @@
 """Map rows to entries and events, with results and notes inlined.
 
 A row is first made what JSON shows of it, ``Plain``; the views of the library are made from that, and from nothing else.
+
+Long JSON strings are copied into answers without being decoded (`Verbatim`). Encoding a text takes twice as long as reading
+it, and most of the time that a record of 10,000 characters takes to be shown. A mark stands in for the text until the line is
+ready. What another program escaped in its own way stays so.
 """
 
 from __future__ import annotations
 
+import os
+
 from ctxmgr.errors import Damaged
 from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
-from ctxmgr.store.normalise import storable
+from ctxmgr.store.text_normalisation import storable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +44,7 @@ _EVENT = (
     "AND record.session = event.session "
 )
 ENTRY_COLUMNS, EVENT_COLUMNS = _ENTRY.format("JOIN"), _EVENT.format("JOIN")
+# CROSS JOIN keeps SQLite from changing the order of the tables, NOT INDEXED leaves it the place alone to look rows up by.
 BY_PLACE = {"entry": _ENTRY.format("NOT INDEXED CROSS JOIN"), "event": _EVENT.format("NOT INDEXED CROSS JOIN")}
 """The same columns by kind, for rows of which the places are known: each is looked up there, whatever else is asked of it."""
 NOTE_COLUMNS = "SELECT record.seq, record.session, record.body FROM record "
@@ -49,7 +56,7 @@ _decoded: dict[str, Record] = {}
 _KEPT, _LONG = 256, 20_000
 
 
-def keep(body: str, record: Record) -> None:
+def keep_decoded(body: str, record: Record) -> None:
     """Remember what a body was decoded to, for whoever loads it next and changes it as it likes: it is handed out once."""
     if len(body) < _LONG:
         if len(_decoded) >= _KEPT:
@@ -57,7 +64,7 @@ def keep(body: str, record: Record) -> None:
         _decoded[body] = record
 
 
-def forget() -> None:
+def forget_decoded() -> None:
     """Keep nothing any longer."""
     _decoded.clear()
 
@@ -142,6 +149,7 @@ def _attached(engine: Engine, keys: set[int]) -> tuple[set[int], set[int]]:
     return noted, with_events
 
 
+# Most sessions have neither notes nor events of entries: two quick questions save those for each page.
 _ATTACHED = (
     "SELECT EXISTS (SELECT 1 FROM note_entry WHERE session = :session), "
     "EXISTS (SELECT 1 FROM event WHERE session = :session AND entry IS NOT NULL)"
@@ -154,6 +162,7 @@ def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], 
     missing = [f"parent {record['parent']}"] if gone else []
     if isinstance(meta, dict):
         missing += _list(cast("dict[str, Any]", meta).get("missing"))
+    # Only an altered table says anything else.
     if row[3] not in _STATUS:
         raise ValueError("no status")
     return {
@@ -190,6 +199,7 @@ def _name(value: object) -> str | None:
 def _number(value: object) -> float | None:
     if value is None:
         return None
+    # An integer may be too large for a float, and 1e999 is read as infinity, which JSON can't hold.
     return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else None
 
 
@@ -364,3 +374,87 @@ def note_views(engine: Engine, rows: Sequence[Row]) -> list[NoteView]:
     from ctxmgr.types.view import NoteView
 
     return [NoteView.model_validate(row) for row in note_rows(engine, rows)]
+
+
+_LONG_TEXT = 4_096
+"""Characters of the shortest text with which this pays."""
+
+_PASSED_ON = frozenset(("input", "output", "data"))
+"""Members of a record that are shown as they are: nothing here looks into them."""
+
+_MAX_MEMBERS = 200
+_LEVELS = 8
+
+
+class Verbatim:
+    """Decodes records but for their long texts, and puts these into the line that shows them."""
+
+    def __init__(self) -> None:
+        # Nobody who writes a history can know it, so that no text in it is taken for a mark.
+        self._mark = f"verbatim {os.urandom(16).hex()} "
+        self._texts: list[str] = []
+        self._members = 0
+
+    def load(self, body: str) -> Record:
+        """Return the record of a stored body, with marks for its long texts.
+
+        Raises:
+            Damaged: as `ctxmgr.store.row_mapper.load`.
+        """
+        if fast_json.parts is None or not body.isascii():
+            return load(body)
+        self._scans = fast_json.parts
+        held, self._members = len(self._texts), 0
+        try:
+            record, end = self._object(body, 0, _LEVELS)
+            if end == len(body):
+                return record
+        except (StopIteration, ValueError, IndexError):
+            pass
+        # The marks made so far are in no line: `load` decodes the body anew.
+        del self._texts[held:]
+        return load(body)  # which has the last word
+
+    def _object(self, text: str, at: int, levels: int) -> tuple[Record, int]:
+        scan, scan_text = self._scans
+        found: Record = {}
+        # A blank or an empty object: not what our encoder writes, or nothing that holds a long text.
+        if text[at] != "{" or text[at + 1] != '"':
+            raise ValueError("not as it is written here")
+        while True:
+            name, at = scan_text(text, at + 2)
+            if text[at] != ":":
+                raise ValueError("not as it is written here")
+            if levels == _LEVELS and name not in _PASSED_ON:
+                found[name], at = scan(text, at + 1)
+            else:
+                found[name], at = self._value(text, at + 1, levels)
+            self._members += 1
+            if text[at] == "}":
+                return found, at + 1
+            # Member by member this is slower than the decoder, so it pays for few of them alone.
+            if text[at] != "," or text[at + 1] != '"' or self._members > _MAX_MEMBERS:
+                raise ValueError("not as it is written here")
+
+    def _value(self, text: str, at: int, levels: int) -> tuple[object, int]:
+        scan, scan_text = self._scans
+        if text[at] == '"':
+            value, end = scan_text(text, at + 1)
+            if end - at < _LONG_TEXT:
+                return value, end
+            if "\x7f" in value:  # the one control character that JSON admits as it is: no terminal shall get it
+                return value, end
+            self._texts.append(text[at:end])
+            return f"{self._mark}{len(self._texts) - 1}", end
+        if text[at] == "{" and text[at + 1] == '"' and levels:
+            return self._object(text, at, levels - 1)
+        return scan(text, at)
+
+    def restored(self, line: str) -> str:
+        """Return a line of JSON with the texts in the place of their marks."""
+        first, *rest = line.split(f'"{self._mark}')
+        pieces = [first]
+        for part in rest:
+            number, _, behind = part.partition('"')
+            pieces += (self._texts[int(number)], behind)
+        return "".join(pieces)

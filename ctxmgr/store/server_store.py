@@ -7,14 +7,14 @@ import threading
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, cast
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import postgresql_schema
+from ctxmgr.store.engine.dialect import SCHEMA
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
-from ctxmgr.store.engine.postgresql_teams import DEFAULT_TEAM, TEAMS, no_rights, rights
-from ctxmgr.store.engine.spelling import SCHEMA
-from ctxmgr.store.normalise import storable
+from ctxmgr.store.engine.postgresql_schema import DEFAULT_TEAM, TEAMS, no_rights, rights
+from ctxmgr.store.text_normalisation import storable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
@@ -139,19 +139,21 @@ def _require_team(engine: PostgresqlEngine) -> None:
         )
 
 
-def signs_of_life(engine: Engine, holders: Iterable[tuple[str, str]]) -> None:
+def report_alive(engine: Engine, holders: Iterable[tuple[str, str]]) -> None:
     """Write down that recorders are live: (session, process) of each."""
+    # The server's clock, for whoever reads this compares with it too.
     now, host = engine.clock(), storable(os.uname().nodename)
     engine.many(
         _SEEN,
         [
             {"session": storable(session), "process": storable(process), "host": host, "now": now}
+            # In one order everywhere: two that lock the same rows in another order would wait for each other.
             for session, process in sorted(holders)
         ],
     )
 
 
-class Heart:
+class LivenessThread:
     """Gives signs of life for the recorders of one sink, from a thread.
 
     Args:
@@ -174,15 +176,16 @@ class Heart:
                     self._forget(holder)
                 elif holder not in self._holders:
                     self._holders.add(holder)
-                    signs_of_life(self._engine, [holder])
+                    report_alive(self._engine, [holder])
                     if len(self._holders) == 1:
                         threading.Thread(target=self._beat, daemon=True, name="ctxmgr signs of life").start()
 
     def _beat(self) -> None:
         while not self._ended.wait(_BEAT_SECONDS):
             with self._lock, suppress(CtxmgrError):  # the next one may reach the server again
+                # A beat after `stop` would bring the row back that was deleted there.
                 if not self._ended.is_set():
-                    signs_of_life(self._engine, self._holders)
+                    report_alive(self._engine, self._holders)
 
     def _forget(self, holder: tuple[str, str]) -> None:
         self._holders.discard(holder)
@@ -199,6 +202,7 @@ class Heart:
             self._forget(holder)
 
 
+# GRANT takes no bound values, so the server itself quotes the name that is put into the statement.
 _ROLE = "SELECT quote_ident(rolname), rolsuper OR rolbypassrls, rolname = current_user FROM pg_roles WHERE rolname = :role"
 _MEMBERS = (
     "SELECT team.name, member_role.rolname, has_table_privilege(member_role.oid, :records, 'INSERT') "
@@ -273,6 +277,7 @@ class Administration:
             was_divided = bool(self._engine.query(f"SELECT {SCHEMA}.is_divided()")[0][0])
             self._engine.execute(f"INSERT INTO {SCHEMA}.team (name) VALUES (:name) ON CONFLICT DO NOTHING", {"name": team})
             number = self._engine.query("SELECT number FROM team WHERE name = :name", {"name": team})[0][0]
+            # All rights are taken away first: whoever becomes a reader was perhaps a writer. An owner keeps its own.
             for statement in () if is_owner else (*no_rights(quoted), *rights(quoted, writes=writes, removes=removes)):
                 self._engine.run(statement)
             self._engine.execute(_JOIN, {"team": int(number), "role": role})
@@ -310,6 +315,7 @@ class Administration:
             raise NotFound(f"no store at {self._engine.path} yet", "make it: ctxmgr store init")
         if version < postgresql_schema.WRITABLE:
             raise StorageFailed(f"{self._engine.path} has tables of an older ctxmgr", "run 'ctxmgr store migrate' first")
+        # PostgreSQL takes back GRANT and REVOKE with their transaction, so a role never has half of its rights.
         with self._engine.transaction():
             postgresql_schema.become_owner(self._engine)
             yield

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Protocol
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.text.content_kind import DENSE, known_kind
 from ctxmgr.text.lazy_pattern import lazy_pattern
 

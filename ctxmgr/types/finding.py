@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ctxmgr.light_dataclass import dataclass
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.types.base import Shape, Text
 
 # Part of the JSON and of what is stored, so the names only ever gain members.

@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.access.guard import MAX_LOGGED, AccessGuard
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import ACCESS, PROJECT, RULES
+from ctxmgr.store.project_session import ACCESS, PROJECT, RULES
 from ctxmgr.types.plain_records import build
 from tests.access.conftest import Allow, As
 

@@ -12,7 +12,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.project import get_keys, set_keys
 from ctxmgr.errors import CtxmgrError, Denied, InvalidInput, NotFound
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import ACCESS, KEY, VERSION
+from ctxmgr.store.project_session import ACCESS, KEY, VERSION
 from ctxmgr.types.context_package import GetContextRequest, KeyUpdate, SetContextRequest
 from ctxmgr.types.plain_records import build
 from tests.access.conftest import Allow, As

@@ -11,7 +11,7 @@ from ctxmgr.access.project import list_executions, record_execution
 from ctxmgr.errors import Conflict, Denied, InvalidInput, NotFound
 from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import VERSION
+from ctxmgr.store.project_session import VERSION
 from ctxmgr.types.context_package import Execution, ListExecutionsRequest, RecordExecutionRequest
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest

@@ -9,7 +9,7 @@ from ctxmgr.access.rule_changes import PastRead, change_rules, default_needs, de
 from ctxmgr.access.rules import Rules
 from ctxmgr.errors import Denied, InvalidInput
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import ACCESS, PACKAGE, RULES
+from ctxmgr.store.project_session import ACCESS, PACKAGE, RULES
 from ctxmgr.types.access import AccessRule
 from ctxmgr.types.plain_records import build
 from tests.access.conftest import Allow, As

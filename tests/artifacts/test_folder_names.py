@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ctxmgr.artifacts.folder import MAX_NAME, check_names, name_paths, view_paths
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import InvalidInput
-from ctxmgr.store.engine.disposable import BESIDE
+from ctxmgr.store.engine.disposable_files import BESIDE
 from tests.artifacts.putting import get, put_one, text
 
 REFUSED = [

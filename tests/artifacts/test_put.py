@@ -13,7 +13,7 @@ import pytest
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.reserved import VERSION
+from ctxmgr.store.project_session import VERSION
 from ctxmgr.types.artifact import GetRequest, NewArtifact, NewDependency, PutRequest
 from tests.artifacts.putting import get, object_of, put, put_one, text, tree
 

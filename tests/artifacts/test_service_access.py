@@ -10,7 +10,7 @@ import pytest
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import CtxmgrError, Denied, NotFound
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import ACCESS
+from ctxmgr.store.project_session import ACCESS
 from ctxmgr.types.artifact import (
     ArtifactLogRequest,
     CreateVersionRequest,

@@ -12,7 +12,7 @@ from ctxmgr.artifacts.version_folders import audit
 from ctxmgr.errors import CtxmgrError, Damaged
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import KEY, NEEDS, PROJECT, RULES, VERSION
+from ctxmgr.store.project_session import KEY, NEEDS, PROJECT, RULES, VERSION
 from ctxmgr.types.artifact import GetRequest, ListArtifactsRequest, PruneRequest, Retention
 from ctxmgr.types.plain_records import build
 from tests.artifacts.putting import put

@@ -12,7 +12,7 @@ import pytest
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import VERSION
+from ctxmgr.store.project_session import VERSION
 from ctxmgr.types.artifact import CreateVersionRequest, RollbackRequest
 from tests.artifacts.putting import back, put, text, tree
 

@@ -11,7 +11,7 @@ from ctxmgr.artifacts.version_folders import audit
 from ctxmgr.errors import NotFound
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import PACKAGE, PROJECT, PRUNED
+from ctxmgr.store.project_session import PACKAGE, PROJECT, PRUNED
 from ctxmgr.types.artifact import ArtifactLogRequest, Pruned, PruneRequest, Retention
 from ctxmgr.types.plain_records import build
 from tests.artifacts.putting import back, get, object_of, put, text, tree

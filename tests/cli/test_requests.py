@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.cli.requests import merged, parse_settings
+from ctxmgr.cli.requests import merge_settings, parse_settings
 from ctxmgr.errors import InvalidInput
 from ctxmgr.store import Store
 from tests.builders import write
@@ -28,7 +28,7 @@ def test_options_come_before_the_file() -> None:
     """An option replaces the file's setting of its name and leaves the others, those of single actions included."""
     file = {"repeat_rounds": 3, "stall_seconds": 60, "actions": {"Bash": {"poller": True}}}
 
-    assert merged(file, ["repeat_rounds=4", "actions.Bash.repeat_rounds=9"]) == {
+    assert merge_settings(file, ["repeat_rounds=4", "actions.Bash.repeat_rounds=9"]) == {
         "repeat_rounds": 4,
         "stall_seconds": 60,
         "actions": {"Bash": {"poller": True, "repeat_rounds": 9}},

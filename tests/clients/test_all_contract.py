@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.clients import CLIENTS, client, parsed
-from ctxmgr.clients.interface import AFTER, BEFORE, END, PERSON, Client
+from ctxmgr.clients import AFTER, BEFORE, CLIENTS, END, PERSON, Client, client, parsed
 from ctxmgr.live.installation import hook_command
 from tests.live.scene import SILENT, hooked
 
@@ -98,7 +97,7 @@ def test_settings_start_the_hook_by_absolute_paths(name: str, tmp_path: Path) ->
 
     text = asked.whole_file(command) or json.dumps([item for _, item in asked.entries(command)])
     assert command[0] in text
-    assert "ctxmgr/hook.py" in text
+    assert "ctxmgr/live/hook.py" in text
     assert all(os.path.isabs(word) for word in (command[0], command[-2]))
     assert asked.least > (0,)
     assert asked.title

@@ -220,7 +220,7 @@ def test_a_hook_that_can_not_work_changes_nothing(client: str, world: dict[str, 
 
     for fault in ("gone", "locked", "full", "broken"):
         shutil.rmtree(state / "live", ignore_errors=True)
-        settings.write_text(installed.replace("ctxmgr/hook.py", "ctxmgr/gone.py") if fault == "gone" else installed)
+        settings.write_text(installed.replace("ctxmgr/live/hook.py", "ctxmgr/live/gone.py") if fault == "gone" else installed)
         config.write_text("this is no TOML" if fault == "broken" else "")
         if fault == "locked":
             (state / "live").write_text("")

@@ -8,7 +8,7 @@ import pytest
 
 from ctxmgr.context.packages import render
 from ctxmgr.errors import BudgetExceeded, Damaged, InvalidInput, NotFound
-from ctxmgr.store.reserved import ACCESS, PACKAGE
+from ctxmgr.store.project_session import ACCESS, PACKAGE
 from ctxmgr.text.tokens import VOCABULARIES, counter_by_name
 from tests import builders as b
 from tests.context.world import NOW, PROSE, World, got

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.context.candidates import STRENGTH, depending
-from ctxmgr.store.repositories.artifacts import ArtifactRow, DependencyRow
+from ctxmgr.store.repositories.shared_state import ArtifactRow, DependencyRow
 from tests.context.world import World, got
 
 KINDS = ("required", "optional", "reference")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctxmgr.context.packages import render
-from ctxmgr.store.reserved import PACKAGE
+from ctxmgr.store.project_session import PACKAGE
 from tests import builders as b
 from tests.context.world import NOW, PROSE, World, got
 

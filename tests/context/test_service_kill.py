@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.reserved import PACKAGE
+from ctxmgr.store.project_session import PACKAGE
 from tests.context.world import PROSE, World
 
 LONG = "# Title\n\n" + PROSE * 100

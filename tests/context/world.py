@@ -16,8 +16,8 @@ from ctxmgr.context.candidates import Improver
 from ctxmgr.errors import Damaged
 from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.artifacts import ArtifactRow
-from ctxmgr.store.reserved import KEY, NEEDS, PROJECT, RULES, VERSION
+from ctxmgr.store.project_session import KEY, NEEDS, PROJECT, RULES, VERSION
+from ctxmgr.store.repositories.shared_state import ArtifactRow
 from ctxmgr.text.content_kind import kind_of
 from ctxmgr.text.tokens import ESTIMATE, Counter
 from ctxmgr.types.context_package import (

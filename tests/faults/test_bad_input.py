@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.cli.exits import Exit
-from ctxmgr.store.engine.disposable import BESIDE
+from ctxmgr.store.engine.disposable_files import BESIDE
 from tests import builders as b
 from tests.cli.console import Ran, lines, process, run
 from tests.history.logs import LOGS, ORIGINAL, ROLLOUT

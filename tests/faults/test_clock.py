@@ -10,7 +10,7 @@ import pytest
 
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import open_store
-from ctxmgr.store.repositories.leases import Leases
+from ctxmgr.store.repositories.bookkeeping import Leases
 from ctxmgr.types.operations import DetectRequest
 from ctxmgr.workspace import Workspace
 

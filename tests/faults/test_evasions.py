@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr import paths
+from ctxmgr.base import paths
 from ctxmgr.cli.fast import rows
 from ctxmgr.config import load_config
 from ctxmgr.errors import Damaged, InvalidInput
@@ -140,13 +140,13 @@ def test_what_another_user_planted_above_is_not_used(home: Path, monkeypatch: py
         owner = me if str(path).startswith(str(inner)) else me + 7
         return os.stat_result((*found[:4], owner, *found[5:]))
 
-    monkeypatch.setattr("ctxmgr.paths.os.geteuid", lambda: me)
-    monkeypatch.setattr("ctxmgr.paths.os.stat", stat)
+    monkeypatch.setattr("ctxmgr.base.paths.os.geteuid", lambda: me)
+    monkeypatch.setattr("ctxmgr.base.paths.os.stat", stat)
 
     assert list(paths.settings_files(str(inner))) == []
     (told,) = load_config(inner).warnings()
     assert told.startswith(f"{home / 'ctxmgr.toml'} belongs to another user: left out")
-    assert rows._configured(str(inner)) == (None, [told])  # pyright: ignore[reportPrivateUsage]
+    assert rows._configured_store(str(inner)) == (None, [told])  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(InvalidInput, match="another user"):
         Workspace.open()
     with pytest.raises(InvalidInput, match="another user"):
@@ -365,7 +365,7 @@ def test_the_index_of_somebody_else_is_neither_believed_nor_written(home: Path, 
         stream.write(json.dumps(b.entry("t", 99)) + "\n")
     before = {place.name: place.read_bytes() for place in (home / ".ctxmgr-index").iterdir()}
     me = os.getuid()
-    monkeypatch.setattr("ctxmgr.store.engine.disposable.os.getuid", lambda: me + 7)
+    monkeypatch.setattr("ctxmgr.store.engine.disposable_files.os.getuid", lambda: me + 7)
 
     shown = run("list", log.name, "-s", "s", "--status", "ok")
 

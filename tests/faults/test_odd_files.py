@@ -19,7 +19,7 @@ from ctxmgr.importers.log_files import open_plain
 from ctxmgr.log import reader
 from ctxmgr.log.journal import Journal
 from ctxmgr.store import open_store
-from ctxmgr.store.repositories.imported_files import FileState
+from ctxmgr.store.repositories.bookkeeping import FileState
 
 GIGA = 1 << 30
 

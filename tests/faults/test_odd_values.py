@@ -23,7 +23,7 @@ from ctxmgr.history.query import requests as annotating
 from ctxmgr.log.codec import Record
 from ctxmgr.recover.service import Service
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.reserved import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, PRUNED, RULES, VERSION
+from ctxmgr.store.project_session import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, PRUNED, RULES, VERSION
 from ctxmgr.types import query
 from ctxmgr.types.memory import RecallRequest
 from ctxmgr.types.operations import DetectRequest, RecoverRequest, SessionsRequest

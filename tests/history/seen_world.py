@@ -21,7 +21,7 @@ from ctxmgr.log.codec import Record, encode
 from ctxmgr.memory.note_memory import EmbeddedMemory
 from ctxmgr.recover.service import Service
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import PROJECT
 from ctxmgr.types import query
 from ctxmgr.types.access import AccessRule
 from ctxmgr.types.memory import MEMORY_TAG, RecallRequest

@@ -12,7 +12,7 @@ from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.history import detection
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.imported_files import FileState
+from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.types.finding import SessionVerdict
 from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest
 from ctxmgr.workspace import Workspace

@@ -15,10 +15,9 @@ from ctxmgr.detect.replay import observations_of
 from ctxmgr.errors import StorageFailed
 from ctxmgr.history import detection
 from ctxmgr.log.codec import Record
-from ctxmgr.store import Store, open_store
-from ctxmgr.store.engine.disposable import BESIDE
-from ctxmgr.store.parallel import record_reader
-from ctxmgr.store.parallel.worker_process import ProcessLost
+from ctxmgr.store import Store, open_store, worker_process
+from ctxmgr.store.engine.disposable_files import BESIDE
+from ctxmgr.store.worker_process import ProcessLost
 from ctxmgr.types.finding import Observation
 from tests.builders import entry, event, result
 
@@ -31,7 +30,7 @@ def _two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CTXMGR_PROCESSES", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", {0: {0, 1}}.get, raising=False)
     monkeypatch.setattr(detection, "_MIN_FOR_SECOND_PROCESS", 0)
-    monkeypatch.setattr(record_reader, "_ROWS", 7)
+    monkeypatch.setattr(worker_process, "_ROWS", 7)
 
 
 def records() -> list[Record]:
@@ -122,7 +121,7 @@ def test_a_short_session_is_replayed_by_one_process(store: Store, monkeypatch: p
     assert list(detection.replay(store, key_of(store))) == expected(store)
 
 
-@pytest.mark.parametrize("stretches", [0, 1, 3])
+@pytest.mark.parametrize("stored_bodies", [0, 1, 3])
 def test_what_is_lost_is_read_here(store: Store, monkeypatch: pytest.MonkeyPatch, stretches: int) -> None:
     """Whenever the second process ends before its work does, nothing is missing and nothing comes twice."""
     lose(monkeypatch, stretches)
@@ -139,7 +138,7 @@ def test_places_of_another_index_are_no_place_to_go_on_from(store: Store, monkey
 
 def test_the_second_process_reads_no_other_index(store: Store) -> None:
     """One that was made anew since is refused there."""
-    place = record_reader.place_of(store.engine, store.location)
+    place = worker_process.place_of(store.engine, store.location)
     assert place is not None
     with pytest.raises(StorageFailed, match="made anew"):
         list(detection.ahead(place._replace(born="earlier"), key_of(store)))
@@ -151,7 +150,7 @@ def test_the_second_process_reads_no_other_log(tmp_path: Path) -> None:
     path.touch()
     with closing(open_store(str(path))) as opened:
         opened.append(records())
-        place, key = record_reader.place_of(opened.engine, opened.location), key_of(opened)
+        place, key = worker_process.place_of(opened.engine, opened.location), key_of(opened)
         assert place is not None
         path.write_bytes(path.read_bytes().replace(b"completed", b"cancelled"))
         with pytest.raises(StorageFailed, match="was replaced"):
@@ -160,11 +159,11 @@ def test_the_second_process_reads_no_other_log(tmp_path: Path) -> None:
 
 def test_a_store_in_memory_is_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else can see it."""
-    monkeypatch.setattr("ctxmgr.store.engine.disposable._folders", list[str])
+    monkeypatch.setattr("ctxmgr.store.engine.disposable_files._folders", list[str])
     path = str(tmp_path / "log.jsonl")
     Path(path).touch()
     (tmp_path / BESIDE).touch()
     with closing(open_store(path)) as opened:
         opened.append(records())
-        assert record_reader.place_of(opened.engine, opened.location) is None
+        assert worker_process.place_of(opened.engine, opened.location) is None
         assert list(detection.replay(opened, key_of(opened))) == expected(opened)

@@ -26,7 +26,7 @@ from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import PROJECT
 from tests.builders import entry, steps, write
 
 

@@ -18,8 +18,8 @@ from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.log.ids import format_time
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.engine import answer_cache
-from ctxmgr.store.repositories.imported_files import FileState
+from ctxmgr.store.engine import disposable_files
+from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.types.operations import DetectRequest, SessionsRequest
 from ctxmgr.workspace import Workspace
 from tests.builders import START, at, build, entry, result, write
@@ -266,14 +266,14 @@ def test_a_cache_that_cannot_be_written_changes_nothing(
 
 def test_the_file_stays_within_its_limit(place: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no more fits in, all of it goes; what is asked next is kept again."""
-    monkeypatch.setattr(answer_cache, "MOST_BYTES", 1 << 17)
+    monkeypatch.setattr(disposable_files, "MOST_BYTES", 1 << 17)
     with closing(open_store(str(place), readonly=True)) as store:
         for number in range(40):
-            kept = answer_cache.AnswerCache(store)
+            kept = disposable_files.AnswerCache(store)
             kept.put([(f"name {number}", "mark", "x" * 9000)])
             kept.close()
             assert sum(path.stat().st_size for path in cache.glob("ctxmgr/answers/*")) <= 1 << 18
-        kept = answer_cache.AnswerCache(store)
+        kept = disposable_files.AnswerCache(store)
         kept.put([("last", "mark", "text")])
         assert (kept.get("last", "mark"), kept.get("last", "other"), kept.get("none", "mark")) == ("text", None, None)
         kept.close()

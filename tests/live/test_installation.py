@@ -105,7 +105,7 @@ def _without_ours(value: Any) -> Any:
     hooks = {
         event: kept
         for event, items in value.get("hooks", {}).items()
-        if (kept := [item for item in items if "ctxmgr/hook.py" not in json.dumps(item)])
+        if (kept := [item for item in items if "ctxmgr/live/hook.py" not in json.dumps(item)])
     }
     return {**{key: each for key, each in value.items() if key != "hooks"}, **({"hooks": hooks} if hooks else {})}
 
@@ -155,7 +155,7 @@ def test_what_was_written_meanwhile_stays(shape: str) -> None:
 
     _uninstall("claude-code")
 
-    assert b"ctxmgr/hook.py" not in path.read_bytes()
+    assert b"ctxmgr/live/hook.py" not in path.read_bytes()
     left = _read(path.read_bytes().decode())
     assert left.pop("added") == ["later"]
     before = _read(SHAPES[shape])
@@ -187,7 +187,7 @@ def test_a_client_without_settings_has_none_again(name: str) -> None:
     path = _path(name)
     _install(name)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert "ctxmgr/hook.py" in path.read_text()
+    assert "ctxmgr/live/hook.py" in path.read_text()
 
     _uninstall(name)
     assert not path.exists()
@@ -195,15 +195,16 @@ def test_a_client_without_settings_has_none_again(name: str) -> None:
     assert not path.exists()
 
 
-def test_a_newer_installation_replaces_an_older_one() -> None:
-    """A hook of another interpreter is replaced, not doubled; undone, the file is as before the first one."""
+@pytest.mark.parametrize(("new", "old"), [("python", "python2"), ("ctxmgr/live/hook.py", "ctxmgr/hook.py")])
+def test_a_newer_installation_replaces_an_older_one(new: str, old: str) -> None:
+    """A hook of another interpreter or at an earlier place is replaced, not doubled; undone, the file is as before."""
     path = _path("claude-code")
     path.write_text('{\n  "model": "opus"\n}\n')
     _install("claude-code")
-    path.write_text(path.read_text().replace("python", "python2"))
+    path.write_text(path.read_text().replace(new, old))
 
     _install("claude-code")
-    assert path.read_text().count("ctxmgr/hook.py") == 5
+    assert path.read_text().count("ctxmgr/live/hook.py") == path.read_text().count("hook.py") == 5
     _uninstall("claude-code")
     assert _read(path.read_text()) == {"model": "opus"}
 
@@ -216,7 +217,7 @@ def test_a_link_is_kept_and_its_target_written(tmp_path: Path) -> None:
     path.symlink_to(target)
     _install("claude-code")
     assert path.is_symlink()
-    assert "ctxmgr/hook.py" in target.read_text()
+    assert "ctxmgr/live/hook.py" in target.read_text()
 
     place = tmp_path / "project"
     place.mkdir()
@@ -316,7 +317,7 @@ def test_any_settings_get_the_item_and_keep_the_rest(value: dict[str, Any], writ
 def test_paths_with_blanks_are_read_back_whole(tmp_path: Path) -> None:
     """Doctor looks whether the program and the hook are still there: as words of their own, and in one command line."""
     settings = tmp_path / "settings.json"
-    program, hook = "/home/a b/.venv/bin/python", "/home/a b/ctxmgr/hook.py"
+    program, hook = "/home/a b/.venv/bin/python", "/home/a b/ctxmgr/live/hook.py"
     settings.write_text(json.dumps({"command": program, "args": ["-I", hook, "claude-code"]}), encoding="utf-8")
     assert set(installation.commands_in(str(settings))) == {program, hook}
     settings.write_text(json.dumps({"command": shlex.join([program, "-I", hook, "codex"])}), encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.clients.interface import AFTER, Call, Event
+from ctxmgr.clients import AFTER, Call, Event
 from ctxmgr.clients.session_file import state_folder
 from ctxmgr.live.rounds import Rounds, fingerprints, is_circling, rows_of
 

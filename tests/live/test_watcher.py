@@ -17,9 +17,9 @@ from ctxmgr.clients import CLIENTS
 from ctxmgr.clients.claude_code import CLIENT
 from ctxmgr.clients.session_file import SUFFIX, WATCHER, SessionFile, rows_in, state_folder
 from ctxmgr.errors import Busy
+from ctxmgr.live.detector_answer import notifier_command
 from ctxmgr.live.event_answer import WATCH
 from ctxmgr.live.installation import hook_command
-from ctxmgr.live.telling import notifier_command
 from ctxmgr.live.watcher import HookedSessions, only_watcher
 from tests.cli.console import process
 from tests.live.scene import SILENT, batch, hooked, write_log

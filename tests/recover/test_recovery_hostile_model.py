@@ -16,7 +16,7 @@ from ctxmgr.recover.model import consultation
 from ctxmgr.recover.model.exchange import Budget
 from ctxmgr.recover.model.fence import Fence
 from ctxmgr.recover.recovery import ConsultationResult
-from ctxmgr.store.repositories.leases import Leases
+from ctxmgr.store.repositories.bookkeeping import Leases
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.plain_records import build
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 import ctxmgr
-from ctxmgr.store.parallel import worker_process
+from ctxmgr.store import worker_process
 
 
 def echo(*items: object) -> Iterator[object]:

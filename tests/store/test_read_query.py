@@ -13,8 +13,7 @@ import pytest
 from ctxmgr.errors import InvalidInput
 from ctxmgr.store import Store, open_store, read_query
 from ctxmgr.store.engine.sqlite import SqliteEngine
-from ctxmgr.store.read_query import NAMES, ReadQuery, Rows
-from ctxmgr.store.sql_views import FINDING_COLUMNS
+from ctxmgr.store.read_query import FINDING_COLUMNS, NAMES, ReadQuery, Rows
 from tests import builders as b
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT {} FROM n"

@@ -16,7 +16,7 @@ from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.engine import postgresql as engines
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
-from ctxmgr.store.server_store import signs_of_life
+from ctxmgr.store.server_store import report_alive
 from ctxmgr.store.write.append import Appender
 from ctxmgr.store.write.append_on_server import ServerAppender
 from ctxmgr.types.query import Filters
@@ -257,7 +257,7 @@ def test_a_store_of_the_version_before_is_read_and_not_changed(previous: str, ad
     for write_down in (
         store.index,
         lambda: store.leases.take("s", "me", 0.0, 1.0),
-        lambda: signs_of_life(store.engine, [("s", "p")]),
+        lambda: report_alive(store.engine, [("s", "p")]),
     ):
         admin.execute("DELETE FROM ctxmgr.state WHERE name = 'search.mark'")
         with pytest.raises(StorageFailed, match="another version"):

@@ -82,6 +82,7 @@ class History:
 
     async def sessions(self, offset: int, limit: int, *, judge: bool) -> tuple[list[SessionView], int]:
         """Return one page of sessions, and how many there are; with their verdicts when these are asked for."""
+        # Judging takes longer than reading, so the first page is there before its verdicts.
         reader = self._judge if judge else self._pages
         found = await reader.ask(lambda each: each.sessions(SessionsRequest(offset=offset, limit=limit, judge=judge)))
         return found.sessions, found.page.total
@@ -176,22 +177,23 @@ class _Reader:
 
     async def ask(self, question: Callable[[Workspace], _T], progress: Progress | None = None) -> _T:
         """Put a question to the workspace; the thread answers one after the other."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: question(self._opened(progress)))
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: question(self._open_workspace(progress)))
 
     async def ask_anew(self, question: Callable[[Workspace], _T]) -> _T:
         """As `ask`, after what others recorded meanwhile was read."""
 
         def answered() -> _T:
             self.read_on(None)
-            return question(self._opened())
+            return question(self._open_workspace())
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, answered)
 
     def close(self) -> None:
+        # On its own thread, which is the only one that may use the workspace.
         self._thread.submit(self._close)
         self._thread.shutdown(cancel_futures=False)
 
-    def _opened(self, progress: Progress | None = None) -> Workspace:
+    def _open_workspace(self, progress: Progress | None = None) -> Workspace:
         if self._workspace is None:
             self._workspace = Workspace.open(self._location, readonly=True, scratch=True, progress=progress)
             self._files = _file_states(self._workspace)
@@ -204,16 +206,17 @@ class _Reader:
 
     def read_on(self, session: str | None) -> bool:
         """Read what was recorded; return whether that is anything since this was last asked. On the reader's thread only."""
-        workspace = self._opened()
+        workspace = self._open_workspace()
         if workspace.store.origin is not None:  # another agent's log is read anew where it has changed
             if _file_states(workspace) == self._files:
                 return False
             self._close()
-            self._opened()
+            self._open_workspace()
             return True
         workspace.store.catch_up()
         before, now = self._seen.get(session), _summary(workspace, session)
         self._seen[session] = now
+        # The first look only notes how things stand.
         return before is not None and before != now
 
 

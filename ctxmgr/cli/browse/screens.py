@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from textual import on, work
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
@@ -17,9 +17,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Footer, Static
 
-from ctxmgr.cli.browse import drawing
-from ctxmgr.cli.browse.drawing import Line, Timeline
+from ctxmgr.cli.browse import lines as screen_lines
 from ctxmgr.cli.browse.history import History, Judged
+from ctxmgr.cli.browse.lines import Line, Timeline
 from ctxmgr.cli.browse.widgets import PAGE, Help, LinesPane, PagedList, Question
 from ctxmgr.cli.views.layout import Span, plural
 from ctxmgr.cli.views.safe_text import safe
@@ -27,8 +27,70 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.types.query import SearchHit
 from ctxmgr.types.view import EntryView, SessionView
 
-if TYPE_CHECKING:
-    from ctxmgr.cli.browse.app import Browser
+
+class Browser(App[CtxmgrError]):
+    """Sessions, then the timeline of one, then an entry; ends with the error where the history can't be opened.
+
+    Args:
+        location: of the store or the log; None to find it.
+        session: the one to begin with; None for the list of sessions, or the only one.
+    """
+
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "ctxmgr"
+    CSS = "Screen { background: $background; }"
+
+    def __init__(self, location: str | None, session: str | None) -> None:
+        super().__init__()
+        self.history = History(location)
+        self.fault: Exception | None = None
+        self._session = session
+
+    def on_mount(self) -> None:
+        """Open the history while a sentence says so."""
+        self.push_screen(waiting := MessageScreen())
+        self._open(waiting)
+
+    @work
+    async def _open(self, waiting: MessageScreen) -> None:
+        try:
+            await self.history.open(lambda done, total: self.call_from_thread(waiting.progress, done, total))
+            _, total = await self.history.sessions(0, 1, judge=False)
+            found = await self.history.session(self._session) if self._session is not None or total == 1 else None
+        except CtxmgrError as error:
+            self.exit(error)
+            return
+        await self.switch_screen(SessionsScreen())
+        if found is not None:
+            self.push_screen(TimelineScreen(found.session))
+        for warning in self.history.warnings:
+            self.notify(safe(warning), severity="warning", markup=False)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """End, and keep what went wrong for `browse`; Textual alone would show local values, which are recorded text."""
+        self.fault = self.fault or error
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        self._close_messages_no_wait()
+
+    def on_unmount(self) -> None:
+        """End the threads."""
+        self.history.close()
+
+
+def browse(location: str | None, session: str | None) -> CtxmgrError | None:
+    """Run until the user leaves; return what kept the history from being opened, if anything did.
+
+    Raises:
+        Exception: a fault of the program.
+    """
+    app = Browser(location, session)
+    error = app.run()
+    if app.fault is not None:
+        raise getattr(app.fault, "error", app.fault)
+    return error
+
 
 _T = TypeVar("_T")
 
@@ -57,7 +119,7 @@ class Head(Widget):
     def render_line(self, y: int) -> Strip:
         """Return one line of the screen."""
         line = self._lines[y] if y < len(self._lines) else []
-        return drawing.strip(line, self.size.width, under=self.rich_style)
+        return screen_lines.strip(line, self.size.width, under=self.rich_style)
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """Take the whole width."""
@@ -164,7 +226,7 @@ class SessionsScreen(ListScreen[SessionView]):
     def make_list(self) -> PagedList[SessionView]:
         """Return the list of sessions."""
         return PagedList(
-            self._read, lambda row, _before, width: drawing.session_row(row, width),
+            self._read, lambda row, _before, width: screen_lines.session_row(row, width),
             empty="No sessions yet: 'ctxmgr import' reads the logs on this machine.",
         )  # fmt: skip
 
@@ -215,7 +277,7 @@ class HitsScreen(ListScreen[SearchHit]):
         """Return the list of hits."""
         several = self.within is None
         return PagedList(
-            self._read, lambda row, _before, width: drawing.hit_row(row, self.query_text, width, several=several),
+            self._read, lambda row, _before, width: screen_lines.hit_row(row, self.query_text, width, several=several),
             empty="No match: the text is taken literally. Esc goes back.",
         )  # fmt: skip
 
@@ -329,7 +391,7 @@ class TimelineScreen(BrowseScreen):
         self._timeline.take(judged)
         self._draw_head()
         self.rows.refresh()
-        self.pane.show(lambda width: asyncio.to_thread(drawing.judged_lines, judged, width))
+        self.pane.show(lambda width: asyncio.to_thread(screen_lines.judged_lines, judged, width))
 
     async def _read(self, offset: int, limit: int) -> tuple[list[EntryView], int]:
         return await self.history.entries(self.session, offset, limit)
@@ -337,7 +399,9 @@ class TimelineScreen(BrowseScreen):
     def _draw_head(self) -> None:
         if self._view is None:
             return
-        first, second = drawing.session_head(self._view, self._judged, self.rows.chosen, self.size.width, follows=self._follows)
+        first, second = screen_lines.session_head(
+            self._view, self._judged, self.rows.chosen, self.size.width, follows=self._follows
+        )
         self.head.show(first, second, self._timeline.overview(self.rows.cursor, self.size.width))
 
     @on(PagedList.Moved)
@@ -445,7 +509,7 @@ class EntryScreen(BrowseScreen):
     def _show(self) -> None:
         async def drawn(width: int) -> list[Line]:
             entry, messages = await self.history.entry(self.session, self._index)
-            return await asyncio.to_thread(drawing.entry_lines, entry, messages, width, full=self._full)
+            return await asyncio.to_thread(screen_lines.entry_lines, entry, messages, width, full=self._full)
 
         self.pane.show(drawn)
 

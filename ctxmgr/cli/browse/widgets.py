@@ -22,7 +22,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input, Static
 
-from ctxmgr.cli.browse.drawing import Line, strip
+from ctxmgr.cli.browse.lines import Line, strip
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import CtxmgrError

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
+from ctxmgr.base.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
@@ -13,7 +14,6 @@ from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build
 from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, plural, when
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RulesChanged
 from ctxmgr.workspace import Workspace
 
@@ -64,7 +64,7 @@ def load(
             if source == "default"
             else workspace.project.change_rules(add=_from_file(source))
         )
-        return _changed(done)
+        return _change_answer(done)
 
     answer("access load", how, work, store=store, create=True)
 
@@ -72,6 +72,7 @@ def load(
 def _from_file(source: str) -> list[AccessRule]:
     from ctxmgr.access.rule_changes import parse_rules_file
 
+    # A file of rules may come with a checkout: no device, no pipe, and no endless file is read.
     try:
         text = read_regular(source, MAX_SETTINGS_BYTES).decode("utf-8")
     except UnicodeDecodeError:
@@ -79,7 +80,7 @@ def _from_file(source: str) -> list[AccessRule]:
     return parse_rules_file(text, source)
 
 
-def _changed(done: RulesChanged) -> Answer:
+def _change_answer(done: RulesChanged) -> Answer:
     return Answer(done.to_json(), lambda out: show_change(out, done))
 
 
@@ -106,7 +107,7 @@ def allow(
     """
 
     def work(workspace: Workspace) -> Answer:
-        return _changed(
+        return _change_answer(
             workspace.project.change_rules(add=[_rule(agent, kind, pattern, "write" if write else "read", priority)])
         )
 
@@ -130,7 +131,7 @@ def deny(
     """
 
     def work(workspace: Workspace) -> Answer:
-        return _changed(workspace.project.change_rules(add=[_rule(agent, kind, pattern, "none", priority)]))
+        return _change_answer(workspace.project.change_rules(add=[_rule(agent, kind, pattern, "none", priority)]))
 
     answer("access deny", how, work, store=store, create=True)
 
@@ -152,8 +153,9 @@ def remove(
     """
 
     def work(workspace: Workspace) -> Answer:
+        # Any priority will do: rules are the same by agent, type, pattern and permission.
         rule = _rule(agent, kind, pattern, permission, DEFAULT_PRIORITY)
-        return _changed(workspace.project.change_rules(remove=[rule]))
+        return _change_answer(workspace.project.change_rules(remove=[rule]))
 
     answer("access remove", how, work, store=store, writes=True)
 
@@ -196,6 +198,7 @@ def check(
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.project.explain_access(agent, permission, kind, resource)
+        # A script asks by the exit code alone.
         code = Exit.OK if found.allowed else Exit.DENIED
         return Answer(found.to_json(), lambda out: show_verdict(out, found), code=code)
 
@@ -220,6 +223,7 @@ def explain(
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.project.explain_access(agent, permission, kind, resource)
+        # Exit code 0 also for a denial: the question was why, and it is answered.
         return Answer(found.to_json(), lambda out: show_explanation(out, found))
 
     answer("access explain", how, work, store=store)

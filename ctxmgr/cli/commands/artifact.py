@@ -154,6 +154,7 @@ def _name(file: str) -> str:
 
 
 def _dependency(text: str) -> NewDependency:
+    # A name may hold a colon itself: what stands behind the last one counts only if it is a type.
     head, _, kind = text.rpartition(":")
     agent, name = owner_and_name(head if head and kind in _TYPES else text)
     return build(NewDependency, agent=agent, name=name, type=kind if head and kind in _TYPES else None)
@@ -178,6 +179,7 @@ def get(
 
     def work(workspace: Workspace) -> Answer:
         request = addressed(artifact, version_number(version))
+        # JSON holds the content; for a person, a pipe and a file it is copied in pieces, whatever its size.
         if output is None and how.format != "table":
             found = workspace.artifacts.get(request)
             return with_warnings(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), workspace)
@@ -332,6 +334,7 @@ def rollback(
         done = workspace.artifacts.rollback(
             build(RollbackRequest, version=version_number(version) or _current(workspace), reason=reason, author=author)
         )
+        # The way back is named, since a rollback changes what every agent reads.
         undo = f'ctxmgr version rollback {done.rolled_back_from} --reason "undo"'
         return with_warnings(Answer(done.to_json(), lambda out: views.show_rollback(out, done), next=[undo]), workspace)
 
@@ -389,6 +392,7 @@ def prune(
     """
 
     def work(workspace: Workspace) -> Answer:
+        # Options over the file of settings, and both over what is built in.
         retention = build(
             Retention,
             **{
@@ -417,6 +421,7 @@ def configured(table: Mapping[str, Any]) -> dict[str, Any]:
     if unknown := sorted(set(table) - set(known)):
         raise InvalidInput(f"unknown setting artifacts.{unknown[0]}", f"known: {', '.join(known)}")
     try:
+        # Strict: a text in the place of a number is a slip that is better named than guessed at.
         Retention.model_validate(dict(table), strict=True)
     except ValueError as error:
         first = first_fault(error)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr import config as kept
-from ctxmgr import paths
+from ctxmgr.base import paths
+from ctxmgr.base.paths import OWN_FILE, SHARED_FILE
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store
 from ctxmgr.cli.terminal import Printer
@@ -19,7 +20,6 @@ from ctxmgr.cli.views.layout import Column, Span, compact
 from ctxmgr.config import SETTINGS, Config, SettingsFile, grants, load_config, project_file
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
-from ctxmgr.paths import OWN_FILE, SHARED_FILE
 from ctxmgr.types.setup import SettingsPath, SettingView, TrustedCommand, TrustView
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ _VALUES: dict[str, Callable[[Config], Any]] = {
 
 def _setting(config: Config, name: str) -> SettingView:
     setting = SETTINGS[name]
+    # From the settings themselves, so that no second list of defaults can disagree.
     default = _VALUES[name](Config())
     # An empty variable counts as not set.
     text = os.environ.get(setting.variable) if setting.variable is not None else None
@@ -247,7 +248,7 @@ def show_list(printer: Printer, rows: Sequence[SettingView]) -> None:
         (
             [
                 row.name,
-                Span(_spelled(row.value), "dim" if row.origin == "built-in" else "strong"),
+                Span(_toml_text(row.value), "dim" if row.origin == "built-in" else "strong"),
                 Span(row.file or row.variable or row.origin if row.origin != "built-in" else "built in", "dim", "end"),
             ]
             for row in rows
@@ -258,7 +259,7 @@ def show_list(printer: Printer, rows: Sequence[SettingView]) -> None:
 def show_value(printer: Printer, row: SettingView) -> None:
     """Show the value alone; nothing where there is none."""
     if row.value is not None:
-        printer.line(_spelled(row.value))
+        printer.line(_toml_text(row.value))
 
 
 def show_paths(printer: Printer, rows: Sequence[SettingsPath]) -> None:
@@ -278,16 +279,16 @@ def show_explained(printer: Printer, rows: Sequence[SettingView]) -> None:
         others = [each for each in (row.option, row.variable) if each]
         printer.pairs(
             [
-                ("value", _spelled(row.value)),
+                ("value", _toml_text(row.value)),
                 ("set by", row.file or (row.variable if row.origin == "environment" else None)),
-                ("default", _spelled(row.default)),
+                ("default", _toml_text(row.default)),
                 ("also by", ", ".join(others)),
                 ("who", _MAY[row.project]),
             ]
         )
 
 
-def _spelled(value: Any) -> str:
+def _toml_text(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else compact(value)
 
 
@@ -314,6 +315,7 @@ def trust(
     """
 
     def work() -> Answer:
+        # Each of them changes nothing or the opposite, so a guess between them is never right.
         if list_ + show + revoke > 1:
             raise InvalidInput("--list, --show and --revoke are three questions", "ask one of them")
         if list_:
@@ -340,10 +342,10 @@ def _kept_view(each: kept.Trust) -> TrustView:
         file = None
     if file is None or kept.identity(file.path) != each.path or kept.find(file.path, file.content, os.environ) is None:
         return TrustView(path=each.path, trusted=False, since=each.since)
-    return TrustView(path=each.path, trusted=True, since=each.since, grants=_granting(file))
+    return TrustView(path=each.path, trusted=True, since=each.since, grants=_grant_row(file))
 
 
-def _found(place: Path) -> SettingsFile:
+def _settings_file(place: Path) -> SettingsFile:
     file = project_file(place.absolute())
     if file is None:
         raise NotFound(
@@ -354,12 +356,12 @@ def _found(place: Path) -> SettingsFile:
 
 
 def _show(place: Path) -> TrustView:
-    file = _found(place)
+    file = _settings_file(place)
     return _view(file, place, kept.find(file.path, file.content, os.environ))
 
 
 def _grant(place: Path) -> TrustView:
-    file = _found(place)
+    file = _settings_file(place)
     commands = {fingerprint for _, _, fingerprint in _commands(file, place)}
     return _view(file, place, kept.grant(file.path, file.content, commands, os.environ))
 
@@ -367,7 +369,7 @@ def _grant(place: Path) -> TrustView:
 def _revoke(place: Path) -> list[TrustView]:
     paths = [place / OWN_FILE, place / SHARED_FILE]
     with suppress(CtxmgrError):  # it is gone or broken by now, and its trust ends all the same
-        paths.insert(0, _found(place).path)
+        paths.insert(0, _settings_file(place).path)
     return [TrustView(path=kept.identity(path), trusted=False) for path in paths if kept.revoke(path, os.environ)]
 
 
@@ -378,12 +380,12 @@ def _view(file: SettingsFile, place: Path, trust: kept.Trust | None) -> TrustVie
         for probe, folder, fingerprint in _commands(file, place)
     ]
     return TrustView(
-        path=str(file.path), trusted=trust is not None, since=None if trust is None else trust.since, grants=_granting(file),
+        path=str(file.path), trusted=trust is not None, since=None if trust is None else trust.since, grants=_grant_row(file),
         commands=commands,
     )  # fmt: skip
 
 
-def _granting(file: SettingsFile) -> dict[str, object]:
+def _grant_row(file: SettingsFile) -> dict[str, object]:
     return {name: file.values[name] for name in grants(file)}
 
 

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ctxmgr.base.paths import STORE_VARIABLE, nearest_store
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
@@ -18,7 +19,6 @@ from ctxmgr.cli.invocation import child_environment, current_agent
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, fail, say
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput
-from ctxmgr.paths import STORE_VARIABLE, nearest_store
 
 # What only one of the commands needs is imported in it: an editor waits for `tap`, and an agent for `mcp`, and neither
 # needs the HTTP server of `receive` or the store of `ship`.

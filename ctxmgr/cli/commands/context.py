@@ -6,6 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.envelope import say
@@ -14,7 +15,6 @@ from ctxmgr.cli.output import Answer, OutputOptions, answer, output_options
 from ctxmgr.cli.requests import build, goal_source, moment, version_number
 from ctxmgr.cli.views import context as views
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import open_regular
 from ctxmgr.types.context_package import (
     DEFAULT_BUDGET,
     ESTIMATE,
@@ -117,57 +117,46 @@ def list_needs(
     answer("context need list", how, work, store=store)
 
 
-_BUDGET, _WHAT = "Budget", "What"
-
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent that the context is for.")]
-MaxTokens = Annotated[int, typer.Option("--max-tokens", help="Token budget, which is never exceeded.", rich_help_panel=_BUDGET)]
+MaxTokens = Annotated[int, typer.Option("--max-tokens", help="Token budget, which is never exceeded.")]
 Counter = Annotated[
     str,
-    typer.Option(
-        "--counter", metavar="NAME", help="Token counter: estimate, o200k_base or cl100k_base.", rich_help_panel=_BUDGET
-    ),
+    typer.Option("--counter", metavar="NAME", help="Token counter: estimate, o200k_base or cl100k_base."),
 ]
 ReservePrompt = Annotated[
     int | None,
-    typer.Option("--reserve-prompt", help="Tokens kept free for the prompt; else 5 %, at most 5,000.", rich_help_panel=_BUDGET),
+    typer.Option("--reserve-prompt", help="Tokens kept free for the prompt; else 5 %, at most 5,000."),
 ]
 ReserveTask = Annotated[
     int | None,
-    typer.Option(
-        "--reserve-task", help="Tokens for project and task context; else 2 %, at most 2,000.", rich_help_panel=_BUDGET
-    ),
+    typer.Option("--reserve-task", help="Tokens for project and task context; else 2 %, at most 2,000."),
 ]
-Task = Annotated[str | None, typer.Option("--task", metavar="ID", help="Id of the task.", rich_help_panel=_WHAT)]
+Task = Annotated[str | None, typer.Option("--task", metavar="ID", help="Id of the task.")]
 TaskContext = Annotated[
     str | None,
-    typer.Option(
-        "--task-context", metavar="FILE", help="File with the task's context: a JSON or YAML map.", rich_help_panel=_WHAT
-    ),
+    typer.Option("--task-context", metavar="FILE", help="File with the task's context: a JSON or YAML map."),
 ]
 Goal = Annotated[
     str | None,
-    typer.Option("--goal-dir", metavar="DIR", help="Project whose goal becomes goal_context.", rich_help_panel=_WHAT),
+    typer.Option("--goal-dir", metavar="DIR", help="Project whose goal becomes goal_context."),
 ]
 With = Annotated[
     list[str] | None,
-    typer.Option("--with", metavar="ITEM", help="Item to add to what the agent needs; repeatable.", rich_help_panel=_WHAT),
+    typer.Option("--with", metavar="ITEM", help="Item to add to what the agent needs; repeatable."),
 ]
 Version = Annotated[
     str | None,
-    typer.Option("--version", metavar="N", help="Version of the artifacts; else the current one.", rich_help_panel=_WHAT),
+    typer.Option("--version", metavar="N", help="Version of the artifacts; else the current one."),
 ]
-Diff = Annotated[
-    bool, typer.Option("--diff/--fresh", help="Leave out what the agent has from its last package.", rich_help_panel=_WHAT)
-]
+Diff = Annotated[bool, typer.Option("--diff/--fresh", help="Leave out what the agent has from its last package.")]
 Model = Annotated[
     str | None,
-    typer.Option("--model", metavar="PROVIDER:NAME", help="Model that writes the summaries.", rich_help_panel="Model"),
+    typer.Option("--model", metavar="PROVIDER:NAME", help="Model that writes the summaries."),
 ]
 Plan = Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the package without recording it.")]
 Format = Annotated[
     str | None,
-    typer.Option("--format", metavar="FORMAT", help="yaml (default in a pipe), table, json, ndjson or md.",
-                 rich_help_panel="Output"),
+    typer.Option("--format", metavar="FORMAT", help="yaml (default in a pipe), table, json, ndjson or md."),
 ]  # fmt: skip
 
 
@@ -250,7 +239,7 @@ def request(
     ] = None,
     named: Annotated[
         list[str] | None,
-        typer.Option("--item", metavar="ITEM", help="The same, as an option; repeatable.", rich_help_panel=_WHAT),
+        typer.Option("--item", metavar="ITEM", help="The same, as an option; repeatable."),
     ] = None,
     max_tokens: MaxTokens = DEFAULT_BUDGET,
     counter: Counter = ESTIMATE,
@@ -282,6 +271,7 @@ def request(
             version=version_number(version),
         )
         found = workspace.supply.request_items(asked)
+        # Where some items are there, the agent can go on; where none is, a script should know.
         return Answer(
             [item.to_json() for item in found.items], lambda out: views.show_requested(out, found.items), found.status,
             warnings=list(workspace.guard.warnings), code=Exit.NOT_FOUND if found.status == "empty" else Exit.OK,
@@ -322,6 +312,7 @@ def _read(place: str | None) -> dict[str, Any] | None:
         return None
     from ctxmgr.context.service import MAX_CONTENT_BYTES, read_task_context
 
+    # One byte more than is allowed, by which the reader knows a file that is too long.
     with open(open_regular(place), "rb") as file:
         return read_task_context(file.read(MAX_CONTENT_BYTES + 1), place)
 
@@ -388,6 +379,7 @@ Examples:
 """
 
 context_app = typer.Typer(no_args_is_help=True, help=_HELP)
+# Registered here and not at each function: help lists them in the order of use.
 context_app.command("set")(set_)
 context_app.command("get")(get)
 context_app.command("assemble")(assemble)
@@ -443,8 +435,7 @@ def record_execution(
     error: Annotated[str | None, typer.Option("--error", help="Error of a failed run.")] = None,
     session: Annotated[
         str | None,
-        typer.Option("--session", "-s", metavar="ID", help="The session it belongs to; else one of the project's own.",
-                     rich_help_panel="Store"),
+        typer.Option("--session", "-s", metavar="ID", help="The session it belongs to; else one of the project's own."),
     ] = None,
     store: o.Store = None,
     *,
@@ -473,6 +464,7 @@ def record_execution(
 
 def _subject(agent: str | None, status: str | None, named: str | None, state: str | None) -> tuple[str, str]:
     """Return the agent and the status, each from where it was given."""
+    # With --agent given, a lone argument can only be the status.
     if named is not None and state is None and status is None:
         agent, status = None, agent
     if (agent is None) == (named is None) or (status is None) == (state is None):

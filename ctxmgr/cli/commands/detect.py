@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import is_folder, located_log, parse
-from ctxmgr.cli.detection import detected, listed
+from ctxmgr.cli.address import is_folder, locate_log, parse
+from ctxmgr.cli.detection import list_sessions, run_detection
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place
-from ctxmgr.cli.requests import merged, tell_session
+from ctxmgr.cli.requests import merge_settings, tell_session
 from ctxmgr.cli.views import findings as findings_view
 from ctxmgr.cli.views.layout import Cell, Column, Span, plural, row_text
 from ctxmgr.cli.views.sessions import show_sessions
@@ -82,7 +82,9 @@ def detect(
         return
 
     def work(workspace: Workspace) -> Answer:
-        done = detected(workspace, session, now, set_, all_sessions=all_sessions, ever=ever, exit_zero=exit_zero, store=store)
+        done = run_detection(
+            workspace, session, now, set_, all_sessions=all_sessions, ever=ever, exit_zero=exit_zero, store=store
+        )
         return Answer(
             [verdict.to_json() for verdict in done.verdicts],
             lambda out: findings_view.show_findings(out, done.verdicts, done.found.entries, store), done.status,
@@ -103,12 +105,12 @@ def _detect_folder(
     conflicting: list[str | None],
 ) -> None:
     """Judge every log of a folder, each by itself, and say which files were passed over."""
-    from ctxmgr.cli.detection import detected_in_folder
+    from ctxmgr.cli.detection import detect_in_folder
 
     def work() -> Answer:
         if any(conflicting):
             raise InvalidInput(f"{folder} is a folder: all logs in it are judged", "leave --session, --explain and --store out")
-        found = detected_in_folder(folder, now, changes, ever=ever, exit_zero=exit_zero)
+        found = detect_in_folder(folder, now, changes, ever=ever, exit_zero=exit_zero)
         return Answer(
             [verdict.to_json() for verdict in found.verdicts],
             lambda out: _show_folder(out, found),
@@ -148,8 +150,9 @@ def _backtest(folder: Path, settings: list[str] | None, how: OutputOptions, *, c
             raise InvalidInput(
                 f"--backtest can't be combined with {conflicting[0]}", "it judges the logs of its folder, no store"
             )
-        found, notes = backtest_folder(folder, merged(dict(load_config(Path.cwd()).detect), settings))
+        found, notes = backtest_folder(folder, merge_settings(dict(load_config(Path.cwd()).detect), settings))
         warnings = list(notes)
+        # Labels without a log would make the score look better than it is.
         if found.absent:
             shown = ", ".join(found.absent[:_MAX_NAMED]) + (", ..." if len(found.absent) > _MAX_NAMED else "")
             warnings.append(f"{len(found.absent)} labelled sessions are in no log: {shown}")
@@ -187,7 +190,7 @@ def _explain(
             raise InvalidInput(f"--explain can't be combined with {conflicting[0]}", "it is about one entry")
         place = parse(address, session)
         request = ExplainRequest(session=place.session, index=place.index, entry_id=place.entry_id)
-        found = explained(workspace.store, request, merged(dict(workspace.config.detect), settings))
+        found = explained(workspace.store, request, merge_settings(dict(workspace.config.detect), settings))
         tell_session(workspace, place.session, found.entry.session)
         return Answer(found.to_json(), lambda out: show_explanation(out, found))
 
@@ -218,10 +221,10 @@ def sessions(
       ctxmgr sessions --json --fields session,verdict
       ctxmgr sessions run.jsonl
     """
-    store = resolve("sessions", how, located_log, log, store)
+    store = resolve("sessions", how, locate_log, log, store)
 
     def work(workspace: Workspace) -> Answer:
-        found, following = listed(
+        found, following = list_sessions(
             workspace, store, agent=agent, project=project, since=since, stuck=stuck, offset=offset, limit=limit, judge=judge
         )
         rows = [session.to_json() for session in found.sessions]
@@ -254,6 +257,7 @@ def show_explanation(printer: Printer, found: Explanation) -> None:
 
 
 def _far(thought: Thought) -> float:
+    # Nearest to its threshold first.
     return -thought.count / max(1, thought.threshold)
 
 
@@ -324,6 +328,7 @@ def _distances(found: Distances, good: str) -> str:
 
 
 def _show_off(printer: Printer, title: str, found: Distances) -> None:
+    # Only what is off: what was found in time needs no list.
     if found.off:
         printer.heading(title)
     for each in found.off:

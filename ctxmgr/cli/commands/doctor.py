@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.artifacts.version_folders import check_artifacts
+from ctxmgr.base.paths import replace_file
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit, exit_for
@@ -33,7 +34,6 @@ from ctxmgr.history.health import (
     check_store,
 )
 from ctxmgr.live.installation import check_clients
-from ctxmgr.paths import replace_file
 from ctxmgr.recover.model.config import KEY_VARIABLE, MODEL_VARIABLE, ModelChoice, describe, resolve
 from ctxmgr.recover.routing.routes import check_routes
 from ctxmgr.types.setup import Check
@@ -155,7 +155,7 @@ def check_model(
     else:
         yield _chosen(choice, _chosen_by(flag, environment, config), environment)
         yield _sent(choice)
-        yield from _missing()
+        yield from _missing_extras()
     yield from _keys(environment)
 
 
@@ -167,6 +167,7 @@ def _chosen_by(flag: str | None, environment: Mapping[str, str], config: Path | 
 
 def _chosen(choice: ModelChoice, chosen_by: str, environment: Mapping[str, str]) -> Check:
     place = describe(choice, environment)
+    # On this machine alone nobody else can read it, encrypted or not.
     unsafe = place.leaves and not place.encrypted
     return Check(
         name="model", level="warn" if unsafe else "ok", finding=f"{place.text} (chosen by {chosen_by})",
@@ -195,7 +196,8 @@ def _sent(choice: ModelChoice) -> Check:
     return Check(name="model.sent", level="info", finding=f"{finding}; {choice.seconds:g} s in all", detail=detail)
 
 
-def _missing() -> Iterator[Check]:
+def _missing_extras() -> Iterator[Check]:
+    # Looked for and not imported, which would take longer than all other checks.
     if find_spec("pydantic_ai") is None:
         yield Check(
             name="model.extra", level="fail", finding="a model is named, but what is needed to ask it is not installed",
@@ -275,5 +277,6 @@ def _save(path: Path, run: bytes) -> None:
 
 def _recorded_run() -> Path:
     """Return the recorded run: inside the installed package, or among the fixtures of a checkout."""
+    # The wheel carries a copy; a checkout has the file among its fixtures only.
     packaged = Path(__file__).parents[1] / "demo_run.jsonl"
     return packaged if packaged.exists() else Path(__file__).parents[3] / "fixtures" / "demo" / "claude-code" / _RUN

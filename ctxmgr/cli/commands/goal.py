@@ -56,9 +56,7 @@ def start(
     again: Annotated[bool, typer.Option("--replace", help="Replace an unfinished goal.")] = False,
     model: o.Model = None,
     base_url: o.BaseUrl = None,
-    by_model: Annotated[
-        bool, typer.Option("--by-model", help="Have the configured model split the goal.", rich_help_panel="Model")
-    ] = False,
+    by_model: Annotated[bool, typer.Option("--by-model", help="Have the configured model split the goal.")] = False,
     timeout: o.Timeout = None,
     dir_: Dir = None,
     *,
@@ -87,7 +85,7 @@ def start(
             if plan_only:
                 raise InvalidInput("there is no plan to show", "give one with --from, or let a --model split the goal")
             return _start(dir_, text, proposal, again)
-        if plan_only or not _accepted(proposal, how, yes):
+        if plan_only or not _is_accepted(proposal, how, yes):
             return _show_proposal(proposal, waiting=not plan_only)
         return _start(dir_, proposal.goal, proposal, again)
 
@@ -123,6 +121,7 @@ def _propose(
     """Return the plan that is to be accepted, None where there is none; a model is asked only where the call says so."""
     if goal is None:
         return None
+    # Made first and always: where the model has no answer that counts, this is the plan.
     rules = GoalPlan(goal=goal, tasks=list(plan.tasks), by="rules", notes=notes)
     if wanted.name is None and not by_model:
         return rules if plan.tasks else None
@@ -135,7 +134,7 @@ def _propose(
     return found
 
 
-def _accepted(proposal: GoalPlan, how: OutputOptions, yes: bool) -> bool:
+def _is_accepted(proposal: GoalPlan, how: OutputOptions, yes: bool) -> bool:
     """Whether the plan counts: by --yes, by a script for its own plan, or because a person says so now."""
     if yes:
         return True
@@ -148,6 +147,7 @@ def _accepted(proposal: GoalPlan, how: OutputOptions, yes: bool) -> bool:
     for line in _remarks(proposal):
         say(f"ctxmgr: {line}")
     views.show_plan(out, proposal)
+    # The one place that needs typer, whose loading takes longer than all the rest.
     from typer import confirm
 
     return confirm("Start with this plan?", default=True)
@@ -166,6 +166,7 @@ def _show_proposal(proposal: GoalPlan, *, waiting: bool) -> Answer:
     remarks = _remarks(proposal)
     if waiting and not asked:
         remarks.append("nothing is started yet: accept the plan with --yes, or save it, edit it and give it with --from")
+    # A script must see that nothing is started, or it would go on with a goal that is not there.
     code = Exit.NEEDS_HUMAN if waiting and not asked else Exit.OK
     return Answer(found.to_json(), draw, warnings=[] if asked else remarks, code=code)
 

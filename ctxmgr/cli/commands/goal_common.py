@@ -35,9 +35,7 @@ goal_app.add_typer(probe_app, name="probe")
 
 Dir = Annotated[
     str | None,
-    typer.Option(
-        "--dir", metavar="FOLDER", help="Folder of the project; its .agent_context/ holds the state.", rich_help_panel="Store"
-    ),
+    typer.Option("--dir", metavar="FOLDER", help="Folder of the project; its .agent_context/ holds the state."),
 ]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Reason, which the tree and the brief show.")]
 AllowCommands = Annotated[

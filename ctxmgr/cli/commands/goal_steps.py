@@ -69,6 +69,7 @@ def record(
     """
 
     def work() -> Answer:
+        # Stdin can be read only once.
         if "-" == args == result:
             raise InvalidInput("stdin can't be both the arguments and the result", "give one of them as it is")
         asked: dict[str, Any] = {"action": name, "args": _json(args), "agent": agent}
@@ -87,6 +88,7 @@ def record(
             else:
                 outcome = None if result is None else c.text(result)
                 found = goals.record(build(RecordRequest, **asked, result=outcome, status=status, entry=entry))
+        # A refusal is an answer and no error; a shell reads it off the exit code: `goal record ... --ask && ./deploy.sh`.
         return Answer(
             found.to_json(), lambda out: views.show_record(out, name, found), code=Exit.OK if found.allowed else Exit.LOOP,
             next=[] if found.allowed else ["ctxmgr goal recover", "ctxmgr goal unblock"],
@@ -235,6 +237,7 @@ def add(
             parent, at = to, None
             if before is not None or after is not None:
                 parent, at = _place(goals.state(), before, after, to)
+            # The tree has two levels below the goal: a subtask has no subtasks.
             if parent is not None and subtask:
                 raise InvalidInput("--subtask belongs to a new task, not to a subtask", "give the texts themselves with --to")
             return c.changed(goals.add(build(AddRequest, tasks=c.drafts(description, subtask), parent=parent, at=at)))
@@ -359,6 +362,7 @@ def fail(
         with c.opened(dir_) as goals:
             failed = goals.fail(build(EndRequest, id=step, reason=reason))
             found = c.changed(failed)
+            # Where no step is left to work on, another attempt at one is no way on.
             stuck = failed.state.current is None or failed.state.goal.status == "blocked"
             found.next = ["ctxmgr goal recover"] if stuck else ["ctxmgr goal next"]
             return found
@@ -458,6 +462,7 @@ def _order(state: GoalState, step: str, before: str | None, after: str | None) -
         )
     order = [name for name in own if name != step]
     target = before or after or ""
+    # A step before or after itself stays where it is.
     if target == step:
         return own, parent
     order.insert(order.index(target) + (after is not None), step)

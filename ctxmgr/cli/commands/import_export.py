@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import located_log
+from ctxmgr.cli.address import locate_log
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place, say
 from ctxmgr.cli.terminal import ProgressMeter
@@ -24,7 +24,7 @@ from ctxmgr.history.formats import OWN_FORMAT, format_views
 from ctxmgr.history.ingest import require_logs
 from ctxmgr.history.query.address import session_key
 from ctxmgr.log import anchor, codec
-from ctxmgr.store.reserved import untrusted
+from ctxmgr.store.project_session import untrusted
 from ctxmgr.types.import_report import ImportReport, first_named
 from ctxmgr.workspace import Workspace
 
@@ -153,7 +153,7 @@ def _lines(workspace: Workspace, keys: Sequence[int | None], form: str, losses: 
     """Yield the lines of sessions in a format."""
     if form == OWN_FORMAT:
         for key in keys:
-            yield from _sealed(workspace.store.sessions.records(key))
+            yield from _lines_with_sums(workspace.store.sessions.records(key))
         return
     exporter = next((each for each in EXPORTERS if each.name == form), None)
     if exporter is None:
@@ -195,7 +195,7 @@ def _write(lines: Iterator[bytes], output: Path | None, *, sealed: bool) -> int:
     return written
 
 
-def _sealed(records: Iterator[codec.Record]) -> Iterator[bytes]:
+def _lines_with_sums(records: Iterator[codec.Record]) -> Iterator[bytes]:
     # Chained anew: a sum covers the record before it, which another order, or one session alone, has changed.
     total = ""
     for record_ in records:
@@ -222,12 +222,14 @@ def verify(
       ctxmgr verify
       ctxmgr verify history.jsonl
     """
-    store = resolve("verify", how, located_log, log, store)
+    store = resolve("verify", how, locate_log, log, store)
 
     def work(workspace: Workspace) -> Answer:
+        # Before the check, which then finds the history whole.
         if accept:
             workspace.store.accept()
         found = workspace.store.examine()
+        # What a store tells when it is opened is told again below, with its place.
         workspace.warnings.clear()
         if not found.records and not found.damaged:
             raise NoHistory("nothing was read, so nothing was checked; name a log or a store")
@@ -252,6 +254,7 @@ def verify(
 
 
 _MAX_FILES_IN_FULL = 12
+# Counts of a session that lies in a file for each event; what else a report holds belongs to the first file.
 _SUMMED = ("records", "tool_calls", "failed_calls", "open_calls")
 _COLUMNS = (
     Column("SESSION", give=2, least=8),
@@ -272,7 +275,7 @@ def show_import(printer: Printer, report: ImportReport) -> None:
         return
     read = [file for file in report.files if file.skipped is None or file.records]
     rows = _by_session(read)
-    shown = rows if len(rows) <= _MAX_FILES_IN_FULL or not printer.terminal else [file for file in rows if _wrong(file)]
+    shown = rows if len(rows) <= _MAX_FILES_IN_FULL or not printer.terminal else [file for file in rows if _has_failed(file)]
     if shown:
         names = short_ids(file.session for file in shown) if printer.terminal else {}
         printer.table(_COLUMNS, (_file(printer, file, names.get(file.session, file.session)) for file in shown))
@@ -309,13 +312,13 @@ def _by_session(files: list[FileReport]) -> list[FileReport]:
     return rows
 
 
-def _wrong(file: FileReport) -> bool:
+def _has_failed(file: FileReport) -> bool:
     return bool(file.unknown or file.damaged or file.skipped or file.notes)
 
 
 def _file(printer: Printer, file: FileReport, name: str) -> list[str | Span]:
     tokens = sum(file.usage.get(key, 0) for key in ("inputTokens", "outputTokens"))
-    path = Span(file.path, "warn" if _wrong(file) else "", "end")
+    path = Span(file.path, "warn" if _has_failed(file) else "", "end")
     return [
         Span(name, keep="middle"), file.format if printer.terminal else f"{file.format} {file.version}".strip(),
         f"{file.records:,}",

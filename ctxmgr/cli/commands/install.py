@@ -13,8 +13,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store
 from ctxmgr.cli.terminal import printer, safe
 from ctxmgr.cli.views.layout import Span
-from ctxmgr.clients import CLIENTS, client
-from ctxmgr.clients.interface import Client
+from ctxmgr.clients import CLIENTS, Client, client
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live import installation
 from ctxmgr.live.installation import Change, Scope
@@ -68,11 +67,12 @@ def install(
         if list_ or name is None:
             if name is not None or not list_:
                 raise InvalidInput("name one client, or ask for --list", f"clients: {', '.join(CLIENTS)}")
-            return _answered(list(_listed()))
+            return _rows_answer(list(_client_rows()))
         asked, where = _client(name), _scope(scope)
         found = installation.require_version(asked, client_version)
         if plugin is not None:
-            return _answered([_plugin_row(_of_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=False)])
+            return _rows_answer([_plugin_row(_of_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=False)])
+        # Two hooks at one call would see two rounds where there is one.
         if asked.has_plugin(os.environ):
             raise InvalidInput(
                 f"{asked.title} has the plugin of ctxmgr enabled, and with hooks beside it each call would count twice",
@@ -83,13 +83,13 @@ def install(
             client=asked.name, scope=where, path=change.path, installed=True, diff=change.diff() or None,
             version=".".join(map(str, found)),
         )  # fmt: skip
-        row = _done(row, change, how, dry_run=dry_run, yes=yes, undo=False)
+        row = _carry_out(row, change, how, dry_run=dry_run, yes=yes, undo=False)
         if row.installed and not dry_run:
             # Only on request: to trust a program that runs at every call is the user's decision (ruling 29).
             if trust and not asked.trust(change.path, os.getcwd()):
                 raise InvalidInput(f"{asked.title} knows no hooks of ours that it could trust", "leave out --trust")
             row = row.model_copy(update={"then": asked.left_to_do(change.path, os.environ)})
-        return _answered([row])
+        return _rows_answer([row])
 
     answer_without_store("install", how, work)
 
@@ -114,10 +114,10 @@ def uninstall(
     def work() -> Answer:
         asked, where = _client(name or ""), _scope(scope)
         if plugin is not None:
-            return _answered([_plugin_row(_of_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=True)])
+            return _rows_answer([_plugin_row(_of_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=True)])
         change = installation.plan_removal(asked, where, Path.cwd(), os.environ)
         row = InstallationView(client=asked.name, scope=where, path=change.path, installed=False, diff=change.diff() or None)
-        return _answered([_done(row, change, how, dry_run=dry_run, yes=yes, undo=True)])
+        return _rows_answer([_carry_out(row, change, how, dry_run=dry_run, yes=yes, undo=True)])
 
     answer_without_store("uninstall", how, work)
 
@@ -166,7 +166,7 @@ def _plugin_row(asked: Client, folder: str, how: OutputOptions, *, dry_run: bool
     changes = plugin_folder.plan_plugin_removal(top) if undo else plugin_folder.plan_plugin(top, os.environ)
     diff = "".join(change.diff() for change in changes if change.needed)
     row = InstallationView(client=asked.name, scope="plugin", path=str(top), installed=not undo, diff=diff or None)
-    if diff and (dry_run or not (yes or _agreed(row, how))):
+    if diff and (dry_run or not (yes or _user_agrees(row, how))):
         return row.model_copy(update={"installed": undo})
     if not undo and not installation.compile_hook(asked):
         raise StorageFailed("the hook does not start with this Python", "nothing was changed; 'ctxmgr doctor' tells more")
@@ -175,7 +175,7 @@ def _plugin_row(asked: Client, folder: str, how: OutputOptions, *, dry_run: bool
     return row.model_copy(update={"changed": bool(diff), "then": then})
 
 
-def _listed() -> Iterator[InstallationView]:
+def _client_rows() -> Iterator[InstallationView]:
     for name in CLIENTS:
         each = _client(name)
         for where in get_args(Scope):
@@ -185,7 +185,7 @@ def _listed() -> Iterator[InstallationView]:
                 yield InstallationView(client=name, scope=where, path=path, installed=there)
 
 
-def _done(
+def _carry_out(
     row: InstallationView, change: Change, how: OutputOptions, *, dry_run: bool, yes: bool, undo: bool
 ) -> InstallationView:
     """Carry out a change that the user agrees to, and return the row that reports it.
@@ -197,7 +197,7 @@ def _done(
         return row
     if dry_run:
         return row.model_copy(update={"installed": undo})
-    if not (yes or _agreed(row, how)):
+    if not (yes or _user_agrees(row, how)):
         return row.model_copy(update={"installed": undo})
     # Proven before anything is written: a hook that fails would disturb every call of every agent.
     if not undo and not installation.compile_hook(change.client):
@@ -206,7 +206,8 @@ def _done(
     return row.model_copy(update={"changed": True})
 
 
-def _agreed(row: InstallationView, how: OutputOptions) -> bool:
+def _user_agrees(row: InstallationView, how: OutputOptions) -> bool:
+    # A program can't be asked, and to change a person's settings needs a yes.
     if how.format != "table" or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidInput(
             f"{row.path} would be changed, and nobody can be asked here", "say --yes, or look at it with --dry-run"
@@ -217,7 +218,7 @@ def _agreed(row: InstallationView, how: OutputOptions) -> bool:
     return confirm(f"Change {safe(row.path or '')}?", default=True)
 
 
-def _answered(rows: list[InstallationView]) -> Answer:
+def _rows_answer(rows: list[InstallationView]) -> Answer:
     return Answer([row.to_json() for row in rows], lambda out: show_installations(out, rows))
 
 

@@ -18,7 +18,7 @@ from ctxmgr.cli.record_input import take
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.recorder import Recorder
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import PROJECT
 from ctxmgr.workspace import Workspace
 
 _TAIL_BYTES = 64 * 1024  # the end of an output says how it ended; a build log of gigabytes must not fill the memory

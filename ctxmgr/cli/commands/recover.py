@@ -7,14 +7,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ctxmgr.base.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place, say
+from ctxmgr.cli.recovery_cache import RecoveryCache
 from ctxmgr.cli.requests import apply_to_goal, build, goal_source, moment
-from ctxmgr.cli.told_again import Keeper
 from ctxmgr.cli.views.layout import Span, amount, brief, command, plural, short_ids
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.operations import AgentRequest, ModelRequest, PromptRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace
@@ -29,6 +29,7 @@ Draft = Annotated[
     list[str] | None,
     typer.Option("--draft", metavar="AGENT=JSON", help="Draft of the request for an agent, or AGENT=@FILE; repeatable."),
 ]
+# Short words for people; the values are those of the public contract of requests.
 _TYPES = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
 
 
@@ -41,6 +42,7 @@ def continued(workspace: Workspace, found: RecoverResponse, *, prompt: bool = Fa
         *(entry for item in continuation.alternatives for entry in item.entries),
         *(entry for pattern in (continuation.loop, continuation.stall) if pattern for entry in pattern.members),
     ]
+    # One look-up for all: the page cites entries by their place, and a continuation holds ids alone.
     indexes = workspace.indexes(continuation.session, cited)
 
     def draw(out: Printer) -> None:
@@ -119,7 +121,7 @@ def recover(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
-        answered = Keeper(workspace, request).shown(found := workspace.recover(request, say), continued, prompt=prompt)
+        answered = RecoveryCache(workspace, request).shown(found := workspace.recover(request, say), continued, prompt=prompt)
         answered.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
         return answered
 
@@ -198,6 +200,7 @@ def request(
 
 
 def _type(text: str) -> str:
+    # The names of the contract are taken as well, for agents that know only those.
     wanted = _TYPES.get(text.lower(), text.upper())
     if wanted not in _TYPES.values():
         raise InvalidInput(f"--type {text!r} is unknown", "introspect or proceed")
@@ -246,6 +249,7 @@ def show_continuation(
     _answer(printer, continuation)
     _recipient(printer, continuation)
     _text(printer, "Task", continuation.goal)
+    # A diagnosis has said it already, at the top of the page.
     if continuation.diagnosis is None:
         _text(printer, "Where things stand", continuation.context.summary)
     _facts(printer, continuation, cite)
@@ -320,7 +324,7 @@ def _record(printer: Printer, continuation: Continuation, cite: _Citations) -> N
         ("finding", None if pattern is None else _pattern(printer, pattern, loop=pattern is continuation.loop)),
         ("started at", pattern and pattern.start and cite.name(pattern.start)),
         ("last progress", pattern and pattern.last_progress and cite.name(pattern.last_progress)),
-        ("not sent to", ", ".join(others)), ("routed by", _routing(continuation) if others else None),
+        ("not sent to", ", ".join(others)), ("routed by", _route_text(continuation) if others else None),
         ("written by", by), ("model", _model(continuation)), ("attempt", _attempt(continuation)),
         ("kept as", continuation.id if shown or kept else "not recorded: this is a plan"), ("evidence", shown), ("notes", kept),
     ])  # fmt: skip
@@ -334,7 +338,7 @@ def _attempt(continuation: Continuation) -> str | None:
     return f"{continuation.attempts}, {told_again}" if told_again else str(continuation.attempts)
 
 
-def _routing(continuation: Continuation) -> str:
+def _route_text(continuation: Continuation) -> str:
     return "the routing table" if continuation.routing == "table" else "what the history shows"
 
 
@@ -411,6 +415,7 @@ def _facts(printer: Printer, continuation: Continuation, cite: _Citations) -> No
 def _quote(printer: Printer, quote: str, indent: int) -> None:
     """Show a quote; where it holds a text of several lines, these as they were, below what is said of it."""
     shown = max(_LITERAL.findall(quote), key=len, default="")
+    # A quote gives records as JSON; the longest text in it is what a person wants to see as it was.
     text = json.loads(shown) if shown else ""
     if "\n" not in text:
         printer.line(Span(quote, "dim"), indent=indent, hang=2, most=_QUOTE_LINES)

@@ -170,6 +170,7 @@ def check(
 
 def _code(result: CheckResult) -> Exit:
     severities = result.severities
+    # The code says all that was found: scripts tell by it whether to restart or to recover.
     if {"loop", "hung"} <= severities:
         return VERDICTS["loop+hung"]
     if result.failed:
@@ -205,6 +206,7 @@ def _add_summary(path: Path, text: str) -> None:
     try:
         with path.open("a", encoding="utf-8") as stream:
             stream.write(text + "\n")
+    # The verdict stands without the summary, so the check does not fail by it.
     except OSError as error:
         say(f"ctxmgr: the summary was not added to {path}: {error.strerror}")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import located_log
+from ctxmgr.cli.address import locate_log
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve
 from ctxmgr.cli.requests import moment
 from ctxmgr.cli.terminal import Printer, ProgressMeter
@@ -56,7 +56,7 @@ def migrate(
       ctxmgr store migrate --store postgresql://ctxmgr_owner@db.example/history
     """
 
-    def migrated(before: int, now: int) -> Answer:
+    def migration_answer(before: int, now: int) -> Answer:
         def draw(out: Printer) -> None:
             out.line(
                 f"tables of version {before} are now of version {now}" if before < now else f"the tables are of version {now}"
@@ -66,11 +66,12 @@ def migrate(
 
     def alone() -> Answer:
         with closing(_administration(store)) as owner:
-            return migrated(*owner.migrate())
+            return migration_answer(*owner.migrate())
 
     def work(workspace: Workspace) -> Answer:
-        return migrated(*workspace.store.migrate())
+        return migration_answer(*workspace.store.migrate())
 
+    # Tables on a server belong to a role, so its own connection changes them; a database needs no more than to be opened.
     if "://" in _location(store):
         answer_without_store("store migrate", how, alone)
     else:
@@ -128,6 +129,7 @@ def grant(
     def work() -> Answer:
         with closing(_administration(store)) as owner:
             divided = owner.grant(role, team, writes=not reader, removes=keeper)
+        # The first grant divides the store into teams: who saw everything before may see nothing now.
         warnings = ["from now on roles that were not granted anything by this command see nothing"] if divided else []
 
         def draw(out: Printer) -> None:
@@ -218,8 +220,9 @@ def retain(
 
         now = workspace.store.clock()
         before, abandoned_before = (None if age is None else _before(age, now) for age in (keep, abandoned))
-        chosen, kept = retention.aged(workspace.store, before or 0.0, abandoned_before)
+        chosen, kept = retention.archivable_sessions(workspace.store, before or 0.0, abandoned_before)
         if dry_run:
+            # What is chosen is the same as without --dry-run; only nothing is moved.
             done = retention.RetentionResult([each.session for each in chosen], 0, [], kept)
         else:
             meter = ProgressMeter("archiving", "sessions", 1)
@@ -227,7 +230,7 @@ def retain(
             done = retention.retain(workspace.store, archive if "://" in archive else os.path.abspath(archive), chosen, meter)
             meter.end()
             done = replace(done, passed_over=[*kept, *done.passed_over])
-        return _retained(done, dry_run=dry_run)
+        return _retention_answer(done, dry_run=dry_run)
 
     answer("store retain", how, work, store=store, writes=not dry_run)
 
@@ -294,12 +297,13 @@ def archived(
 
 def _before(age: str, now: float) -> float:
     found = parse_time(moment(age, now))
+    # An age in the future would archive everything.
     if found is None or found > now:
         raise InvalidInput(f"{age!r} is no age", "e.g. 30d, 12h")
     return found
 
 
-def _retained(done: RetentionResult, *, dry_run: bool) -> Answer:
+def _retention_answer(done: RetentionResult, *, dry_run: bool) -> Answer:
     data = {
         "sessions": done.sessions, "records": done.records, "files": done.files, "dryRun": dry_run,
         "passedOver": [{"session": session, "reason": reason} for session, reason in done.passed_over],
@@ -343,7 +347,7 @@ def index(
       ctxmgr index
       ctxmgr index history.jsonl
     """
-    store = resolve("index", how, located_log, log, store)
+    store = resolve("index", how, locate_log, log, store)
 
     def work(workspace: Workspace) -> Answer:
         moved = workspace.store.index(ProgressMeter("indexing for search", "records", 1))

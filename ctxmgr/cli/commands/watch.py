@@ -65,7 +65,7 @@ def watch(
         bool, typer.Option("--service", help="Share a server's sessions among all watchers with this option.")
     ] = False,
     store: o.Store = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.", rich_help_panel="Output")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
     """Follow a running session or a growing log, and report every loop and stall when it begins and when it is over.
 
@@ -93,7 +93,7 @@ def watch(
         hook = Hook(_argv(command)) if command is not None else None
         _require_alone(hooked, service, named=target is not None or session is not None, store=store)
         with (
-            _hooked() if hooked else _followed(target, session, every, store, once=once, service=service) as follower,
+            _follow_hooks() if hooked else _follow(target, session, every, store, once=once, service=service) as follower,
             _terminable(),
         ):
             show = Show(printer(), as_json=json_)
@@ -131,7 +131,7 @@ def _argv(command: str) -> list[str]:
 
 
 @contextmanager
-def _hooked() -> Generator[HookedSessions]:
+def _follow_hooks() -> Generator[HookedSessions]:
     try:
         with only_watcher():
             yield HookedSessions()
@@ -140,7 +140,7 @@ def _hooked() -> Generator[HookedSessions]:
 
 
 @contextmanager
-def _followed(
+def _follow(
     target: str | None, session: str | None, every: float, store: str | None, *, once: bool, service: bool
 ) -> Generator[Follower]:
     path = Path(target) if target is not None else None
@@ -155,7 +155,7 @@ def _followed(
     with Workspace.open(store, readonly=True) as workspace:
         named = target or session
         if workspace.store.engine.shared and named is None:
-            yield from _shared(workspace, share=service)
+            yield from _share_follower(workspace, share=service)
             return
         if service:
             raise InvalidInput("--service needs a store on a server", "name it: --store postgresql://USER@HOST/DATABASE")
@@ -165,7 +165,7 @@ def _followed(
         yield Follower(_source(workspace, key if named is not None else None), workspace.config.detect)
 
 
-def _shared(workspace: Workspace, *, share: bool) -> Generator[Follower]:
+def _share_follower(workspace: Workspace, *, share: bool) -> Generator[Follower]:
     with closing(SharedSessions(workspace.store, share=share)) as source:
         follower = Follower(source, workspace.config.detect, workspace.store.clock)
         follower.wait = workspace.store.wait

@@ -1,7 +1,20 @@
 """The fast path from a command line to a command, without typer, pydantic or rich where they are not needed.
 
 Begin with `dispatch`. `table` holds every command and is generated from the declarations by ``python -m
-ctxmgr.cli.fast.generate``; `rows` and `detection` answer the commonest reads from rows, without models.
+ctxmgr.cli.fast.generate``. May import whatever does not load those three at the top of a module.
+
+Thirteen commands are answered twice: by `rows` and `detection` for programs, from rows and without models, and by their own
+functions for people. Both ask the same tools (`history.query.tools`, `history.query.annotations`, `cli.detection`,
+`cli.record_input`), take addresses apart by the same `cli.address`, and are held to the same bytes by `tests/cli/fast`. What
+is there twice is only how options become a request, and an answer output. Each has a reason to stay:
+
+- ``list``, ``trace``, ``show``, ``messages``, ``search``: agents read history at every turn. From rows that takes a third of
+  the time of the function, which loads pydantic's shapes and what draws; and long texts pass as they are stored.
+- ``record``, ``note add``, ``note list``, ``snapshot create``, ``snapshot list``: what a hook or a harness calls beside a
+  running agent, in less than half the time for the same reason.
+- ``sessions``, ``detect``, ``recover``: answered from cached verdicts, also for people, without detectors or recovery. Where
+  nothing is cached, ``sessions`` and ``detect`` answer programs here all the same: to hand over would load what draws, which
+  takes a tenth of the time of a short log. ``recover`` hands over.
 """
 
 from __future__ import annotations
@@ -12,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.store.repositories.raw_json import Verbatim
+    from ctxmgr.store.row_mapper import Verbatim
 
     Page = tuple[int, int, int, int, bool] | dict[str, Any]
 

@@ -2,14 +2,14 @@
 
 Cached sessions and verdicts are shown without models; others are worked out as the commands do it. A recovery's answer is given
 again where nothing has happened since: the same history gives the same answer (ruling 24), so neither the detectors nor the
-recovery is loaded. That holds only for a request without options that could change the answer, see `ctxmgr.cli.told_again`.
+recovery is loaded. That holds only for a request without options that could change the answer, see `ctxmgr.cli.recovery_cache`.
 """
 
 from __future__ import annotations
 
 from ctxmgr.cli.envelope import tell_session
 from ctxmgr.cli.fast import Answer
-from ctxmgr.cli.told_again import config_here, settings_here
+from ctxmgr.cli.recovery_cache import config_here, settings_here
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.address import session_key
 from ctxmgr.history.verdict_cache import STUCK, VerdictCache, worst_of
@@ -61,10 +61,10 @@ def _sessions(store: Store, values: dict[str, Any]) -> Answer | None:
     answer = _cached_sessions(store, values) if values["judge"] or values["stuck"] else None
     if answer is not None or values["drawn"]:
         return answer
-    from ctxmgr.cli.detection import listed
+    from ctxmgr.cli.detection import list_sessions
 
     asked = {name: values[name] for name in ("agent", "project", "since", "stuck", "offset", "limit", "judge")}
-    found, following = listed(_workspace(store), values["store"], **asked)
+    found, following = list_sessions(_workspace(store), values["store"], **asked)
     answer = Answer([session.to_json() for session in found.sessions], found.status, found.page.to_json())
     answer.next += following
     return answer
@@ -118,9 +118,9 @@ def _detect(store: Store, values: dict[str, Any]) -> Answer | None:
     answer = None if values["now"] or values["set_"] or values["ever"] else _cached_verdicts(store, values)
     if answer is not None or values["drawn"]:
         return answer
-    from ctxmgr.cli.detection import detected
+    from ctxmgr.cli.detection import run_detection
 
-    done = detected(
+    done = run_detection(
         _workspace(store),
         values["session"],
         values["now"],

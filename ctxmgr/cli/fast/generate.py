@@ -88,7 +88,7 @@ def _command(name: str, command: Any) -> dict[str, Any]:
             arguments.append((parameter.name, _KINDS[parameter.type.name]))
             many = parameter.nargs == -1
         else:
-            options |= _spelled(parameter)
+            options |= _spellings(parameter)
     function = inspect.unwrap(command.callback)
     return {
         "function": [function.__module__, function.__qualname__],
@@ -106,11 +106,11 @@ def _quick(name: str, defaults: dict[str, Any]) -> dict[str, Any]:
     beyond = [parameter for parameter in defaults if parameter not in SERVED]
     if any(defaults[parameter] for parameter in beyond):
         raise ValueError(f"{name}: {', '.join(beyond)}: one means something when it is not given")
-    ranges, choices = _admitted(name, defaults)
+    ranges, choices = _limits(name, defaults)
     return {"beyond": beyond, "ranges": ranges, "choices": choices}
 
 
-def _spelled(parameter: Any) -> dict[str, tuple[str, str]]:
+def _spellings(parameter: Any) -> dict[str, tuple[str, str]]:
     """Return the parameter and kind behind each spelling of an option."""
     kind = _KINDS[parameter.type.name]
     if (parameter.multiple and kind == "flag") or bool(parameter.is_flag) != (kind == "flag") or getattr(parameter, "count", 0):
@@ -120,7 +120,7 @@ def _spelled(parameter: Any) -> dict[str, tuple[str, str]]:
     return spelled | dict.fromkeys(parameter.secondary_opts, (parameter.name, "no " + kind))
 
 
-def _admitted(name: str, defaults: dict[str, Any]) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[str, ...]]]:
+def _limits(name: str, defaults: dict[str, Any]) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[str, ...]]]:
     """Return the ranges of numbers and the choices of texts that the command's request admits."""
     request = SHAPES[name][1] if name in SHAPES else None
     schema: dict[str, Any] = {} if request is None else request.model_json_schema(by_alias=False)["properties"]
@@ -167,11 +167,11 @@ def texts() -> dict[str, str]:
     for name in ["", *root.commands]:
         parts = getattr(root.commands[name], "commands", {}) if name else {}
         for words in [name, *(f"{name} {part}" for part in parts)]:
-            found[words] = _shown(root, words)
+            found[words] = _help_text(root, words)
     return found
 
 
-def _shown(root: Any, words: str) -> str:
+def _help_text(root: Any, words: str) -> str:
     out, width = io.StringIO(), os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "80"
     try:

@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 
-from ctxmgr import paths
+from ctxmgr.base import paths
 from ctxmgr.cli.envelope import (
     IndexProgress,
     ascii_json,
@@ -47,7 +47,7 @@ _JUDGING = frozenset({"detect", "sessions"})
 def quick_answer(name: str, values: dict[str, Any], form: str) -> int | None:
     """Answer from rows; return the exit code, or None when the command's function has to, and nothing was done."""
     try:
-        answer = _worked(name, values, form)
+        answer = _work_out(name, values, form)
         if answer is None:
             return None
     except CtxmgrError as error:
@@ -64,7 +64,7 @@ def quick_answer(name: str, values: dict[str, Any], form: str) -> int | None:
     return answer.code
 
 
-def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
+def _work_out(name: str, values: dict[str, Any], form: str) -> Answer | None:
     """Return the answer, or None when the other way in has to answer; nothing was done then."""
     tool, writes = _TOOLS.get(name), False
     if tool is None:
@@ -74,12 +74,12 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
 
         tool = detection.TOOLS[name]
     elif tool is None and name == "recover":
-        return _told_again(values, form)
+        return _cached_recovery(values, form)
     elif tool is None:
         tool, writes = _ANNOTATING[name], name in WRITES
     if not _locate(name, values):
         return None
-    configured, left_out = _configured(os.getcwd())
+    configured, left_out = _configured_store(os.getcwd())
     for line in left_out:  # before the work, which may fail because of a setting that was left out
         say(f"ctxmgr: {line}")
     masked = values.get("mask", True)
@@ -96,10 +96,6 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
     return answer
 
 
-_REORDERING = ("action", "agent", "input_type", "status", "process", "event_type", "since", "until", "newest_first")
-"""Options of ``list`` by which an entry's index is not its place among the rows."""
-
-
 def _locate(name: str, values: dict[str, Any]) -> bool:
     """Let a file that stands in the place of a session be the store; return whether there is one store to ask then."""
     named = [values[each] for each in ("session", "target", "log", "action", "address") if each in values]
@@ -110,32 +106,32 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
 
     session, store, given = values.get("session"), values["store"], values.get("address")
     if name == "list":
-        chosen = values["kind"] != "entry" or any(values[each] for each in _REORDERING)
+        chosen = a.moves_rows(values)
         values["target"], values["offset"] = a.list_start(values["target"], values["offset"], chosen=chosen)
     if entries:
-        values["entries"], values["session"], values["store"] = a.located_entries(entries, session, store)
+        values["entries"], values["session"], values["store"] = a.locate_entries(entries, session, store)
     elif name == "sessions":
-        values["store"] = a.located_log(values["log"], store)
+        values["store"] = a.locate_log(values["log"], store)
     elif name == "trace":
-        found = a.located_action(values["action"], values["target"], session, store)
+        found = a.locate_action(values["action"], values["target"], session, store)
         values["action"], values["session"], values["store"] = found
     elif given is not None:
-        values["address"], values["session"], values["store"] = a.located_entry(given, session, store)
+        values["address"], values["session"], values["store"] = a.locate_entry(given, session, store)
     else:
         if name == "detect" and a.is_folder(values["target"]):
             return False
-        values["session"], values["store"] = a.located(values.get("target"), session, store)
+        values["session"], values["store"] = a.locate_store(values.get("target"), session, store)
     return True
 
 
-def _told_again(values: dict[str, Any], form: str) -> Answer | None:
+def _cached_recovery(values: dict[str, Any], form: str) -> Answer | None:
     """Return the cached answer of a recovery; None also at any error, which the recovery itself then reports."""
     from ctxmgr.cli.fast.detection import recover
 
     try:
         if not _locate("recover", values):
             return None
-        configured, left_out = _configured(os.getcwd())
+        configured, left_out = _configured_store(os.getcwd())
         store, warnings = _open(values["store"], configured, writes=False, create=False, masked=True)
         try:
             answer = recover(store, values)
@@ -166,7 +162,7 @@ def _open(location: str | None, configured: str | None, writes: bool, *, create:
     )
 
 
-def _configured(folder: str) -> tuple[str | None, list[str]]:
+def _configured_store(folder: str) -> tuple[str | None, list[str]]:
     """Return the store that the settings name, if any, and what is to be said of settings that were left out."""
     # The usual case, at most a project's file: only `store` is looked for in it, since loading the whole configuration takes
     # longer than a query.
@@ -184,7 +180,7 @@ def _configured(folder: str) -> tuple[str | None, list[str]]:
 
 
 def _write(command: str, form: str, answer: Answer) -> None:
-    restored = _unchanged if answer.texts is None else answer.texts.restored
+    restored = _same if answer.texts is None else answer.texts.restored
     if form == "json":
         document = envelope(command, answer.status, answer.data, answer.page, answer.warnings, answer.next)
         write_json(document, restored)
@@ -207,9 +203,9 @@ def _draw(answer: Answer, draw: Callable[[Printer], object]) -> None:
 
     out = printer()
     if out.terminal:
-        from ctxmgr.cli.terminal import paged
+        from ctxmgr.cli.terminal import open_pager
 
-        with paged() as out:
+        with open_pager() as out:
             draw(out)
     else:
         draw(out)
@@ -218,7 +214,7 @@ def _draw(answer: Answer, draw: Callable[[Printer], object]) -> None:
         say(f"{page['offset'] + 1} to {page['nextOffset']} of {page['total']}; more: --offset {page['nextOffset']}")
 
 
-def _unchanged(line: str) -> str:
+def _same(line: str) -> str:
     return line
 
 
@@ -270,7 +266,7 @@ def _hit(row: dict[str, Any], field: str, excerpt: str) -> dict[str, Any]:
 
 
 def _show(store: Store, values: dict[str, Any]) -> Answer | None:
-    asked, session = _addressed(values["address"], values["session"])
+    asked, session = _parse_address(values["address"], values["session"])
     reader = Rows(store.engine, verbatim=True)
     try:
         entry = tools.show(store, reader, FastRequest(asked))
@@ -292,7 +288,7 @@ def _show(store: Store, values: dict[str, Any]) -> Answer | None:
 def _messages(store: Store, values: dict[str, Any]) -> Answer:
     address = values["address"]
     # Without an address the whole session is meant; "@0" only carries the session through the parser.
-    asked, session = _addressed(address or "@0", values["session"])
+    asked, session = _parse_address(address or "@0", values["session"])
     if not address:
         asked["index"] = None
     reader = Rows(store.engine, verbatim=True)
@@ -301,7 +297,7 @@ def _messages(store: Store, values: dict[str, Any]) -> Answer:
     return _page(found, reader)
 
 
-def _addressed(address: str, session: str | None) -> tuple[dict[str, Any], str | None]:
+def _parse_address(address: str, session: str | None) -> tuple[dict[str, Any], str | None]:
     from ctxmgr.cli.address import parse
 
     place = parse(address, session)

@@ -1,5 +1,6 @@
-"""One session as one HTML file: what is wrong and what to do, who did what when, and the evidence.
+"""What outlives a terminal: a session as one HTML file, and what a build wants to know of its logs.
 
-Begin with `document.read_session`; `timeline` computes the picture, `page` writes the file from ``session.html``.
-May import the views' formatting and everything below the command line; jinja2 is loaded by `page` alone.
+Begin with `document.read_session`, which collects what a page shows, and `check.check_logs`, which judges logs for a build;
+`timeline` lays the calls out in time. Imports `ctxmgr.workspace`, `cli.detection` and `cli.views`; only
+`document` loads jinja2.
 """

@@ -175,6 +175,7 @@ def _judge(result: CheckResult, log: str | None, listener: Listener | None) -> N
                 result.passed_over.append((place, f"session {verdict.session}: {NOTHING_KNOWN}"))
                 continue
             lasting = [finding for finding in verdict.findings if finding.resolved is None]
+            # Those that fail the check first: a build system may show no more than the first.
             lasting.sort(key=lambda finding: finding.severity not in result.fail_on)
             failed = any(finding.severity in result.fail_on for finding in lasting)
             continuation = _continuation(workspace, verdict.session) if failed else None
@@ -184,6 +185,7 @@ def _judge(result: CheckResult, log: str | None, listener: Listener | None) -> N
             sessions.append(session)
         if unread := workspace.store.unread():
             result.passed_over.append((place, damaged_part(unread)))
+    # Only now, when the whole log was judged: half of one would count as a healthy run.
     result.sessions += sessions
     result.notes += [(place, note) for note in workspace.warnings]
     for note in found.notes:
@@ -204,6 +206,7 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 """What a SARIF file names as its schema (SARIF 2.1.0, section 3.13.3); nothing is fetched from it."""
 
 _LEVELS = {"loop": "error", "hung": "error", "warn": "warning"}
+# What recorded text must not do in a pull request: format, link, or call somebody.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
 _LINKED = re.compile(r"(@|://|www\.)")
 
@@ -250,7 +253,7 @@ def _markdown_session(session: CheckedSession) -> Iterator[str]:
     if session.continuation is not None:
         yield f"<details><summary>Text for {_plain(session.continuation.target)}</summary>"
         yield ""
-        yield from _fenced(session.continuation.prompt)
+        yield from _fence(session.continuation.prompt)
         yield ""
         yield "</details>"
         yield ""
@@ -264,11 +267,11 @@ def _plain(text: str) -> str:
     shown = safe(text).replace("\u23ce", " ")
     parts = shown.split("`")
     if len(parts) % 2 == 0:
-        return _escaped(" ".join(shown.split()))
-    return "".join(_code(part) if number % 2 and part.strip() else _escaped(part) for number, part in enumerate(parts))
+        return _escape_markdown(" ".join(shown.split()))
+    return "".join(_code(part) if number % 2 and part.strip() else _escape_markdown(part) for number, part in enumerate(parts))
 
 
-def _escaped(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     shown = _MARKUP.sub(r"\\\1", text)
     # An empty comment shows as nothing and keeps "@name" from being a mention and an address from being a link.
     return _LINKED.sub(r"\1<!-- -->", shown)
@@ -282,7 +285,7 @@ def _code(text: str) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def _fenced(text: str) -> list[str]:
+def _fence(text: str) -> list[str]:
     shown = safe(text, keep_lines=True)
     fence = "`" * max(max(map(len, re.findall("`+", shown)), default=0) + 1, 3)
     return [f"{fence}text", shown, fence]
@@ -299,6 +302,7 @@ def github(result: CheckResult) -> str:
                 f"::{_LEVELS[finding.severity]} file={_property(relative(session.log))},"
                 f"title={_property(f'ctxmgr {finding.kind}')}::{_data(text)}"
             )
+    # A warning and no error: what was not read fails the check only by its exit code.
     lines += [f"::warning file={_property(relative(path))},title=ctxmgr::{_data(why)}" for path, why in result.passed_over]
     return "\n".join([*lines, f"ctxmgr: {headline(result)}", ""])
 

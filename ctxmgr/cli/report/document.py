@@ -12,15 +12,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ctxmgr.base.paths import open_regular, packaged_text, replace_file
 from ctxmgr.cli.detection import NOTHING_READ
 from ctxmgr.cli.report.timeline import Timeline, draw_timeline, tokens_of
-from ctxmgr.cli.views.evidence import Entries, loop_steps, mapping
+from ctxmgr.cli.views.findings import Entries, loop_steps, mapping
 from ctxmgr.cli.views.layout import amount, brief, clock, compact, day, duration, error_text, event_text, plural, pretty
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import AttemptsUsedUp, Conflict, CtxmgrError, NoHistory, NotStuck, StorageFailed
 from ctxmgr.log.ids import parse_time
 from ctxmgr.log.masking import mask_value
-from ctxmgr.paths import open_regular, packaged_text, replace_file
 from ctxmgr.types.finding import Finding, SessionVerdict
 from ctxmgr.types.operations import DetectRequest, DetectResponse, RecoverRequest
 from ctxmgr.types.query import ListRequest
@@ -153,6 +153,7 @@ def session_report(
     answer, no_answer = _answer(workspace, verdict, texts) if continuation is None else (_to_answer(continuation, texts), "")
     members = {member for each in lasting for member in each.members}
     kept = _rows_to_quote(rows, members) if focus else rows
+    # Known only now: thousands of rows with whole texts would make a page that no browser likes to open.
     texts.limit = _QUOTED_IN_LONG if len(kept) > _LONG_ROWS else _QUOTED
     notes = {note.id: note for entry in entries for note in entry.notes if note.superseded_by is None}
     return SessionReport(
@@ -189,6 +190,7 @@ class _Texts:
         """Return a JSON value to be read; redacted, the names of its fields with the shapes of what they hold."""
         if value in (None, "", {}, []):
             return ""
+        # The names of fields are the tool's own, and say what kind of call it was.
         if self.redacted and (fields := mapping(value)):
             return "\n".join(f"{name}: {self(pretty(held))}" for name, held in fields.items())
         if self.redacted:
@@ -259,6 +261,7 @@ def _to_answer(found: Continuation, texts: _Texts) -> Answer:
         cause, next_step, check = (f"The failure is of the kind {diagnosis.kind}." if diagnosis else "", "", "")
     else:
         cause, next_step, check = texts(cause), texts(next_step), texts(check)
+    # The prompt quotes records throughout, so a redacted page has none.
     return Answer(
         target=found.target, cause=cause, next_step=next_step, check=check,
         prompt="" if texts.redacted else texts(found.prompt),
@@ -270,6 +273,7 @@ def _to_answer(found: Continuation, texts: _Texts) -> Answer:
 def _finding_section(finding: Finding, entries: Entries, texts: _Texts) -> FindingSection:
     steps = loop_steps(finding, entries) if finding.severity != "hung" else []
     rounds = len(steps[0].places) if steps else 0
+    # How a loop began and how it stands now say more than its middle.
     half = _ROUNDS // 2
     shown: list[int | None] = list(range(rounds)) if rounds <= _ROUNDS else [*range(half), None, *range(rounds - half, rounds)]
     grid = [
@@ -353,6 +357,7 @@ def session_page(report: SessionReport, *, index: str = "") -> str:
 
 def index_page(reports: Sequence[tuple[str, SessionReport]]) -> str:
     """Return the page that lists (file name, report) of several sessions, the stuck ones first."""
+    # Who opens the index looks for trouble.
     ordered = sorted(reports, key=lambda each: each[1].verdict in ("healthy", "warn"))
     return _page("index.html", reports=ordered)
 

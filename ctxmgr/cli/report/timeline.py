@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from ctxmgr.cli.views.evidence import as_seconds, mapping
+from ctxmgr.cli.views.findings import as_seconds, mapping
 from ctxmgr.cli.views.layout import clock, day, duration, plural
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.types.finding import Finding
@@ -115,6 +115,7 @@ def draw_timeline(entries: Sequence[EntryView], findings: Sequence[Finding]) -> 
     timed = bool(entries) and all(start is not None for start in starts)
     places = {entry.id: (start if timed and start is not None else float(number))
               for number, (entry, start) in enumerate(zip(entries, starts, strict=True))}  # fmt: skip
+    # Without times nothing is known of how long calls took: each is a mark at its number.
     ends = {entry.id: places[entry.id] + (entry.duration_ms or 0) / 1000 for entry in entries} if timed else places
     scale = _Scale([*places.values(), *ends.values()])
     lanes: dict[str, Lane] = {}
@@ -171,6 +172,7 @@ def _add_bands(
         own = [entry for entry in members if entry.agent == agent]
         if finding.severity == "hung":
             start, silent = scale.x(places[own[0].id]), as_seconds(finding.evidence.get("stalledSeconds"))
+            # A stall that is over ends where the agent's next call begins; one that lasts reaches the right end.
             after = [mark.x for mark in lane.marks if mark.x > start] if finding.resolved else []
             end = min(after, default=WIDTH)
             label = f"hung for {duration(silent)}" if silent else "hung: no result was recorded"
@@ -190,6 +192,7 @@ def _ticks(scale: _Scale) -> list[Tick]:
     moments = scale.moments
     days = {day(format_time(moment)) for moment in (moments[0], moments[-1])}
     ticks: list[Tick] = []
+    # The ends first, so that they keep their place and ticks between give way.
     for moment in (moments[0], moments[-1], *(moments[len(moments) * number // 8] for number in range(1, 8))):
         time = format_time(moment)
         text = clock(time) if len(days) == 1 else f"{day(time)[5:]} {clock(time)[:5]}"
@@ -209,5 +212,6 @@ def _pauses(scale: _Scale) -> list[Tick]:
 
 
 def _add_tick(ticks: list[Tick], tick: Tick) -> None:
+    # Texts that stand nearer to each other would overlap.
     if not any(abs(tick.x - other.x) < WIDTH / 9 for other in ticks):
         ticks.append(tick)

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ctxmgr.base.paths import require_no_link
 from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, plural, when
 from ctxmgr.errors import InvalidInput, StorageFailed
-from ctxmgr.paths import require_no_link
 
 if TYPE_CHECKING:
     from ctxmgr.artifacts.finder import Content

@@ -41,12 +41,14 @@ _REQUESTED = (
     Column("WHY", fill=True, least=16),
 )  # fmt: skip
 _GOT = {"full": "ok", "summary": "open", "truncated": "warn", "omitted": "error"}
+# Cells of a bar of the budget, and lines of an item on a terminal.
 _BAR = 30
 _MAX_LINES = 12
 
 
 def show_package(printer: Printer, made: AssembleResponse, *, yaml: bool) -> None:
     """Write the package itself where a program reads on; on a terminal show what is in it."""
+    # What follows in a pipe is an agent: it gets the package itself, not a view of it.
     if yaml or not printer.terminal:
         _write_yaml(printer, made)
         return
@@ -65,6 +67,7 @@ def show_package(printer: Printer, made: AssembleResponse, *, yaml: bool) -> Non
     _show_budget(printer, made.budget, meta.token_budget)
     if made.decisions:
         printer.line()
+        # A duplicate was asked for twice and is shown where it was served.
         printer.table(_ITEMS, [_item(one) for one in made.decisions if one.rule != "duplicate"])
     _show_context(printer, made)
     for title, rows in (
@@ -138,6 +141,7 @@ def show_requested(printer: Printer, items: Sequence[RequestedItem]) -> None:
         elif not printer.terminal:
             printer.rule(f"{item.source}/{item.name}", f"  {item.status}")
     for item in items:
+        # On stderr: a program that reads the items must not take a suggestion for one.
         if item.suggestions:
             printer.hint(f"{item.source}/{item.name}: did you mean {', '.join(item.suggestions)}?")
 

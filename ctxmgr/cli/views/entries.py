@@ -50,6 +50,7 @@ def show_hits(printer: Printer, hits: Sequence[SearchHit], query: str, page: Pag
         return
     names = {hit.row.session for hit in hits}
     shorts = short_ids(names) if everywhere or len(names) > 1 else {}
+    # Filtered as the excerpts are: a query with a control character would mark nothing in them.
     found = re.compile(re.escape(printer.safe(query)), re.IGNORECASE)
     for hit in hits:
         _hit(printer, hit, found, shorts.get(hit.row.session, ""))
@@ -79,10 +80,10 @@ def _hit(printer: Printer, hit: SearchHit, found: re.Pattern[str], where: str) -
     tail = "  ".join(part for part in ("", printer.fit(row.agent, 24), clock(row.ts), printer.fit(hit.field, 24)) if part)
     printer.line(*head, Span("  " + tail, "dim"))
     text = printer.safe(hit.excerpt)
-    printer.line(*picked_out(text, found, printer.width - _INDENT, printer.symbols.ellipsis), indent=_INDENT)
+    printer.line(*mark_matches(text, found, printer.width - _INDENT, printer.symbols.ellipsis), indent=_INDENT)
 
 
-def picked_out(text: str, found: re.Pattern[str], room: int, ellipsis: str) -> list[Span]:
+def mark_matches(text: str, found: re.Pattern[str], room: int, ellipsis: str) -> list[Span]:
     """Return filtered text with every match marked, cut on both sides so that the first match is seen."""
     match = found.search(text)
     if match is not None and cells(text) > room:
@@ -100,6 +101,7 @@ def picked_out(text: str, found: re.Pattern[str], room: int, ellipsis: str) -> l
     return [*spans, Span(text[at:])]
 
 
+# Lines of a value on a terminal, unless all of it is asked for.
 _MAX_LINES = 40
 
 
@@ -175,9 +177,10 @@ _AGENT = 2
 def show_rows(printer: Printer, rows: Sequence[EntryView | EventView], page: Page | None) -> None:
     """Show entries and events in the order given; an agent or a day that all rows share is said once, above them."""
     if not rows:
-        printer.hint(_nothing(page))
+        printer.hint(_empty_text(page))
         return
     if not printer.terminal:
+        # For programs the free text comes last, and the session is named: rows of several may be put together.
         columns = (Column("SESSION"), *_COLUMNS[:-2], _COLUMNS[-1], Column("NOTES", right=True), _COLUMNS[-2])
         printer.table(columns, (_plain_row(row) for row in rows))
         return
@@ -187,13 +190,14 @@ def show_rows(printer: Printer, rows: Sequence[EntryView | EventView], page: Pag
     if shared:
         printer.line(Span(" · ".join(shared), "dim"))
     cells = (_row(printer, row, dated=len(days) > 1) for row in rows)
+    # The column of a lone agent would say the same in every row; it stands above them.
     if len(agents) > 1:
         printer.table(_COLUMNS, cells)
     else:
         printer.table(_COLUMNS[:_AGENT] + _COLUMNS[_AGENT + 1 :], (row[:_AGENT] + row[_AGENT + 1 :] for row in cells))
 
 
-def _nothing(page: Page | None) -> str:
+def _empty_text(page: Page | None) -> str:
     if page is not None and page.total:
         return f"Nothing from row {page.offset} on; there are {page.total}."
     return "Nothing here: widen the filters, choose another --session ('ctxmgr sessions'), or 'ctxmgr import' first."
@@ -206,14 +210,14 @@ def _row(printer: Printer, row: EntryView | EventView, *, dated: bool) -> list[C
         return ["", Span(when, "dim"), row.agent, Span(row.type, "dim"), "", Span(text, "dim"), ""]
     notes = f"{printer.symbols.note}{len(row.notes)} " if row.notes else ""
     took = "" if row.duration_ms is None else duration(row.duration_ms / 1000)
-    content = [Span(notes, "strong"), Span(_missing(row), "warn"), Span(text, keep=end_to_keep(text))]
+    content = [Span(notes, "strong"), Span(_missing_text(row), "warn"), Span(text, keep=end_to_keep(text))]
     return [
         row.index, Span(when, "dim"), row.agent, Span(row.action, "name"), status_span(printer, row.status), content,
         Span(took, "dim"),
     ]  # fmt: skip
 
 
-def _missing(row: EntryView) -> str:
+def _missing_text(row: EntryView) -> str:
     return f"(missing: {', '.join(row.missing)}) " if row.missing else ""
 
 
@@ -223,11 +227,12 @@ def _plain_row(row: EntryView | EventView) -> list[Cell]:
     took = "" if row.duration_ms is None else duration(row.duration_ms / 1000)
     return [
         row.session, row.index, row.ts, row.agent, row.action, row.status, took, len(row.notes) or "",
-        _missing(row) + row_text(row),
+        _missing_text(row) + row_text(row),
     ]  # fmt: skip
 
 
 _MESSAGES = (Column("TIME"), Column("WHO"), Column("TYPE"), Column("AFTER", right=True), Column("TEXT"))
+# Who speaks, and what needs no name of its type: that something was said is plain.
 _HUMAN = ("user_message", "user_message_chunk", "interrupt")
 _TALK = ("user_message", "user_message_chunk", "message", "agent_message_chunk")
 
@@ -244,7 +249,7 @@ def show_messages(printer: Printer, response: MessagesResponse) -> None:
         rows = ([event.ts, _who(event), event.type, event.after, event_text(event.data)] for event in response.messages)
         printer.table(_MESSAGES, rows)
         return
-    for first, text in _joined(response.messages):
+    for first, text in _whole_messages(response.messages):
         head = [Span(printer.fit(_who(first), 30), "open" if first.type in _HUMAN else "name")]
         kind = "" if first.type in _TALK else f" {printer.fit(first.type, 30)}"
         after = "" if first.after is None else f"  after @{first.after}"
@@ -255,14 +260,16 @@ def show_messages(printer: Printer, response: MessagesResponse) -> None:
 
 
 def _who(event: EventView) -> str:
+    # A nudge comes from the program that runs the agent, whatever agent it is recorded for.
     return "user" if event.type in _HUMAN else "harness" if event.type == "nudge" else event.agent or "agent"
 
 
-def _joined(events: Sequence[EventView]) -> Iterator[tuple[EventView, str]]:
+def _whole_messages(events: Sequence[EventView]) -> Iterator[tuple[EventView, str]]:
     """Yield each message with its first event; chunks of the same kind by the same agent are one message."""
     first: EventView | None = None
     text = ""
     for event in events:
+        # Streamed text comes in pieces of a few words, which nobody can read one by one.
         if first is not None and event.type.endswith("_chunk") and (event.type, event.agent) == (first.type, first.agent):
             text += event_text(event.data)
             continue

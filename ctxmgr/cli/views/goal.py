@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from ctxmgr.cli.views.layout import UNICODE, Column, Span, brief, end_to_keep, plural, wrapped
-from ctxmgr.light_dataclass import dataclass
+from ctxmgr.base.light_dataclass import dataclass
+from ctxmgr.cli.views.layout import UNICODE, Column, Span, brief, end_to_keep, plural, wrap_spans
 from ctxmgr.types.goal import SubtaskView
 
 if TYPE_CHECKING:
@@ -31,10 +31,14 @@ if TYPE_CHECKING:
     )
 
 
+# Cells of a task's bar, and of the widest tree: beyond it the bars would stand too far from their texts.
 _BAR, _MAX_WIDTH = 10, 100
+# Cells below which a number stands in the place of a task's bar.
 _NARROW = 50
 _STYLES = {"done": "ok", "in_progress": "open", "blocked": "hung", "failed": "error"}
+# Steps shown before and after the current one, and steps of a tree that is small enough to be shown whole.
 _NEAR, _AFTER, _SMALL = 2, 4, 30
+# Progress is not counted by these: somebody decided that they are not to be done.
 _OVER = ("split", "dropped")
 _WITH_REASON = ("failed", *_OVER)
 _Node = TypeVar("_Node", bound=SubtaskView)
@@ -61,12 +65,13 @@ def leaves(goal: GoalView) -> list[SubtaskView]:
 
 def show_tree(printer: Printer, state: GoalState, *, complete: bool = False) -> None:
     """Draw the tree; ``complete`` shows every step of a long one, which else is folded around what matters."""
+    # A program gets every step in a row of its own; nothing is folded away there.
     if not printer.terminal:
         _rows(printer, state)
         return
     _head(printer, state)
     small = 1 + sum(1 + len(task.subtasks) for task in state.goal.tasks) <= _SMALL
-    drawing = _Drawing(printer, state, complete or small)
+    drawing = _TreeView(printer, state, complete or small)
     if state.goal.tasks:
         printer.line()
         drawing.tasks()
@@ -96,6 +101,7 @@ def _head(printer: Printer, state: GoalState) -> None:
 
 def bar(printer: Printer, percent: int, width: int) -> list[Span]:
     """Return a bar of ``width`` cells with the percentage behind it; it is full only at 100."""
+    # Rounded down: a full bar says that all is done.
     filled = max(0, min(width, percent * width // 100))
     symbols = printer.symbols
     return [
@@ -115,7 +121,7 @@ def mark(printer: Printer, node: SubtaskView, current: bool) -> Span:
     return Span(sign, _STYLES.get(node.status, "dim"))
 
 
-class _Drawing:
+class _TreeView:
     """Draws the tasks of one tree."""
 
     def __init__(self, printer: Printer, state: GoalState, complete: bool) -> None:
@@ -134,7 +140,7 @@ class _Drawing:
     def _task(self, task: TaskView) -> None:
         here = self._within(task)
         shown = list(self._chosen(task.subtasks)) if self._complete or here or _is_news(task) else []
-        self._titled(task, here=here, folded=bool(task.subtasks) and not shown)
+        self._draw_title(task, here=here, folded=bool(task.subtasks) and not shown)
         down = self._branches.down if shown else self._branches.none
         self.attempts(task, down, drawn=any(not isinstance(part, str) and part.block is not None for part in shown))
         for place, part in enumerate(shown):
@@ -151,7 +157,7 @@ class _Drawing:
             )  # fmt: skip
             self.attempts(part, below + "  ")
 
-    def _titled(self, task: TaskView, *, here: bool, folded: bool) -> None:
+    def _draw_title(self, task: TaskView, *, here: bool, folded: bool) -> None:
         """Draw a task's own line, its bar at the right where there is room."""
         out = self._out
         current = task.id == self._state.current
@@ -165,7 +171,7 @@ class _Drawing:
             out.line(*lead, Span("" if task.status in _OVER else f"{task.percent} %  "), *text, hang=indent)
             return
         room = self._width - indent - _BAR - 9
-        for number, row in enumerate(wrapped(text, room, room)):
+        for number, row in enumerate(wrap_spans(text, room, room)):
             used = sum(out.cells(span.text) for span in row)
             behind = [Span(" " * (room - used + 2)), *bar(out, task.percent, _BAR)] if number == 0 else []
             out.line(*(lead if number == 0 else [Span(" " * indent)]), *row, *behind)
@@ -181,6 +187,7 @@ class _Drawing:
             remarks.append(Span(f"blocked: {node.block.reason}", "hung"))
         elif node.reason and node.status in _WITH_REASON:
             remarks.append(Span(f"{node.status}: {node.reason}", _STYLES.get(node.status, "dim")))
+        # Why a step failed before it was done is in the history; here it would look like trouble.
         if node.status != "done":
             remarks += [
                 Span(f"attempt {attempt.number} failed: {attempt.reason}", "error")
@@ -194,7 +201,7 @@ class _Drawing:
         out = self._out
         for span in remarks:
             room = max(out.width - len(below), 16)
-            for number, row in enumerate(wrapped([Span(out.safe(span.text), span.style)], room, room - 2)):
+            for number, row in enumerate(wrap_spans([Span(out.safe(span.text), span.style)], room, room - 2)):
                 out.line(Span(below + ("  " if number else ""), "dim"), *row)
 
     def _within(self, task: TaskView) -> bool:
@@ -210,20 +217,22 @@ class _Drawing:
         skipped: list[_Node] = []
         for place, node in enumerate(nodes):
             near = inside is not None and inside - _NEAR <= place <= inside + _AFTER
+            # Before anything is begun there is no current step: the first ones are shown then.
             if near or _is_news(node) or len(nodes) <= _NEAR + _AFTER or (inside is None and place < _AFTER):
-                yield from _counted(skipped)
+                yield from _with_counts(skipped)
                 skipped = []
                 yield node
             else:
                 skipped.append(node)
-        yield from _counted(skipped)
+        yield from _with_counts(skipped)
 
     def _is_here(self, node: SubtaskView) -> bool:
         current = self._state.current
         return node.id == current or (current is not None and current.startswith(f"{node.id}."))
 
 
-def _counted(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
+def _with_counts(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
+    # To say that one step is left out takes as much room as the step.
     if len(skipped) == 1:
         yield skipped[0]
     elif skipped:
@@ -245,6 +254,7 @@ def _tries(node: SubtaskView, current: bool) -> str:
     if not node.attempts or node.status == "done":
         return ""
     last = node.attempts[-1]
+    # A first attempt is worth a word only while it is made.
     if last.number < 2 and not current:
         return ""
     return f"  attempt {last.number}" + (f", {plural(last.actions, 'action')}" if last.actions else "")
@@ -338,6 +348,7 @@ def _rows(printer: Printer, state: GoalState) -> None:
         printer.line("probes: ", *probe_line(printer, state))
 
 
+# Limit of changed steps that are named; the tree shows all.
 _CHANGED = 5
 _TYPES = {"A": "repetition", "B": "alternation", "C": "failed attempts"}
 
@@ -346,15 +357,15 @@ def show_plan(printer: Printer, plan: GoalPlan) -> None:
     """Show a plan that does not count yet."""
     printer.line(Span(plan.goal, "strong"))
     for task in plan.tasks:
-        _planned(printer, task.title, task.done, 2)
+        _show_planned(printer, task.title, task.done, 2)
         for part in task.subtasks:
-            _planned(printer, part.title, part.done, 6)
+            _show_planned(printer, part.title, part.done, 6)
     subtasks = sum(len(task.subtasks) for task in plan.tasks)
     by = f"the model {plan.model}" if plan.by == "model" else "rules"
     printer.line(Span(f"{plural(len(plan.tasks), 'task')}, {plural(subtasks, 'subtask')}; split by {by}", "dim"))
 
 
-def _planned(printer: Printer, title: str, done: bool, indent: int) -> None:
+def _show_planned(printer: Printer, title: str, done: bool, indent: int) -> None:
     symbols = printer.symbols
     sign = Span(f"{symbols.healthy} ", "ok") if done else Span(f"{symbols.open} ", "dim")
     printer.line(sign, Span(title, "dim" if done else ""), indent=indent, hang=2)
@@ -366,6 +377,7 @@ def show_change(printer: Printer, found: GoalAnswer) -> None:
     nodes = {node.id: node for task in state.goal.tasks for node in (task, *task.subtasks)}
     for name in found.changed[:_CHANGED]:
         node = nodes.get(name)
+        # The current step follows in any case, in the line that says where things stand.
         if node is not None and not (name == state.current and node.status in ("pending", "in_progress")):
             status = Span(f"  {node.status}" + (f": {node.reason}" if node.reason and node.status != "blocked" else ""), "dim")
             printer.line(mark(printer, node, False), Span(f" {node.id}  ", "dim"), node.description, status, hang=2)
@@ -447,6 +459,7 @@ def show_resume(printer: Printer, found: ResumeAnswer) -> None:
     if found.in_flight:
         printer.heading("In flight: effect unknown, look before you do it again")
         show_actions(printer, found.in_flight)
+    # What the disk refutes comes first: to act on it does harm.
     for basis, title in (
         ("refuted", "Not so on disk"),
         ("verified", "Seen on disk"),
@@ -492,6 +505,7 @@ def show_recovery(printer: Printer, found: RecoverAnswer) -> None:
         printer.heading("Try instead")
         for option in continuation.alternatives:
             printer.line(f"{symbols.arrow} {option.text}", indent=2, hang=2)
+    # Without a state the continuation was a plan, which the goal does not take up.
     if found.state is None:
         printer.line()
         printer.line(Span("shown only: the goal is as it was", "dim"))

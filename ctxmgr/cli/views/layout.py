@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.cli.views.safe_text import Keep, cells, safe, take
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
@@ -100,7 +100,7 @@ def as_span(part: str | Span) -> Span:
     return Span(part) if isinstance(part, str) else part
 
 
-def wrapped(spans: Iterable[Span], first: int, rest: int) -> list[list[Span]]:
+def wrap_spans(spans: Iterable[Span], first: int, rest: int) -> list[list[Span]]:
     """Return the pieces in rows of at most ``first`` and then ``rest`` cells, broken at blanks where there are any."""
     rows: list[list[Span]] = [[]]
     room = max(first, 8)
@@ -126,7 +126,7 @@ def wrapped(spans: Iterable[Span], first: int, rest: int) -> list[list[Span]]:
     return rows
 
 
-def fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
+def fit_columns(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
     """Return the width of each column so that a row takes at most ``room`` cells; 0 means the column is not shown."""
     widths = [min(wide, column.least) if column.fill else wide for column, wide in zip(columns, natural, strict=True)]
 
@@ -213,15 +213,15 @@ def when(ts: str | None, terminal: bool) -> Span:
 
 def amount(number: float | None) -> str:
     """Return a count of tokens or things in three digits: "950", "1.2 k", "34 M"."""
-    return _scaled(number, 1000, ("", " k", " M", " G", " T"))
+    return _in_units(number, 1000, ("", " k", " M", " G", " T"))
 
 
 def size(number: float | None) -> str:
     """Return a number of bytes: "12 B", "1.2 kB", "34 MB"."""
-    return _scaled(number, 1000, (" B", " kB", " MB", " GB", " TB"))
+    return _in_units(number, 1000, (" B", " kB", " MB", " GB", " TB"))
 
 
-def _scaled(number: float | None, step: int, units: tuple[str, ...]) -> str:
+def _in_units(number: float | None, step: int, units: tuple[str, ...]) -> str:
     if number is None or not abs(number) < 1e18:
         return "" if number is None else safe(number, limit=20)
     value = float(number)
@@ -320,7 +320,7 @@ def _input_text(value: Any) -> str:
         if not words or len(words) != len(cast("list[Any]", value)):
             return ""
         shell = len(words) == 3 and words[0].rpartition("/")[2] in _SHELLS and words[1] in ("-c", "-lc", "-ic")
-        return words[2] if shell else _joined(words)
+        return words[2] if shell else _join_words(words)
     return value if isinstance(value, str) and value.strip() else ""
 
 
@@ -399,10 +399,10 @@ def error_text(error: Any) -> str:
 
 def command(*words: str) -> str:
     """Return a command line that can be pasted, its words quoted where needed."""
-    return _joined(["ctxmgr", *words])
+    return _join_words(["ctxmgr", *words])
 
 
-def _joined(words: Iterable[str]) -> str:
+def _join_words(words: Iterable[str]) -> str:
     import shlex  # loads `re`, which few views need
 
     return shlex.join(words)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack
 
+from ctxmgr.base.paths import is_url
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, InvalidInput
 from ctxmgr.history.live.bus import ActionFinished, ActionStarted, EventBus, Subscription, described
 from ctxmgr.history.live.monitor import LiveMonitor, ObservedRecorder, Options, StallAlarm, past_records
 from ctxmgr.log.codec import Record
 from ctxmgr.log.json_value import unstored
-from ctxmgr.paths import is_url
 from ctxmgr.recorder import Context, Details, KeepOriginalError, Outcome, Sink, Status, Step, is_interruption
 from ctxmgr.types.finding import Finding
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, cast, runtime_checkable
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.recorder import Status
 
 _MAX_FAILURES = 100  # the latest failures that are kept

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
+from ctxmgr.base.light_dataclass import dataclass, field
+from ctxmgr.base.paths import open_regular
 from ctxmgr.clients.session_file import with_waits
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
@@ -15,13 +17,11 @@ from ctxmgr.errors import Busy, NotFound, StorageFailed
 from ctxmgr.history.formats import IMPORTERS, OWN_FORMAT, read_head, recognised, refused, session_files
 from ctxmgr.history.live.monitor import RecordStream
 from ctxmgr.importers.interface import Importer
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log import reader
 from ctxmgr.log.codec import Record
 from ctxmgr.log.line_splitter import last_data_end
-from ctxmgr.paths import open_regular
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.tail import records_after
+from ctxmgr.store.repositories.queries import records_after
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.import_report import FileCount
 

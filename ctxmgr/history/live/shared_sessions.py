@@ -13,7 +13,7 @@ from ctxmgr.history.live.record_sources import Batch
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.repositories.tail import changed_sessions, leased, recent_sessions, records_after, settled
+from ctxmgr.store.repositories.queries import changed_sessions, held_leases, recent_sessions, records_after, settled_place
 
 MOST = 64
 """Most sessions that one process follows at once."""
@@ -60,7 +60,7 @@ class SharedSessions:
 
     def _find_changes(self) -> None:
         """Find the sessions that changed since last time; places where transactions may still commit are looked at again."""
-        now, upto = self._clock(), settled(self._store.engine)
+        now, upto = self._clock(), settled_place(self._store.engine)
         if self._place is None:
             # The first look: what ended long ago is not read from its beginning.
             found = recent_sessions(self._store.engine, self._store.clock() - RECENT)
@@ -86,13 +86,13 @@ class SharedSessions:
         for key in list(self._followed):
             if not self._take(f"{_SESSION}{self._active[key]}"):
                 self._leave(key)
-        members = max(1, len(leased(self._store.engine, _MEMBER)))
+        members = max(1, len(held_leases(self._store.engine, _MEMBER)))
         # Every watcher computes the same share from the same leases: whoever has too many gives some up, whoever has too few
         # takes them.
         fair = min(MOST, math.ceil(len(self._active) / members))
         for key in list(self._followed)[fair:]:
             self._leave(key)
-        taken = leased(self._store.engine, _SESSION)
+        taken = held_leases(self._store.engine, _SESSION)
         for key, name in self._active.items():
             if len(self._followed) >= fair:
                 return
@@ -228,7 +228,7 @@ class Feed:
 
     def _look(self) -> None:
         engine = self._store.engine
-        upto = settled(engine)
+        upto = settled_place(engine)
         if self._place is None:
             found = recent_sessions(engine, self._store.clock() - RECENT)
         else:

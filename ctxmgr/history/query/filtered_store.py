@@ -11,20 +11,20 @@ from collections.abc import Iterable, Sequence
 
 from ctxmgr.access.patterns import USER, check_agent, quoted
 from ctxmgr.access.rules import Rules
+from ctxmgr.base.paths import is_url
 from ctxmgr.errors import Busy, Conflict, Damaged, Denied, NotFound, StorageFailed
 from ctxmgr.history.query.visibility import Progress, VisibilitySync, citations
 from ctxmgr.log.codec import Record
 from ctxmgr.log.reader import Line
-from ctxmgr.paths import is_url
 from ctxmgr.store import DamagedRange, LogStore, Store
-from ctxmgr.store.engine.disposable import cache_name, open_cache, open_in_memory
+from ctxmgr.store.engine.disposable_files import cache_name, open_cache, open_in_memory
 from ctxmgr.store.engine.interface import Engine, OnConflict
-from ctxmgr.store.integrity.examination import Examined
-from ctxmgr.store.normalise import storable
+from ctxmgr.store.integrity.verification import Examined
 from ctxmgr.store.partial_copy import CopyProgress, Extract
-from ctxmgr.store.repositories.leases import Leases
+from ctxmgr.store.project_session import PROJECT
+from ctxmgr.store.repositories.bookkeeping import Leases
 from ctxmgr.store.repositories.queries import Queries
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.append import AppendResult
 from ctxmgr.types.record import check
 

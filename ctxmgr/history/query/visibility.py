@@ -11,12 +11,12 @@ from typing import Any, cast
 
 from ctxmgr.access.patterns import USER
 from ctxmgr.access.rules import Rules
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import Record, decode
-from ctxmgr.store.normalise import storable
 from ctxmgr.store.partial_copy import CopyProgress, Extract, Stored
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import PROJECT
+from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.encoded_record import record_id
 from ctxmgr.types.record import check
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence, messages_of
 from ctxmgr.history.evidence import RelatedEntries, folder_of
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
 from ctxmgr.recover.answer.facts import (

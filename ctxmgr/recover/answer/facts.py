@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from ctxmgr.light_dataclass import dataclass, replace
+from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.recover.evidence.brief import Brief, aside, sentence
 from ctxmgr.recover.evidence.excerpts import WINDOW
 from ctxmgr.recover.evidence.history_reader import (

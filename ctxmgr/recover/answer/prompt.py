@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.descriptions import duration
-from ctxmgr.diagnose.calls import command_of as shell_command
-from ctxmgr.diagnose.texts import capital
-from ctxmgr.light_dataclass import dataclass
+from ctxmgr.diagnose.evidence.calls import command_of as shell_command
+from ctxmgr.diagnose.evidence.texts import capital
 from ctxmgr.recover.evidence.brief import Brief
 from ctxmgr.recover.evidence.history_reader import PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.quotes import (

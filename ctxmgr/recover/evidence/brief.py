@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.detect.text import fingerprints
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.recover.evidence.history_reader import HistoryReader, SpokenMessage, changes_something, same_call
 from ctxmgr.recover.evidence.query_builder import MOST, Problem, asked, asked_elsewhere, helpful, helpful_elsewhere
 from ctxmgr.recover.evidence.quotes import answer_text, named, short_call, times

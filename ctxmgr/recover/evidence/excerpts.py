@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 
+from ctxmgr.base.light_dataclass import dataclass, replace
+from ctxmgr.base.paths import packaged_text
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.light_dataclass import dataclass, replace
-from ctxmgr.paths import packaged_text
 from ctxmgr.recover.evidence.history_reader import words
 from ctxmgr.recover.evidence.quotes import answers, flat
 from ctxmgr.text.lazy_pattern import lazy_pattern

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, cast
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
-from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.recover.evidence.quotes import command_of, flat
 from ctxmgr.recover.injection.filter import suspicion

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from ctxmgr.light_dataclass import dataclass, replace
+from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.recover.evidence.excerpts import Clause, Row, clauses, needed, telling
 from ctxmgr.recover.evidence.history_reader import (
     HistoryReader,

@@ -10,7 +10,7 @@ import json
 import unicodedata
 from typing import Any, cast
 
-from ctxmgr.diagnose.texts import sentences_in
+from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView

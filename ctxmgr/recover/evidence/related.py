@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.text import fingerprints, vocabulary
-from ctxmgr.diagnose.texts import capital
+from ctxmgr.diagnose.evidence.texts import capital
 from ctxmgr.history.evidence import RelatedSession, newest_entries, related_sessions
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.ids import parse_time
 from ctxmgr.recover.evidence.excerpts import Row

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeGuard, cast
 
+from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.light_dataclass import dataclass, field, replace
 from ctxmgr.recover.evidence import excerpts
 from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, Term, Text, best_passage, text_of
 from ctxmgr.recover.evidence.history_reader import changes_something, explains, is_synthetic, program, same_call, texts, words

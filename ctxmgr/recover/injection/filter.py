@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from ctxmgr.paths import packaged_text
+from ctxmgr.base.paths import packaged_text
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _LEADS = lazy_pattern(

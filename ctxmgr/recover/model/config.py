@@ -11,8 +11,8 @@ from ipaddress import ip_address
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
+from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.errors import InvalidInput
-from ctxmgr.light_dataclass import dataclass, field, replace
 from ctxmgr.recover.evidence.quotes import quoted
 from ctxmgr.types.operations import ModelRequest
 from ctxmgr.types.route import Mode

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ctxmgr.base.light_dataclass import dataclass, replace
+from ctxmgr.base.paths import replace_file, require_no_link
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.history.query.requests import note_record, snapshot_record
-from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.log.codec import Record
 from ctxmgr.memory.candidates import Candidates, TextFinder
 from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record
-from ctxmgr.paths import replace_file, require_no_link
 from ctxmgr.recover.answer.draft import Additions, Draft
 from ctxmgr.recover.answer.facts import count_tokens
 from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, cited_by, objections

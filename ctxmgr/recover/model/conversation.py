@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, ParamSpec, TypeVar
 
-from ctxmgr.light_dataclass import dataclass, field
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.recover.evidence.quotes import clipped, quoted
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.exchange import Budget, Consultation, LeadAnswer

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from ctxmgr.light_dataclass import dataclass, field
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import quoted
 from ctxmgr.recover.evidence.related import RelatedReader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxmgr.light_dataclass import dataclass
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import cited, clipped
 from ctxmgr.recover.model.config import ModelChoice

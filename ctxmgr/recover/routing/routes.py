@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from ctxmgr.base.light_dataclass import dataclass, field
+from ctxmgr.base.paths import MAX_SETTINGS_BYTES, OWN_FILE, is_inside, read_regular
 from ctxmgr.config import Config
 from ctxmgr.errors import CtxmgrError, InvalidInput
-from ctxmgr.light_dataclass import dataclass, field
-from ctxmgr.paths import MAX_SETTINGS_BYTES, OWN_FILE, is_inside, read_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.route import Role, Routing, is_context_manager
 from ctxmgr.types.setup import Check

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
+from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.errors import InvalidInput, RecoveryRefused
-from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.evidence.brief import launcher_of
 from ctxmgr.recover.evidence.history_reader import PATH, HistoryReader, changes_something, texts

@@ -1,4 +1,5 @@
 """Archives of sessions that ended: out of a store, into Parquet files of a folder or a bucket, and back.
 
-Begin with `retention`. Only `parquet` loads DuckDB.
+Begin with `retention`. Only `parquet` loads DuckDB, only `bucket` loads obstore. It may import all of the store; nothing of the
+store imports it.
 """

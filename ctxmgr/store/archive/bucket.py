@@ -15,9 +15,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ctxmgr.base.paths import make_private_folder, open_regular, user_folder
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import codec
-from ctxmgr.paths import make_private_folder, open_regular, user_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +60,7 @@ class Bucket:
         self._url = url.rstrip("/")
         self._client: Any = None
         cache = os.path.join(user_folder(os.environ, "XDG_CACHE_HOME", ".cache"), "ctxmgr", "archive")
+        # Two services may each have a bucket of this name, so the service is a part of the folder's name.
         service = os.environ.get("AWS_ENDPOINT_URL", "")
         self.folder = os.path.join(cache, f"bucket-{codec.digest(f'{service} {self._url}'.encode())[:32]}")
         self.drafts = os.path.join(self.folder, ".drafts")
@@ -96,6 +97,7 @@ class Bucket:
         """
         there = dict(self._listed(within))
         try:
+            # A file that was deleted in the bucket must not go on being read here.
             for name in set(_copies(self.folder)) - there.keys():
                 if not within or name == within or name.startswith(f"{within}/"):
                     os.unlink(os.path.join(self.folder, name))
@@ -128,6 +130,7 @@ class Bucket:
         import obstore
 
         make_private_folder(os.path.dirname(path))
+        # Under its own name a copy appears only when it is whole: other processes read the folder at the same time.
         draft = f"{path}.{os.getpid()}.part"
         try:
             with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as stream:
@@ -158,6 +161,7 @@ class Bucket:
             self._failed(error)
         with open(open_regular(draft), "rb") as stream:
             here = sha256(stream.read())
+        # Only what the service gives back counts as written: what it holds is removed from the store next.
         if here.digest() != there.digest():
             raise StorageFailed(f"{self._url}/{name} does not hold what was written to it", "nothing was removed; try again")
         path = os.path.join(self.folder, name)
@@ -166,7 +170,7 @@ class Bucket:
         return path
 
 
-def fetched(location: str) -> str:
+def local_copy(location: str) -> str:
     """Return where an archive, a folder of it or one of its files can be read: itself, or the copy of what is in a bucket.
 
     Raises:
@@ -177,6 +181,7 @@ def fetched(location: str) -> str:
         return os.path.realpath(location)
     within: list[str] = []
     url = location.rstrip("/")
+    # What is called like a folder or a file of an archive is a part of one, whose prefix stands before it.
     while re.fullmatch(rf"{_FOLDER}|[^/]+\.parquet", url.rpartition("/")[2]):
         url, _, last = url.rpartition("/")
         within.insert(0, last)

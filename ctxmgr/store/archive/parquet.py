@@ -14,13 +14,13 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING, Any, cast
 
+from ctxmgr.base.paths import make_private_folder, read_regular, replace_file, sync_folder, user_folder
 from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import codec
 from ctxmgr.log.ids import parse_time
-from ctxmgr.paths import make_private_folder, read_regular, replace_file, sync_folder, user_folder
-from ctxmgr.store.archive.bucket import fetched, is_bucket
+from ctxmgr.store.archive.bucket import is_bucket, local_copy
 from ctxmgr.store.integrity.damage import DamagedRange
-from ctxmgr.store.integrity.examination import Examined
+from ctxmgr.store.integrity.verification import Examined
 from ctxmgr.store.log.log_store import LogStore
 
 if TYPE_CHECKING:
@@ -86,8 +86,11 @@ def write_file(folder: str, records: Iterable[tuple[str, Record, str]]) -> str:
         count, total = _fill(database, records)
         database.table("record").write_parquet(draft, compression="zstd")
         database.close()
+        # Named after its content: a run that is repeated after a kill makes the same file, not a second one.
         place = os.path.join(folder, f"{total}-{count}{SUFFIX}")
+        # Read again before it gets its name, so that whatever is called like an archive's file is whole.
         _require_same(draft, count, total)
+        # First the content, then the name, then the folders: a crash leaves the whole file or none.
         _sync(draft)
         os.replace(draft, place)
         for above in (folder, os.path.dirname(folder), os.path.dirname(os.path.dirname(folder))):  # of the team, of the archive
@@ -113,6 +116,7 @@ def _fill(database: Any, records: Iterable[tuple[str, Record, str]]) -> tuple[in
     def insert() -> None:
         if rows:
             columns = [list(column) for column in zip(*rows, strict=True)]
+            # DuckDB stores columns: handing over whole ones is far quicker than inserting rows.
             database.execute(f"INSERT INTO record SELECT {', '.join('unnest(?)' for _ in _COLUMNS)}", columns)
             rows.clear()
 
@@ -173,6 +177,7 @@ def read_rows(path: str) -> Iterator[tuple[str, str]]:
     """
     database = _duckdb()
     try:
+        # Otherwise DuckDB makes a column of ``day=`` and ``team=`` in the path.
         found = database.execute("SELECT body, sum FROM read_parquet(?, hive_partitioning = false)", [path])
         while rows := found.fetchmany(_AT_ONCE):
             yield from rows
@@ -188,7 +193,7 @@ def read_records(path: str, session: str | None = None) -> Iterator[Record]:
     Raises:
         Damaged: a file can't be read, or a record was changed.
     """
-    for file in files_of(fetched(path)):
+    for file in files_of(local_copy(path)):
         for record, _ in _checked(file):
             if session is None or record["session"] == session:
                 yield record
@@ -212,6 +217,7 @@ class ArchiveStore(LogStore):
     def __init__(self, location: str, log: str, files: list[str], *, scratch: bool, progress: Progress | None) -> None:
         self._scratch = tempfile.mkdtemp(prefix="ctxmgr-") if scratch else None
         if self._scratch is not None:
+            # What is appended goes into a copy: the log in the cache stands for what the archive holds.
             log = shutil.copy(log, self._scratch)
         super().__init__(log, readonly=not scratch, progress=progress)
         self.location = location
@@ -255,7 +261,7 @@ def open_archive(path: str, *, scratch: bool = False, progress: Progress | None 
         InvalidInput: DuckDB is not installed.
         StorageFailed: the cache folder can't be written.
     """
-    place = fetched(path)
+    place = local_copy(path)
     files = list(files_of(place))
     if not files or not os.path.exists(files[0]):
         raise NotFound(f"no archive at {path}", "check the path")
@@ -265,6 +271,7 @@ def open_archive(path: str, *, scratch: bool = False, progress: Progress | None 
     stem = os.path.join(folder, codec.digest(os.fsencode(place))[:32])
     log, note = f"{stem}.jsonl", f"{stem}.state"
     try:
+        # The note is written behind the log. If a process was killed in between, the log is made once more.
         if not (os.path.exists(log) and os.path.exists(note) and read_regular(note, 128) == state):
             make_private_folder(folder)
             _write_log(log, files)
@@ -283,7 +290,10 @@ def _write_log(log: str, files: list[str]) -> None:
             for file in files:
                 for _, body in _checked(file):
                     line = body.encode()
+                    # Of a run that was killed, or of a session that came back and was archived again, records may stand in two
+                    # files.
                     if len(files) > 1:
+                        # Digests instead of lines, so that an archive of millions of records can be told apart in memory.
                         mark = hashlib.blake2b(line, digest_size=12).digest()
                         if mark in known:
                             continue
@@ -302,6 +312,7 @@ def _duckdb(folder_for_spilling: str | None = None) -> Any:
     except ModuleNotFoundError:
         raise InvalidInput("archives need DuckDB", "pip install 'ctxmgr-cli[archive]'") from None
     config = {
+        # A file must not make DuckDB fetch or load code; it runs beside agents, so it gets one core and little memory.
         "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "threads": "1", "memory_limit": "1GB",
     }  # fmt: skip
     if folder_for_spilling is not None:

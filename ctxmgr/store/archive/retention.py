@@ -3,7 +3,7 @@
 A session is only removed when its records are on the disk elsewhere and were read there again. What stays behind of it is a
 mark in ``state``, by which a store refuses its records, so that a log that is imported or shipped once more stores nothing
 twice; its last sum, which an anchor may know; and, where it is a part of the common chain of an old store, the sums of
-the records that another session's record followed, by which `ctxmgr.store.integrity.examination` follows that chain.
+the records that another session's record followed, by which `ctxmgr.store.integrity.verification` follows that chain.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
-from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import chain, digest
 from ctxmgr.log.ids import format_time
 from ctxmgr.store.archive.bucket import Bucket, is_bucket
 from ctxmgr.store.archive.parquet import files_of, read_records, read_rows, write_file
-from ctxmgr.store.engine.spelling import KEEP_STATE
-from ctxmgr.store.integrity.examination import common_chain, session_faults
+from ctxmgr.store.engine.dialect import KEEP_STATE
+from ctxmgr.store.integrity.verification import common_chain, session_faults
 from ctxmgr.store.log.log_store import LogStore
-from ctxmgr.store.normalise import storable
-from ctxmgr.store.reserved import ARCHIVED, GAP, PROJECT, end_name
+from ctxmgr.store.project_session import ARCHIVED, GAP, PROJECT, end_name
 from ctxmgr.store.row_mapper import load
+from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.append import BATCH
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ _TABLES = (
 _FILE_BYTES = 64 << 20
 """Bytes of records after which a new file of the day begins."""
 
+# Signs of the quoted name: file systems end a name at 255 bytes, and `bucket` takes no longer one than 200.
 _MAX_TEAM_NAME = 150
 
 _OLD = (
@@ -97,7 +98,7 @@ class RetentionResult:
     passed_over: list[tuple[str, str]]
 
 
-def aged(
+def archivable_sessions(
     store: Store, before: float, abandoned_before: float | None = None
 ) -> tuple[list[ArchivableSession], list[tuple[str, str]]]:
     """Return the sessions that may be archived, oldest first, and those that are old enough and stay, with the reason.
@@ -162,7 +163,7 @@ def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard:
     Args:
         store: open for writing, with the right to remove records.
         archive: folder of the archive, made when it is not there; or its place in a bucket, ``s3://BUCKET/PREFIX``.
-        sessions: from `aged`.
+        sessions: from `archivable_sessions`.
         heard: hears of sessions done.
 
     Raises:
@@ -171,6 +172,7 @@ def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard:
     """
     if "://" in archive and not is_bucket(archive):
         raise InvalidInput(f"{archive} is no folder", "name a folder of this machine, or s3://BUCKET/PREFIX")
+    # A file is checked whole before anything leaves it. On a server each session is checked when it is read, see `_records`.
     if not store.engine.shared and (damaged := store.examine().damaged):
         raise Damaged(f"{store.location}: {damaged[0].reason}; nothing was archived", "'ctxmgr verify' lists what is damaged")
     done, records, files, passed = list[str](), 0, list[str](), list[tuple[str, str]]()
@@ -184,6 +186,7 @@ def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard:
             bucket.fetch(within)
         there = _contents(folder)
         waiting = list(group)
+        # A run that was killed between writing and removing left sessions in both places: these are not written a second time.
         new = [each for each in waiting if there.get(each.session, _NOWHERE).sum != _sum_of(store, each)]
         for part in _parts(store, new):
             written = write_file(folder if bucket is None else bucket.drafts, _records(store, part))
@@ -264,6 +267,7 @@ def _parts(store: Store, sessions: list[ArchivableSession]) -> Iterator[list[Arc
         part.append(each)
         sql = "SELECT coalesce(sum(length(body)), 0) FROM record WHERE session = :key"
         size += int(store.engine.query(sql, {"key": each.key})[0][0])
+        # Only between sessions: whoever wants one back reads one file.
         if size >= _FILE_BYTES:
             yield part
             part, size = [], 0
@@ -285,13 +289,16 @@ def _remove(store: Store, session: ArchivableSession, archived: _Archived, archi
     with engine.transaction():
         if store.is_live(session.session):
             return 0, _LIVE
+        # It may have gone on since it was written to the archive.
         if _sum_of(store, session) != archived.sum:
             return 0, "something was recorded in it meanwhile"
         until = common_chain(engine)
+        # The common chain of an old store runs over the records of all sessions: without these sums it would break here.
         for place, total in engine.query(_GAPS, {**values, "until": until}):
             engine.execute(KEEP_STATE, {"name": f"{GAP}{place}", "value": total or ""})
         for place, total, own in engine.query(_END, {**values, "until": until}):
             engine.execute(KEEP_STATE, {"name": end_name(int(place)), "value": f"{total} {own}"})
+        # In the order of `_TABLES`: foreign keys hold, so what refers to another row goes before it.
         for table in _TABLES:
             engine.execute(f"DELETE FROM {table} WHERE session = :key", values)
         if engine.shared:
@@ -316,6 +323,7 @@ def restore(store: Store, archive: str, session: str | None = None) -> tuple[int
     for records in _batches(read_records(archive, session)):
         with store.engine.transaction():
             for name in sorted({str(record["session"]) for record in records} - restored):
+                # As long as the mark is there, an append refuses the session. Both are one transaction.
                 store.engine.execute("DELETE FROM state WHERE name = :name", {"name": f"{ARCHIVED}{storable(name)}"})
                 restored.add(name)
             added += store.append(records).added

@@ -93,11 +93,13 @@ def open_tables(path: Path) -> Generator[ForeignTables]:
     """
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
+        # SQLite reads a log only where it can make an index of it beside the database, so the copy is opened for writing.
         with TemporaryDirectory(prefix="ctxmgr-") as folder, _connected(_copy(path, log, Path(folder)), "mode=rw") as found:
             yield ForeignTables(found, path.name)
         return
     with path.open("rb"):
         """Let a file that can't be read say so itself."""
+    # Immutable: SQLite takes no lock on a database of another program, and makes no files beside it.
     with _connected(path, "mode=ro&immutable=1") as found:
         yield ForeignTables(found, path.name)
 
@@ -109,7 +111,9 @@ def _connected(path: Path, how: str) -> Generator[Any]:
     except sqlite.Error as error:
         raise Damaged(f"{path.name}: can't be opened: {error}", "check the file") from None
     with closing(connection):
+        # Other programs store text that is no UTF-8, which the driver would refuse with the whole row.
         connection.text_factory = _text
+        # The schema is somebody else's: its views may call no function that does more than compute.
         connection.execute("PRAGMA trusted_schema = OFF")
         yield connection
 
@@ -119,6 +123,7 @@ def _copy(path: Path, log: Path, folder: Path) -> Path:
     target = folder / "copy.db"
     for _ in range(_TRIES):
         before = _states(path, log)
+        # Their writer may move the log into the database between both copies: then neither would hold what was in it.
         shutil.copyfile(path, target)
         shutil.copyfile(log, folder / "copy.db-wal")
         if _states(path, log) == before:
@@ -136,6 +141,7 @@ def _text(raw: bytes) -> str:
 
 def _quoted(name: str) -> str:
     """Return a name as SQL has it; names come from the importers and from the database itself."""
+    # Names can't be bound as values are.
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -15,7 +15,7 @@ OnConflict = Literal["raise", "keep"]
 
 
 class Engine(Protocol):
-    """Runs parametrised statements (``:name`` placeholders) on one database, spelled as `ctxmgr.store.engine.spelling` says.
+    """Runs parametrised statements (``:name`` placeholders) on one database, spelled as `ctxmgr.store.engine.dialect` says.
 
     Attributes:
         path: of the database, or its URL without secrets.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import StorageFailed
 from ctxmgr.log import codec
 from ctxmgr.log.anchor import first_session
-from ctxmgr.paths import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class LogBytes:
             StorageFailed: it can't be read.
         """
         try:
+            # A log that was rotated is another file at the same path, while the descriptor still reads the old one.
             status = os.stat(self.path)
             if self.identity != (status.st_dev, status.st_ino):
                 self.close()
@@ -65,6 +66,7 @@ class LogBytes:
     def before(self, end: int) -> str:
         """Return a sum over what stands just before an offset: a log that was replaced behind its first lines shows there."""
         start = max(0, end - _HEAD)
+        # The head alone would not show it: a rewritten log often begins with the same session.
         return codec.digest(self.read(start, end - start))
 
     def first_session(self) -> str:
@@ -86,6 +88,7 @@ class LogBytes:
 
     def complete_end(self, start: int, size: int) -> int:
         """Return the offset after the last line end between ``start`` and ``size``."""
+        # Backwards, for the last line end is mostly near the end.
         end = size
         while end > start:
             begin = max(start, end - _CHUNK)
@@ -103,6 +106,7 @@ class LogBytes:
         """
         raw = self.read(offset, length)
         body, total = codec.unseal(raw)
+        # Spelled as the journal writes it: it need not be decoded and encoded again.
         if total is not None and body.isascii() and len(raw) == length and raw[:1] == b"{":
             return body.decode("ascii")
         try:

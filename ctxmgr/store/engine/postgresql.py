@@ -21,10 +21,10 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
+from ctxmgr.store.engine.dialect import SCHEMA, postgresql
 from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, REFUSED, WRITERS
-from ctxmgr.store.engine.postgresql_teams import TEAMS
+from ctxmgr.store.engine.postgresql_schema import TEAMS
 from ctxmgr.store.engine.postgresql_url import connection_options, prepares, shown
-from ctxmgr.store.engine.spelling import SCHEMA, postgresql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence

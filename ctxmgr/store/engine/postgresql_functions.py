@@ -7,8 +7,8 @@ any order: who reads all of them stops at ``settled``, behind which something ma
 
 from __future__ import annotations
 
-from ctxmgr.store.engine.spelling import SCHEMA
-from ctxmgr.store.reserved import ARCHIVED
+from ctxmgr.store.engine.dialect import SCHEMA
+from ctxmgr.store.project_session import ARCHIVED
 
 WRITERS = 0x63746D67
 """The advisory lock that a transaction holds until its end: shared if it appends, alone if it does anything else."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import re
 
+from ctxmgr.base.paths import is_url
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import is_url
 
 SCHEMES = ("postgresql://", "postgres://")
 """How the URL of a PostgreSQL store begins."""

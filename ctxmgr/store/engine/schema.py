@@ -1,12 +1,12 @@
 """The tables of a store, as numbered migrations.
 
 ``record`` is the truth: one row a record of the log, body as written. All other tables are derived from it; what they
-hold of names that filters compare (agent, action, input type, tag) is folded, see `ctxmgr.store.normalise.fold`.
+hold of names that filters compare (agent, action, input type, tag) is folded, see `ctxmgr.store.text_normalisation.fold`.
 """
 
 from __future__ import annotations
 
-from ctxmgr.store.reserved import CHAINED
+from ctxmgr.store.project_session import CHAINED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ CREATE TABLE damage (offset INTEGER PRIMARY KEY, length INTEGER NOT NULL, reason
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
-# What the reserved session (`ctxmgr.store.reserved`) says as it stands now; all of it follows from records.
+# What the reserved session (`ctxmgr.store.project_session`) says as it stands now; all of it follows from records.
 _PROJECT = """
 CREATE TABLE version (
   number INTEGER PRIMARY KEY, parent INTEGER, seq INTEGER NOT NULL, op TEXT NOT NULL, description TEXT, author TEXT, ts TEXT,

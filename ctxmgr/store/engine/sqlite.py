@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from ctxmgr.base.paths import require_plain_database
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, StorageFailed
-from ctxmgr.paths import require_plain_database
 from ctxmgr.store.engine.driver import require_sound_library, sqlite
 
 TYPE_CHECKING = False
@@ -61,6 +61,7 @@ class SqliteEngine:
         if not readonly and not disposable and path != MEMORY:
             from ctxmgr.store.engine.wal_sync import WalSync
 
+            # The sync opens files by this name later, when the process may be in another folder.
             place = _absolute(path)
             self._sync = WalSync(place, lambda: SqliteEngine(place, readonly=True), durable=durable)
         self.raised: BaseException | None = None
@@ -93,9 +94,11 @@ class SqliteEngine:
     @staticmethod
     def _connect(path: str, readonly: bool) -> Any:
         options: dict[str, Any] = {
+            # The driver would begin transactions by itself, and deferred ones, which fail under readers.
             "isolation_level": None,
             "timeout": BUSY_MS / 1000,
             "cached_statements": 256,
+            # Recorders write from any thread, one at a time: their sink holds a lock.
             "check_same_thread": False,
         }
         if path == MEMORY:
@@ -190,6 +193,7 @@ class SqliteEngine:
         """Enter a transaction; a nested one is part of the outer one."""
         if self._depth == 0:
             if self._sync is not None:
+                # A sync that failed in the thread is told here, before anything more is written.
                 self._sync.require_synced()
             self._run(self._boundary, "BEGIN IMMEDIATE")
         self._depth += 1
@@ -208,6 +212,7 @@ class SqliteEngine:
             self._rollback()
             raise self._translated(error) from None
         if self._sync is not None:
+            # The commit is with the kernel now; a thread brings it to the disk within a second.
             self._sync.note()
 
     def _rollback(self) -> None:
@@ -330,6 +335,8 @@ class SqliteEngine:
 def _pragmas(readonly: bool, durable: bool, disposable: bool) -> list[str]:
     common = [
         f"PRAGMA busy_timeout = {BUSY_MS:d}",
+        # A database may come with a checkout: its schema may call nothing that does more than compute, and cells that are
+        # damaged are found where they are read.
         "PRAGMA trusted_schema = OFF",
         "PRAGMA cell_size_check = ON",
         "PRAGMA temp_store = MEMORY",
@@ -366,7 +373,7 @@ def _create_private(path: str) -> None:
     try:
         folder = os.path.dirname(_absolute(path))
         if not os.path.exists(folder):
-            from ctxmgr.paths import make_private_folder
+            from ctxmgr.base.paths import make_private_folder
 
             make_private_folder(folder)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
@@ -453,6 +460,7 @@ class _Reading:
         self._engine = engine
 
     def __enter__(self) -> None:
+        # Outside of a transaction a savepoint begins a deferred one: the first read fixes what all others see.
         self._engine.execute("SAVEPOINT reading")
 
     def __exit__(self, *_: object) -> None:

@@ -15,7 +15,7 @@ import os
 from ctxmgr.errors import CtxmgrError, StorageFailed
 from ctxmgr.log import anchor, codec
 from ctxmgr.store.engine.schema import READABLE
-from ctxmgr.store.reserved import END, end_name
+from ctxmgr.store.project_session import END, end_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,8 +70,10 @@ class WalSync:
     def sync_from_thread(self) -> None:
         """Sync the log; a failure is raised by the next commit."""
         try:
+            # Another connection, for that of the engine is used by one thread at a time.
             engine = self._reader()
             try:
+                # First how far the database has come, then the sync: an anchor must not know more than the disk holds.
                 head = head_of(engine, anchor.load(self._path))
                 self._sync_log()
                 self._advance(engine, head)
@@ -86,9 +88,10 @@ class WalSync:
         if self._durable:
             return
         if not self._named:
-            from ctxmgr.paths import sync_folder
+            from ctxmgr.base.paths import sync_folder
 
             sync_folder(os.path.dirname(os.path.abspath(self._path)))
+            # From now on a power loss can't take the names of the files away.
             self._named = True
         try:
             log = os.open(self._path + "-wal", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -111,6 +114,7 @@ class WalSync:
         """
         if self._syncer is not None:
             self._syncer.stop()
+        # What a parent process wrote before a fork is the parent's to sync.
         if not self._written or self._owner != os.getpid():
             return
         self._written = False

@@ -7,7 +7,7 @@ class DamagedRange:
     """Bytes of a log that hold no readable record, or break its chain of sums: offset, length, and why.
 
     Attributes:
-        kind: ``unreadable``, ``altered``, ``inserted``, ``unsummed`` or ``cut``; see `ctxmgr.store.integrity.examination`.
+        kind: ``unreadable``, ``altered``, ``inserted``, ``unsummed`` or ``cut``; see `ctxmgr.store.integrity.verification`.
     """
 
     __slots__ = ("kind", "length", "offset", "reason")

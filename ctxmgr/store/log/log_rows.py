@@ -69,8 +69,7 @@ class LogRows:
 
     def _write_blocks(self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None) -> Written:
         """Write down whole lines, in blocks."""
-        from ctxmgr.store.write.bulk import BulkWriter
-        from ctxmgr.store.write.row_batch import RowBatch
+        from ctxmgr.store.write.bulk import BulkWriter, RowBatch
 
         building = deferred_indexes.stage(self._engine) == deferred_indexes.BUILDING
         writer = BulkWriter(self._engine, deferring=building)
@@ -91,6 +90,7 @@ class LogRows:
             if building and writer.number >= _MAX_DEFERRED:
                 break
             if number == most:
+                # Both writers count the rows of sessions: each stores its counts before the other goes on.
                 writer.flush()
                 return end, last_sum, False
         writer.flush()
@@ -100,14 +100,16 @@ class LogRows:
 
     def _blocks_from(self, start: int, last_sum: str, size: int) -> Iterator[Row]:
         """Yield blocks from a place on: those of the reading that has come so far already, if one has."""
-        from ctxmgr.store.write.log_parser import reading
+        from ctxmgr.store.write.log_parser import read_blocks
 
         place = (start, last_sum, self._log.identity)
         if self._reading is None or self._reading[0] != place:
             self.close()
-            self._reading = place, reading(self._log.path, start, last_sum, size - start)
+            self._reading = place, read_blocks(self._log.path, start, last_sum, size - start)
         blocks = self._reading[1]
         for packed in blocks:
+            # A call that writes a few blocks returns early. The next one goes on with the process that reads ahead, if the log
+            # is still the same and nobody else indexed it meanwhile.
             self._reading = (packed[1], packed[3], self._log.identity), blocks
             yield packed
         self.close()
@@ -144,6 +146,7 @@ class LogRows:
         """Write down records; one that does not follow the format, or that can't be written again, counts as damage."""
         from ctxmgr.store.write.append import Appender
 
+        # By identity, for a refused record comes back as the very object.
         places = {id(line.record): line for line in batch}
 
         def refuse(record: Record, error: InvalidInput) -> None:

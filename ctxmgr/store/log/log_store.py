@@ -12,11 +12,11 @@ from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.log.anchor import Anchor, parse, spell
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import schema
-from ctxmgr.store.engine.disposable import BORN, discard_if_damaged, open_beside, prepared
+from ctxmgr.store.engine.dialect import KEEP_STATE
+from ctxmgr.store.engine.disposable_files import BORN, bring_up_to_date, discard_if_damaged, open_beside
 from ctxmgr.store.engine.log_bytes import LogBytes
-from ctxmgr.store.engine.spelling import KEEP_STATE
 from ctxmgr.store.engine.sqlite import MEMORY
-from ctxmgr.store.normalise import storable
+from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write import deferred_indexes
 
 TYPE_CHECKING = False  # that of `typing`; what indexes a log is loaded only where there is something to index
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import OnConflict
     from ctxmgr.store.integrity.damage import DamagedRange
-    from ctxmgr.store.integrity.examination import Examined
+    from ctxmgr.store.integrity.verification import Examined
     from ctxmgr.store.log.log_rows import LogRows, Progress
     from ctxmgr.store.write.append import AppendResult
     from ctxmgr.store.write.bulk import BulkWriter
@@ -37,7 +37,7 @@ _SLICE = 20
 """Batches that are committed together: what is indexed is kept when indexing is interrupted."""
 
 _DEFER_FROM_BYTES = 1 << 25
-"""Bytes from which on a log is worth building its index without what makes rows quick to find, see `deferred`."""
+"""Bytes from which on a log is worth building its index without what makes rows quick to find, see `deferred_indexes`."""
 
 _SOME, _MANY = 4_096, 32_768
 """Records that are not indexed for searching yet, between which they are when the log is opened: a matter of a second."""
@@ -84,7 +84,7 @@ class LogStore(Store):
         """Index the log in memory for as long as this process lives: the disk, which may be full, refuses its index."""
         self._index.move_to_memory()
         self._kept, self._rows = False, None
-        prepared(self._index)
+        bring_up_to_date(self._index)
         self._serve()
         self.catch_up(progress)
 
@@ -98,6 +98,7 @@ class LogStore(Store):
         try:
             with self.engine.transaction():
                 self._catch_up_whole()
+                # Only now, for what others appended meanwhile must count as known.
                 fresh = self._new(records, on_conflict, report, doubles=doubles)
                 report.added = len(fresh)
                 if fresh:  # the log is written first, and the index follows it
@@ -122,8 +123,7 @@ class LogStore(Store):
     def _new(
         self, records: Iterable[Record], on_conflict: OnConflict, report: AppendResult, *, doubles: bool
     ) -> list[EncodedRecord]:
-        from ctxmgr.store.write.deduplicate import DuplicateTracker, KnownRecords
-        from ctxmgr.store.write.encoded_record import prepared
+        from ctxmgr.store.write.encoded_record import DuplicateTracker, KnownRecords, prepared
         from ctxmgr.types.record import check
 
         items = [prepared(check(record), masked=self._masked) for record in records]
@@ -165,7 +165,7 @@ class LogStore(Store):
 
         Its index is looked at too: one that is damaged is removed, and made anew by who asks next.
         """
-        from ctxmgr.store.integrity.examination import examine_log
+        from ctxmgr.store.integrity.verification import examine_log
 
         if self._kept:
             discard_if_damaged(self._index)
@@ -173,7 +173,7 @@ class LogStore(Store):
 
     def accept(self) -> None:
         """Anchor the log as it stands: what an earlier anchor says counts no more."""
-        from ctxmgr.store.integrity.examination import accept_log
+        from ctxmgr.store.integrity.verification import accept_log
 
         head = accept_log(self.path)
         self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": "" if head is None else spell(head).decode("ascii")})
@@ -204,6 +204,7 @@ class LogStore(Store):
         try:
             while not done:
                 with self.engine.transaction():
+                    # A transaction for each slice: what is indexed stays indexed if this is interrupted.
                     done = self._catch_up_locked(progress, _SLICE)
         finally:
             if self._rows is not None:
@@ -233,6 +234,7 @@ class LogStore(Store):
             return False
         try:
             end = int(state["offset"])
+            # A log that was shorter than its head is compared for has a longer one since it grew.
             if self._bytes.follow() != end or not self._bytes.head().startswith(state["head"]):
                 return False
             return self._bytes.before(end) == state["before"]
@@ -252,12 +254,14 @@ class LogStore(Store):
         done = int(state.get("offset", "0"))
         same = "offset" not in state or (head.startswith(state["head"]) and state["before"] == self._bytes.before(done))
         if not same or size < done:
+            # Another log stands at the path, or this one was cut: nothing in the index is good for it.
             self._clear()
             done, state = 0, {}
         if BORN not in state:
             self._begin(deferrable=size >= _DEFER_FROM_BYTES)
         elif state.get(deferred_indexes.STAGE) == deferred_indexes.DUE:
             if not deferred_indexes.complete(self.engine):
+                # A record comes twice: the index is made again in the usual way, where the first one counts.
                 self._clear()
                 self._begin(deferrable=False)
                 deferred_indexes.refuse(self.engine)
@@ -271,6 +275,7 @@ class LogStore(Store):
             return False
         end, last_sum, finished = self._index_from(done, state.get("sum", ""), size, progress, most)
         before = self._bytes.before(end)
+        # In the transaction of the rows: an index never says that it has come further, or less far, than it has.
         for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
             self.engine.execute(KEEP_STATE, {"name": name, "value": value})
         if finished:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput, candidates
 from ctxmgr.log.fast_json import cast
-from ctxmgr.store.normalise import fold, storable
 from ctxmgr.store.row_mapper import (
     ID_CONDITIONS,
     NOTE_COLUMNS,
@@ -15,7 +14,8 @@ from ctxmgr.store.row_mapper import (
     placeholders,
     readable,
 )
-from ctxmgr.store.search.text_match import holding
+from ctxmgr.store.search.text_match import places_holding
+from ctxmgr.store.text_normalisation import fold, storable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,9 +73,10 @@ class Annotations:
         found: list[int] = []
         read = 0
         for batch in batches(noted):
+            # Reading every note of a long history to count matches would take seconds; the total is estimated from those read.
             if read >= _READ and len(found) > offset + limit:
                 break
-            found += holding(self._engine, batch, needle)
+            found += places_holding(self._engine, batch, needle)
             read += len(batch)
         exact = read == len(noted)
         total = len(found) if exact else len(found) * len(noted) // read
@@ -157,7 +158,10 @@ class Annotations:
         With an agent's name only those after the last event that compacted its context, or that names no agent.
         """
         rows = self._engine.query(
-            "SELECT seq, body FROM record WHERE session = :session AND kind = 'continuation' ORDER BY +seq", {"session": key}
+            # With the plus SQLite does not follow the order of places, which would look at all records of the session; it finds
+            # the few by their kind, and sorts them.
+            "SELECT seq, body FROM record WHERE session = :session AND kind = 'continuation' ORDER BY +seq",
+            {"session": key},
         )
         after = 0
         if rows and since_compaction_of is not None:
@@ -230,6 +234,7 @@ class Annotations:
             rows = self._engine.query(
                 f"SELECT DISTINCT id FROM record WHERE session = :session AND id IN ({names})", {"session": key, **values}
             )
+            # Ids are compared as they are stored, and returned as they were asked for.
             stored = {str(row[0]) for row in rows}
             found |= {item for item in batch if storable(item) in stored}
         return found

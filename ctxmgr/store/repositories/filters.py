@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.store.normalise import fold, storable
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.row_mapper import placeholders
+from ctxmgr.store.text_normalisation import fold, storable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def _of_process(filters: Filters, table: str) -> tuple[list[str], dict[str, Any]
         "(EXISTS (SELECT 1 FROM record JOIN entry ON entry.seq = record.seq AND entry.session = record.session "
         "WHERE record.session = event.session "
         f"AND record.kind = 'entry' AND record.id = event.entry AND entry.process IN {known}) OR (SELECT "
+        # An event that belongs to no entry names its process in its record alone.
         "CASE WHEN json_valid(record.body) THEN json_extract(record.body, '$.process') END FROM record "
         f"WHERE record.seq = event.seq AND record.session = event.session) IN {known})"
     ], values

@@ -1,11 +1,11 @@
-"""Read entries, events and search hits with filters, pages and totals."""
+"""Read entries, events and search hits with filters, pages and totals; and what was appended since last time."""
 
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput, candidates
 from ctxmgr.log.fast_json import cast
-from ctxmgr.store.engine.spelling import NO_LIMIT
-from ctxmgr.store.normalise import find, fold, storable
+from ctxmgr.store.engine.dialect import NO_LIMIT
+from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.repositories.filters import ANY, OF_SESSION, entry_where, event_condition, scopes_of
 from ctxmgr.store.row_mapper import (
     BY_PLACE,
@@ -19,17 +19,17 @@ from ctxmgr.store.row_mapper import (
     load,
     placeholders,
 )
+from ctxmgr.store.text_normalisation import find, fold, storable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine, Row
     from ctxmgr.store.repositories.filters import Scope
-    from ctxmgr.store.repositories.raw_json import Verbatim
-    from ctxmgr.store.row_mapper import Plain
+    from ctxmgr.store.row_mapper import Plain, Verbatim
     from ctxmgr.types.query import Filters, RowKind
     from ctxmgr.types.view import EntryView, EventView
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     """Of rows that are counted and have milestones: entries and events, events, events that carry something said."""
 
 _ALL = (
+    # Entries are limited by their numbers, which are dense: only as many as the page can reach are sorted among the events.
     "SELECT seq, 'entry' FROM entry WHERE session = :session AND idx >= :idx AND idx < :idx + :reach UNION ALL "
     "SELECT seq, 'event' FROM event WHERE session = :session AND seq >= :seq ORDER BY seq LIMIT :count OFFSET :skip"
 )
@@ -130,7 +131,7 @@ class Rows:
         if len(body) < _LONG_BODY:
             return load(body)
         if self.texts is None:
-            from ctxmgr.store.repositories.raw_json import Verbatim
+            from ctxmgr.store.row_mapper import Verbatim
 
             self.texts = Verbatim()
         return self.texts.load(body)
@@ -154,9 +155,11 @@ class Rows:
             chosen = f"SELECT entry.idx FROM entry WHERE {where} ORDER BY entry.idx {order} LIMIT :limit OFFSET :offset"
             page = f"entry.session = :session AND entry.idx IN ({chosen})"
         found = self._engine.query(f"{ENTRY_COLUMNS} WHERE {page} ORDER BY entry.idx {order} LIMIT :limit", {**values, **paged})
+        # Everything was read, so it is counted and need not be estimated.
         if limit is None and (found or not offset):
             total, exact = offset + len(found), True
         if not exact:
+            # An estimate must not say fewer than are shown, nor that a full page is the last one.
             total = max(total, offset + len(found) + (len(found) == limit))
         return entry_rows(self._engine, found, self._load), total, exact
 
@@ -230,6 +233,7 @@ class Rows:
         needle = fold(query)
         with self._engine.reading():
             low, high = self._reach(key)
+            # Inside of one reading: the ends of the log and the mark of the index belong to one state.
             search = Search(self._engine, scopes_of(filters, kind, key), needle, low, high)
             places, total, exact = search.find(2**62 if every or self._exact else offset + limit + 1)
         page = places[offset : offset + limit]
@@ -242,10 +246,9 @@ class Rows:
     def _reach(self, key: int | None) -> tuple[int, int]:
         """Return the first and the last place in the log where a session's records can be: no text outside is looked at."""
         if key is None and self._engine.shared:
-            from ctxmgr.store.repositories.tail import end_of
-
             return 0, end_of(self._engine)
         where = "" if key is None else "WHERE session = :session"
+        # Two subqueries: SQLite finds a minimum or a maximum at the end of an index, but looks at all rows for both at once.
         ends = f"SELECT (SELECT min(seq) FROM record {where}), (SELECT max(seq) FROM record {where})"
         rows = self._engine.query(ends, {} if key is None else {"session": key})
         return int(rows[0][0] or 0), int(rows[0][1] or 0)
@@ -344,6 +347,7 @@ class Rows:
             )
             values["began"] = began[0][0] if began else 0
         before = self._engine.query(
+            # Named, for by the order alone SQLite might step back through the entries of all other agents.
             "SELECT seq FROM entry INDEXED BY entry_by_agent WHERE session = :session AND agent = :agent "
             f"AND idx >= :began AND idx < :idx AND process IS NOT DISTINCT FROM :process ORDER BY {order} DESC LIMIT 1",
             values,
@@ -447,3 +451,67 @@ def find_record(engine: Engine, kind: str, identity: str) -> Record | None:
         if rows:
             return load(rows[0][0])
     return None
+
+
+def end_of(engine: Engine) -> int:
+    """Return the place of the last record, 0 where there is none."""
+    table = "session" if engine.shared else "record"  # of other teams' records there is no end to be asked for
+    return int(engine.query(f"SELECT coalesce(max(seq), 0) FROM {table}")[0][0])
+
+
+def sum_at(engine: Engine, seq: int) -> str:
+    """Return the sum of the record at a place, empty where there is none."""
+    rows = engine.query("SELECT sum FROM record WHERE seq = :seq", {"seq": seq})
+    return str(rows[0][0]) if rows else ""
+
+
+def holds_record(engine: Engine, session: str, kind: str, identity: str) -> bool:
+    """Whether a session holds the record of this kind and id."""
+    sql = (
+        "SELECT 1 FROM record JOIN session ON session.key = record.session "
+        "WHERE session.id = :session AND record.kind = :kind AND record.id = :id"
+    )
+    return bool(engine.query(sql, {"session": storable(session), "kind": kind, "id": storable(identity)}))
+
+
+def records_after(engine: Engine, key: int, seq: int) -> Iterator[tuple[int, Record]]:
+    """Yield (place in the store, record) of a session's records behind a place, in the order of the log; 0 for all."""
+    sql = "SELECT seq, body FROM record WHERE session = :key AND seq > :seq ORDER BY seq"
+    for row in engine.stream(sql, {"key": key, "seq": seq}):
+        yield int(row[0]), load(row[1])
+
+
+def all_records_after(engine: Engine, seq: int) -> Iterator[tuple[int, int, Record]]:
+    """Yield (place in the store, length, record) of the records of all sessions behind a place, in the order of the log."""
+    for place, body in engine.stream("SELECT seq, body FROM record WHERE seq > :seq ORDER BY seq", {"seq": seq}):
+        yield int(place), len(body), load(body)
+
+
+def settled_place(engine: Engine) -> int:
+    """Return the place up to which nothing can appear any more that was not there: where a cursor over all sessions stops.
+
+    Ask before what is read up to there is asked for, and of the primary of a server.
+    """
+    return int(engine.query("SELECT settled()")[0][0]) if engine.shared else end_of(engine)
+
+
+def changed_sessions(engine: Engine, place: int) -> list[tuple[int, str]]:
+    """Return (key, id) of the sessions, but the reserved one, with a record behind a place."""
+    sql = "SELECT session FROM record WHERE seq > :place"
+    return _named(engine, f"SELECT key, id FROM session WHERE id <> :project AND key IN ({sql}) ORDER BY seq", {"place": place})
+
+
+def recent_sessions(engine: Engine, since: float) -> list[tuple[int, str]]:
+    """Return (key, id) of the sessions, but the reserved one, with a record from this moment on (seconds since 1970)."""
+    return _named(engine, "SELECT key, id FROM session WHERE id <> :project AND last >= :since ORDER BY seq", {"since": since})
+
+
+def _named(engine: Engine, sql: str, values: dict[str, object]) -> list[tuple[int, str]]:
+    return [(int(row[0]), str(row[1])) for row in engine.query(sql, {**values, "project": PROJECT})]
+
+
+def held_leases(engine: Engine, start: str) -> set[str]:
+    """Return the names that start so and whose leases hold now."""
+    sql = "SELECT session FROM lease WHERE session >= :start AND session < :after AND expires > :now"
+    values = {"start": start, "after": start + "\U0010ffff", "now": engine.clock()}
+    return {str(row[0]) for row in engine.query(sql, values)}

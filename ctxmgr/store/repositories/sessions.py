@@ -5,10 +5,10 @@ from __future__ import annotations
 from ctxmgr.errors import InvalidInput, candidates
 from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
-from ctxmgr.store.engine.spelling import NO_LIMIT
-from ctxmgr.store.normalise import fold, storable
-from ctxmgr.store.reserved import PROJECT, require_not_archived
+from ctxmgr.store.engine.dialect import NO_LIMIT
+from ctxmgr.store.project_session import PROJECT, require_not_archived
 from ctxmgr.store.row_mapper import load, placeholders
+from ctxmgr.store.text_normalisation import fold, storable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 _COLUMNS = "SELECT key, id, workflow, source, meta, entries, first, last, events FROM session "
 _FAILED = ("error", "denied", "interrupted")
+# `json_extract` fails the whole statement at a text that is no JSON: one altered row must not hide all sessions.
 _FOLDER = "CASE WHEN json_valid(meta) AND json_type(meta, '$.cwd') = 'text' THEN json_extract(meta, '$.cwd') END"
+# SQLite has no basename. Trimming from the right all signs but slashes leaves what stands before the last name, which is then
+# taken out of the path.
 _LAST_OF_FOLDER = f"replace(rtrim({_FOLDER}, '/'), rtrim(rtrim({_FOLDER}, '/'), replace(rtrim({_FOLDER}, '/'), '/', '')), '')"
 _ORIGIN = f"SELECT key, id, workflow, source IS NOT NULL, {_FOLDER}, entries, first FROM session"
 
@@ -67,6 +70,7 @@ class Sessions:
         """
         rows = self._engine.query("SELECT key FROM session WHERE id = :id", {"id": storable(session)})
         if not rows and session:
+            # Only where it is not there: a session is in the store or archived, never both.
             require_not_archived(self._engine, storable(session))
             rows = self._engine.query(
                 "SELECT key, id FROM session WHERE id >= :id AND id < :after AND id <> :project ORDER BY id LIMIT 6",
@@ -105,6 +109,7 @@ class Sessions:
         """Return the error that a session ends in: an event behind which nothing was done or said; None where there is none."""
         done = self._engine.query("SELECT coalesce(max(seq), 0) FROM entry WHERE session = :key", {"key": key})
         rows = self._engine.query(
+            # Limited, for a run that hangs may end in thousands of heartbeats.
             "SELECT seq, type FROM event WHERE session = :key AND seq > :done ORDER BY seq DESC LIMIT 30",
             {"key": key, "done": done[0][0]},
         )
@@ -219,6 +224,7 @@ class Sessions:
         """Return the agents that acted in a session, in order of appearance."""
         rows = self._engine.query(
             "SELECT record.body FROM record WHERE record.session = :key AND record.seq IN "
+            # By their first entries, for the table has names as they are compared, and records have them as they were given.
             "(SELECT min(seq) FROM entry WHERE session = :key GROUP BY agent) ORDER BY record.seq",
             {"key": key},
         )
@@ -243,6 +249,7 @@ class Sessions:
 
     def by_process(self, process: str) -> list[int]:
         """Return the keys of up to three sessions that a process with this id executed, else one whose id begins so."""
+        # The whole id first, for it may begin another one.
         for condition in ("process.process = :process", "process.process > :process AND process.process < :after"):
             rows = self._engine.query(
                 f"SELECT DISTINCT process.session FROM process WHERE {condition} LIMIT 3",
@@ -259,6 +266,7 @@ class Sessions:
         """
         rows = self._engine.query(
             "SELECT DISTINCT record.session, session.id FROM record JOIN session ON session.key = record.session "
+            # Three sessions, and the reserved one.
             "WHERE record.id >= :id AND record.id < :after AND record.kind = 'entry' LIMIT 4",
             {"id": storable(entry_id), "after": storable(entry_id) + "\U0010ffff"},
         )
@@ -273,6 +281,7 @@ class Sessions:
         own = Origin(self._engine.query(f"{_ORIGIN} WHERE key = :key", {"key": key})[0])
         where, values = "", {"key": key, "project": PROJECT, "most": most}
         if own.folder is not None:
+            # Sessions that do not tell their folder may be of this one, so they stay.
             where, values = f" AND coalesce({_FOLDER}, :folder) = :folder", {**values, "folder": own.folder}
         rows = self._engine.query(
             f"{_ORIGIN} WHERE key <> :key AND id <> :project{where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :most", values
@@ -344,6 +353,7 @@ def _chosen(agent: str | None, project: str | None, since: float | None) -> tupl
         values["agent"] = fold(agent)
     if project is not None:
         whole = storable(project).rstrip("/") or "/"
+        # A word without a slash is the name of a folder, wherever it lies.
         where += f" AND rtrim({_FOLDER}, '/') = :folder" if "/" in whole else f" AND {_LAST_OF_FOLDER} = :folder"
         values["folder"] = whole
     if since is not None:

@@ -11,14 +11,13 @@ behind it. The answer is that of reading everything.
 from __future__ import annotations
 
 from ctxmgr.log.fast_json import cast
+from ctxmgr.store.engine.dialect import KEEP_STATE, NO_LIMIT, SCHEMA
 from ctxmgr.store.engine.postgresql_functions import INDEXERS
-from ctxmgr.store.engine.postgresql_schema import LATEST
-from ctxmgr.store.engine.postgresql_teams import TEAMS
-from ctxmgr.store.engine.spelling import KEEP_STATE, NO_LIMIT, SCHEMA
-from ctxmgr.store.normalise import folded_text
+from ctxmgr.store.engine.postgresql_schema import LATEST, TEAMS
 from ctxmgr.store.row_mapper import BY_PLACE, batches, load
 from ctxmgr.store.search.find import LONG_ROW, MOST_KEPT, SHORTEST, Search
-from ctxmgr.store.search.text_match import like, may_hold, rare_parts
+from ctxmgr.store.search.text_match import like, may_hold_condition, rare_parts
+from ctxmgr.store.text_normalisation import folded_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class SearchOnServer(Search):
         return mark(self._engine) if len(self._needle) >= SHORTEST else 0
 
     def _prefilter(self) -> tuple[str, dict[str, object]]:
-        condition, values = may_hold(self._needle)
+        condition, values = may_hold_condition(self._needle)
         return condition.replace(" LIKE ", " ILIKE "), values  # as SQLite compares: letters of ASCII in either case
 
     def _noted(self) -> list[Hit]:

@@ -9,15 +9,15 @@ never too little. All of it follows from the tables of the store, so that it can
 
 from __future__ import annotations
 
-from ctxmgr.store.search.tokenizer import TOKENIZER, windows_of, words_of
+from ctxmgr.store.search.text_match import TOKENIZER, windows_of, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ctxmgr.store.engine.interface import Engine, Row
-    from ctxmgr.store.parallel.worker_process import SecondProcess
     from ctxmgr.store.search.index_texts import Stretch
+    from ctxmgr.store.worker_process import SecondProcess
 
     Progress = Callable[[int, int], None]
 
@@ -164,8 +164,7 @@ class Builder:
 
     def _read_ahead(self, start: int) -> None:
         """Let a second process read what stands behind a place, if the store is one that it can open."""
-        from ctxmgr.store.parallel.record_reader import place_of
-        from ctxmgr.store.parallel.worker_process import is_of_use, run_in_second_process
+        from ctxmgr.store.worker_process import is_of_use, place_of, run_in_second_process
 
         place = place_of(self._engine, self._location) if is_of_use() else None
         if place is None:
@@ -180,8 +179,8 @@ class Builder:
 
     def _next(self, start: int, rows: int) -> Stretch | None:
         """Return what stands behind a place, or None at the end; called inside a transaction."""
-        from ctxmgr.store.parallel.worker_process import ProcessLost
         from ctxmgr.store.search.index_texts import Stretch
+        from ctxmgr.store.worker_process import ProcessLost
 
         if self._ahead is not None:
             try:
@@ -201,7 +200,7 @@ class Builder:
 
     def _is_here(self, stretch: Stretch) -> bool:
         """Whether a stretch that was read in another process is of the log as it stands now: places are never used again."""
-        from ctxmgr.store.parallel.record_reader import born_of
+        from ctxmgr.store.worker_process import born_of
 
         seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": stretch.end})
         return bool(seen) and str(seen[0][0]) == stretch.seen and born_of(self._engine) == stretch.born

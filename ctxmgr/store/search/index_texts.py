@@ -10,10 +10,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctxmgr.store.normalise import FIELDS, flat_texts, fold
-from ctxmgr.store.parallel.record_reader import Place, born_of, opened
-from ctxmgr.store.search.text_match import texts_in
-from ctxmgr.store.search.tokenizer import block_of, marks_of, windows_of, words_of
+from ctxmgr.store.search.text_match import block_of, marks_of, texts_in, windows_of, words_of
+from ctxmgr.store.text_normalisation import FIELDS, flat_texts, fold
+from ctxmgr.store.worker_process import Place, born_of, open_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,6 +120,7 @@ class Reader:
         last = len(found) if len(found) == rows else 0
         while last and block_of(found[last - 1][0]) == block_of(found[last - 1][0] + 1):
             last -= 1
+        # At the end of the log, or of a block with more records than are read, it is cut where it is.
         return found[:last] if last else found
 
     def _complete(self, texts: dict[int, str], answers: dict[int, str], start: int, end: int) -> None:
@@ -140,6 +140,7 @@ class Reader:
         return self._text(rows[0][0]) if rows else ""
 
     def _remember(self, fresh: set[bytes]) -> None:
+        # Forgotten words are told once more, which costs time alone.
         if len(self._known) + len(fresh) > _MAX_KNOWN_WORDS:
             self._known.clear()
         self._known |= fresh
@@ -155,7 +156,7 @@ def read_stretches(place: tuple[str, str, str], start: int) -> Iterator[tuple[An
     Raises:
         CtxmgrError: it can't be read, or the log is not the one that was indexed.
     """
-    engine, records = opened(Place(*place))
+    engine, records = open_records(Place(*place))
     reader = Reader(engine, records)
     while True:
         engine.execute("BEGIN")  # all of a stretch is read in one state

@@ -1,19 +1,23 @@
-"""Check whether a stored record contains a folded text; also as an SQL function.
+"""Split folded text into the words of the search index, and check whether a stored record contains a text.
 
-The answer is that of ``needle in folded_text(record)``. Most bodies are told by their bytes, without decoding them: JSON
-in ASCII spells a text in one way, but for escapes and numbers, and what those may stand for is looked for first.
+The check, which is also an SQL function, answers as ``needle in folded_text(record)`` would. Most bodies are told by
+their bytes, without decoding them: JSON in ASCII spells a text in one way, but for escapes and numbers, and what those may
+stand for is looked for first.
+
+The words are exactly those that SQLite's tokenizer ``ascii tokenchars '_'`` makes of a folded text, so that both find the same
+ones. Blanks and ASCII punctuation stand between words.
 """
 
 from __future__ import annotations
 
 from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
-from ctxmgr.store.normalise import find, fold, plain_texts
-from ctxmgr.store.row_mapper import forget, keep, placeholders
+from ctxmgr.store.row_mapper import forget_decoded, keep_decoded, placeholders
+from ctxmgr.store.text_normalisation import find, fold, plain_texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine, Row
@@ -49,9 +53,11 @@ class SearchTerm:
     __slots__ = ("_cased", "_needle", "_numeric", "_plain", "_slashed", "_spelling")
 
     def __init__(self, needle: str) -> None:
-        forget()
+        # What was decoded for another search is of no use for this one.
+        forget_decoded()
         self._needle = needle
         self._spelling = needle.translate(_ESCAPES)
+        # Digits and marks have no case: then no body need be lowered.
         self._cased = needle.upper() != needle
         self._numeric = _NUMBER.issuperset(needle)
         self._plain = needle.isascii()
@@ -66,7 +72,7 @@ class SearchTerm:
             return self._needle in fold(body)
         for text in plain_texts(record):
             if self._needle in fold(text):
-                keep(body, record)
+                keep_decoded(body, record)
                 return True
         return False
 
@@ -121,7 +127,7 @@ class _Holds:
         return self._sought.is_in(body if type(body) is str else str(body))
 
 
-def know_holds(engine: Engine) -> None:
+def register_holds(engine: Engine) -> None:
     """Let statements of this engine call ``holds(body, needle)``; the folded needle is bound as UTF-8.
 
     As text it would end at its first NUL: drivers hand texts to functions as C does.
@@ -129,14 +135,15 @@ def know_holds(engine: Engine) -> None:
     engine.function("holds", 2, _Holds())
 
 
-def holding(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
+def places_holding(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
     """Return those of a few places, in order, at which a record stands that holds a folded text."""
     names, bound = placeholders(places, "s")
+    # A server can't call functions of Python.
     if engine.shared:
         sought = SearchTerm(needle)
         rows = engine.query(f"SELECT seq, body FROM record WHERE seq IN ({names}) ORDER BY seq", bound)
         return [int(row[0]) for row in rows if sought.is_in(str(row[1]))]
-    know_holds(engine)
+    register_holds(engine)
     rows = engine.query(
         f"SELECT seq FROM record WHERE seq IN ({names}) AND holds(body, :needle) ORDER BY seq",
         {**bound, "needle": needle.encode()},
@@ -144,19 +151,19 @@ def holding(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def containing(needle: str) -> tuple[str, dict[str, object]]:
+def holds_condition(needle: str) -> tuple[str, dict[str, object]]:
     """Return a condition, with ``{}`` for the body, that says what ``holds`` says, and the values that it needs.
 
     What can't hold the text is told by SQLite itself, in a third of the time of a call.
     """
     needed: dict[str, object] = {"needle": needle.encode()}
-    condition, values = may_hold(needle)
+    condition, values = may_hold_condition(needle)
     if not values:
         return "holds({}, :needle)", needed
     return f"({condition} AND holds({{0}}, :needle))", {**needed, **values}
 
 
-def may_hold(needle: str) -> tuple[str, dict[str, object]]:
+def may_hold_condition(needle: str) -> tuple[str, dict[str, object]]:
     """Return a condition, with ``{0}`` for the body, that is false only of what can't hold the text, and its values.
 
     Where it can't tell there are no values, and it is always true.
@@ -224,3 +231,77 @@ def rare_parts(text: str, sample: Sequence[str]) -> str:
             continue  # what lies between is common
         end = start + _GRAM
     return f"%{'%'.join(parts)}%"
+
+
+TOKENIZER = "ascii tokenchars ''_''"
+
+MAX_WORD = 64
+"""Characters of the longest word that the vocabulary holds whole."""
+
+PROBE = 16
+"""Characters of a run that the vocabulary is asked for: what is as short is never cut in two by the windows of a long word."""
+
+_STEP = MAX_WORD - PROBE
+_WORD = b"0123456789_abcdefghijklmnopqrstuvwxyz"
+# In UTF-8 the bytes from 0x80 on are parts of letters beyond ASCII, which belong to words.
+_BLANKED = bytes(byte if byte in _WORD or byte >= 0x80 else 0x20 for byte in range(256))
+
+
+_MARKED = bytes(
+    0x21 if 0x20 < byte < 0x7F and byte not in _WORD and chr(byte).lower() == chr(byte) else 0x20 for byte in range(256)
+)
+_SHORTEST = b"!!!"
+
+
+def marks_of(texts: Iterable[str]) -> set[bytes]:
+    """Return the runs of ASCII punctuation in folded texts, of three marks and more: what lies between words and blanks."""
+    raw = " ".join(texts).encode()
+    marked = raw.translate(_MARKED)
+    runs: set[bytes] = set()
+    start = marked.find(_SHORTEST)
+    while start >= 0:
+        end = marked.find(b" ", start)
+        end = len(raw) if end < 0 else end
+        runs.add(raw[start:end])
+        start = marked.find(_SHORTEST, end)
+    return runs
+
+
+_BLOCK = 8
+
+
+def block_of(place: int) -> int:
+    """Return the number of the block of neighbouring places in whose marks those of a place are."""
+    return place // _BLOCK
+
+
+def places_of(block: int) -> range:
+    """Return the places of a block."""
+    return range(block * _BLOCK, (block + 1) * _BLOCK)
+
+
+def marks_in(needle: str) -> str:
+    """Return the longest run of marks of a folded needle, or "" when none has three."""
+    return max(marks_of([needle]), key=len, default=b"").decode()
+
+
+def words_of(texts: Iterable[str]) -> set[bytes]:
+    """Return the words of folded texts, in UTF-8."""
+    return set(" ".join(texts).encode().translate(_BLANKED).split())
+
+
+def windows_of(word: str) -> list[tuple[str, str]]:
+    """Return what the vocabulary holds of a word: (text, the head it begins with in the index, "" when this is all of it)."""
+    if len(word) <= MAX_WORD:
+        return [(word, "")]
+    head = word[:MAX_WORD]
+    return [(word[start : start + MAX_WORD], head) for start in range(0, len(word) - PROBE, _STEP)]
+
+
+def runs_of(needle: str) -> list[tuple[str, bool, bool]]:
+    """Return the runs of a folded needle that are words or parts of words: (run, word begins with it, word ends with it)."""
+    blanked = needle.encode().translate(_BLANKED)
+    runs = [run.decode() for run in blanked.split()]
+    last = len(runs) - 1
+    open_start, open_end = blanked[:1] != b" ", blanked[-1:] != b" "
+    return [(run, number > 0 or not open_start, number < last or not open_end) for number, run in enumerate(runs)]

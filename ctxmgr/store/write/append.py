@@ -9,11 +9,10 @@ from itertools import islice
 
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.log import codec
-from ctxmgr.store.reserved import PROJECT
-from ctxmgr.store.write import derived_rows
+from ctxmgr.store.project_session import PROJECT
+from ctxmgr.store.write import batch
 from ctxmgr.store.write.batch import derive_rows, insert_lines, insert_records
-from ctxmgr.store.write.deduplicate import DuplicateTracker, KnownRecords
-from ctxmgr.store.write.encoded_record import EncodedRecord, prepared, prepared_line
+from ctxmgr.store.write.encoded_record import DuplicateTracker, EncodedRecord, KnownRecords, prepared, prepared_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import Engine, OnConflict
-    from ctxmgr.store.write.derived_rows import SessionCounters
+    from ctxmgr.store.write.batch import SessionCounters
 
     Refused = Callable[[Record, InvalidInput], None]
     """Called with a record that can't be written, and why."""
@@ -167,6 +166,7 @@ class Appender:
         for part in _parts(items):
             mine = part if others is None else others.without(part)
             self._find_sessions(mine)
+            # Mostly all are new, so they are written without asking; only when one is not are all looked up.
             if mine and (self._repeats or not self._write(mine, insert, placed=placed)):
                 fresh = known.new(mine)
                 self._repeats = len(fresh) < len(mine)  # a log that is read again begins with what is known
@@ -186,12 +186,13 @@ class Appender:
     ) -> bool:
         """Write records that are all new; return False, with nothing written, if one is not."""
         last = self._number(part, placed=placed)
+        # A record that is known is refused by its unique index: nothing has to be read to find out.
         if not insert(self._engine, part):
             return False
         self._last = last
         pairs = [(item, self._touched[str(item.record["session"])]) for item in part]
         for item, touched in pairs:
-            touched.see(item.seq, None if item.kind in derived_rows.SAID_LATER else item.moment)
+            touched.see(item.seq, None if item.kind in batch.SAID_LATER else item.moment)
             if self._sums:
                 touched.total = item.total
         derive_rows(self._engine, pairs, in_order=not placed)
@@ -215,6 +216,7 @@ class Appender:
         key, total, totals = 0, "", dict[int, str]()
         for item in part:
             if item.key != key:
+                # `SessionCounters.total` follows when the rows are in: until then the sums of this part are remembered here.
                 totals[key], key = total, item.key
                 total = totals.get(key) or self._touched[str(item.record["session"])].total or ""
             item.total = total = codec.chain(total, item.body)
@@ -237,6 +239,7 @@ class Appender:
             touched.store(self._engine)
         if not self._sums:  # then nothing would tell
             return
+        # Recorders append to the same session again and again: its counters need not be read each time.
         self._kept = self._kept | self._touched if len(self._kept) < _MAX_SESSIONS else dict(self._touched)
         self._kept_at = self._last
 
@@ -245,7 +248,7 @@ class Appender:
         if touched is None and session in self._kept:
             touched = self._touched[session] = self._kept[session]
         if touched is None:
-            touched, _ = derived_rows.touched(self._engine, session)
+            touched, _ = batch.touched(self._engine, session)
             self._touched[session] = touched
         return touched
 
@@ -254,6 +257,7 @@ def _parts(items: Iterable[EncodedRecord]) -> Iterator[list[EncodedRecord]]:
     """Yield records in parts that are written together; what changes the project's state is a part of its own."""
     rest = iter(items)
     while taken := list(islice(rest, BATCH)):
+        # An event of the project may need what the one before it stored, so each is derived before the next is written.
         if not any(item.record["session"] == PROJECT for item in taken):
             yield taken
             continue

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.store.engine.postgresql import spelled
 from ctxmgr.store.engine.postgresql_schema import LATEST
-from ctxmgr.store.normalise import storable
-from ctxmgr.store.reserved import EXECUTION, PROJECT, require_not_archived
+from ctxmgr.store.project_session import EXECUTION, PROJECT, require_not_archived
+from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.append import BATCH, Appender, AppendResult
-from ctxmgr.store.write.batch import SAID, STEP, Derivation
-from ctxmgr.store.write.derived_rows import SessionCounters
+from ctxmgr.store.write.batch import SAID, STEP, Derivation, SessionCounters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,17 +1,204 @@
-"""Insert blocks of a log into a store, all of a block or nothing."""
+"""Blocks of consecutive log records as rows, and their insertion into a store: all of a block or nothing.
+
+Places in a block are counted from 0, of its records, and of the entries and events of each session in it: a block is made,
+often in a second process, before its numbers in the store are known.
+"""
 
 from __future__ import annotations
 
 from ctxmgr.log.codec import chain
+from ctxmgr.store.project_session import EXECUTION, PROJECT
 from ctxmgr.store.row_mapper import batches, load, placeholders
-from ctxmgr.store.write import deferred_indexes, derived_rows
-from ctxmgr.store.write.batch import LATE, RESULT, STEP
-from ctxmgr.store.write.derived_rows import HANDLERS, SessionCounters, remember_process
+from ctxmgr.store.text_normalisation import fold, storable
+from ctxmgr.store.write import batch, deferred_indexes
+from ctxmgr.store.write.batch import (
+    HANDLERS,
+    LATE,
+    RESULT,
+    SAID,
+    STEP,
+    SessionCounters,
+    optional,
+    optional_folded,
+    remember_process,
+    usage_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine
-    from ctxmgr.store.write.row_batch import RowBatch, SessionRows
+    from ctxmgr.store.write.encoded_record import EncodedRecord
+
+    Row = tuple[Any, ...]
+    Told = tuple[str, str, str | None, str]
+
+
+class SessionRows:
+    """What a block holds of one session.
+
+    Attributes:
+        records: (place, kind, id, moment, and of what is behind it in its table the rest).
+        entries: (place, number, agent, action, input type, process, moment, status, place of the result).
+        events: (place, type, agent, entry, entries before it, moment).
+        usage: (place, tokens read, tokens written).
+        shown: places of entries and events; told: of events; said: of messages.
+        asides: (place, process that an entry names or record that changes something else).
+        open: by id, number of each entry without a result.
+        loose: by id of the entry, (place, status) of each result without its entry.
+        processes: that entries named.
+    """
+
+    __slots__ = ("asides", "entries", "events", "loose", "open", "processes", "records", "said", "shown", "told", "usage")
+
+    def __init__(self, *packed: Any) -> None:
+        (
+            self.records, self.entries, self.events, self.usage, self.shown, self.told, self.said, self.asides, self.open,
+            self.loose, self.processes,
+        ) = packed or ([], [], [], [], [], [], [], [], {}, {}, set())  # fmt: skip
+
+    records: list[Row]
+    entries: list[Row]
+    events: list[Row]
+    usage: list[Row]
+    shown: list[int]
+    told: list[int]
+    said: list[int]
+    asides: list[tuple[int, str | Record]]
+    open: dict[str, int]
+    loose: dict[str, tuple[int, str]]
+    processes: set[str]
+
+    def packed(self) -> Row:
+        """Return what makes this again."""
+        return (
+            self.records, self.entries, self.events, self.usage, self.shown, self.told, self.said, self.asides, self.open,
+            self.loose, self.processes,
+        )  # fmt: skip
+
+    def add(self, place: int, item: EncodedRecord, behind: Row) -> None:
+        """Add any record but those that `is_written_alone`; ``behind`` is what its own row ends in."""
+        kind, record = item.kind, item.record
+        self.records.append((place, kind, item.id, item.moment, *behind))
+        if kind == "entry":
+            self._add_entry(place, item)
+        elif kind == "event":
+            type_ = storable(str(record.get("type")))
+            agent = optional_folded(record.get("agent"))
+            self.add_event((place, type_, agent, optional(record.get("entry")), len(self.entries), item.moment))
+        elif kind == "result":
+            self.complete(place, item.id, str(record["status"]))
+        else:
+            if kind in HANDLERS:
+                self.asides.append((place, record))
+            return
+        if (usage := usage_of(record)) is not None:
+            self.usage.append((place, *usage))
+
+    def _add_entry(self, place: int, item: EncodedRecord) -> None:
+        record = item.record
+        status = record.get("status")
+        process = optional(record.get("process"))
+        self.add_entry(
+            item.id,
+            (
+                place, len(self.entries), fold(str(record.get("agent", ""))), fold(str(record.get("action", ""))),
+                optional_folded(record.get("inputType")), process, item.moment,
+                "open" if status is None else str(status or "open"), None if status is None else place,
+            ),
+        )  # fmt: skip
+
+    def add_entry(self, name: str, row: Row) -> None:
+        """Add the row of an entry, and join it with its result if that came before."""
+        place, number, *_, process, _, _, result = row
+        if result is None:
+            if (found := self.loose.pop(name, None)) is not None:
+                row = (*row[:7], found[1], found[0])
+            else:
+                self.open[name] = number
+        self.entries.append(row)
+        self.shown.append(place)
+        if process and process not in self.processes:
+            self.processes.add(process)
+            self.asides.append((place, process))
+
+    def add_event(self, row: Row) -> None:
+        """Add the row of an event."""
+        self.events.append(row)
+        self.shown.append(row[0])
+        self.told.append(row[0])
+        if row[1] in SAID:
+            self.said.append(row[0])
+
+    def complete(self, place: int, name: str, status: str) -> None:
+        """Join a result with its entry, or keep it for the entry."""
+        number = self.open.pop(name, None)
+        if number is None:
+            self.loose[name] = (place, status)
+        else:
+            self.entries[number] = (*self.entries[number][:7], status, place)
+
+
+class RowBatch:
+    """A range of a log, from a line's begin to another's.
+
+    Attributes:
+        start: of the range in the file; end: behind its last line end.
+        before: the sum before the range; after: the one behind it.
+        count: of records.
+        damage: (offset, length, reason) of what holds none, or no sound one.
+        told: for a store, (kind, action or type, status, id of the entry) of each record, as it was before it was masked.
+        follows: for a store, whether the sums of the records are those that follow from ``before`` and their bodies.
+        parts: by session, in the order in which they come first; None when the range is to be read line by line.
+    """
+
+    __slots__ = ("after", "before", "count", "damage", "end", "follows", "parts", "start", "told")
+
+    def __init__(self, start: int, before: str) -> None:
+        self.start = self.end = start
+        self.before = self.after = before
+        self.count = 0
+        self.damage: list[tuple[int, int, str]] = []
+        self.told: list[Told] = []
+        self.follows = True
+        self.parts: dict[str, SessionRows] | None = {}
+
+    def part(self, session: str) -> SessionRows:
+        """Return the part of a session, made when there is none yet."""
+        parts = self.parts
+        assert parts is not None
+        found = parts.get(session)
+        if found is None:
+            found = parts[session] = SessionRows()
+        return found
+
+    def packed(self) -> Row:
+        """Return this as plain values."""
+        parts = None if self.parts is None else {name: part.packed() for name, part in self.parts.items()}
+        return self.start, self.end, self.before, self.after, self.count, self.damage, self.told, self.follows, parts
+
+    @classmethod
+    def unpacked(cls, values: Row) -> RowBatch:
+        """Return what was packed."""
+        block = cls(values[0], values[2])
+        _, block.end, _, block.after, block.count, block.damage, block.told, block.follows, parts = values
+        block.parts = None if parts is None else {name: SessionRows(*part) for name, part in parts.items()}
+        return block
+
+
+def is_written_alone(record: Record) -> bool:
+    """Whether a record changes more than its own session: it is written alone, where it stands."""
+    return record["session"] == PROJECT or (record["kind"] == "entry" and record.get("action") == EXECUTION)
+
+
+def import_facts(record: Record) -> Told:
+    """Return kind, action or type, status and id of the entry of any record, as an import counts it."""
+    kind, status = str(record.get("kind")), record.get("status")
+    name = record.get("action" if kind == "entry" else "type")
+    return kind, str(name), None if status is None else str(status), str(record.get("entry" if kind == "result" else "id"))
+
 
 # Numbers are fixed texts here: what is added to the places of a block differs from block to block, not from row to row.
 _LINES = "INSERT OR IGNORE INTO line (seq, session, kind, id, ts, offset, length) VALUES (? + {base}, {key}, ?, ?, ?, ?, ?)"
@@ -34,7 +221,7 @@ class BulkWriter:
     Args:
         engine: of the store.
         masked: None for the index of the log; for a store whether secrets are masked in it.
-        deferring: what makes rows quick to find is missing, see `deferred`: whether a record is known shows later.
+        deferring: what makes rows quick to find is missing, see `deferred_indexes`: whether a record is known shows later.
     """
 
     def __init__(self, engine: Engine, masked: bool | None = None, *, deferring: bool = False) -> None:
@@ -49,11 +236,14 @@ class BulkWriter:
         assert block.parts is not None
         engine, new = self._engine, list[str]()
         base = self.number + 1
+        # The index that refuses doubles is not there yet. Those within a block are found here, others when the index is made.
         if self._deferring and not _is_once(block):
             return False
         sql = _LINES if self.masked is None else _RECORDS
         engine.execute("SAVEPOINT block")
         parts = [(part, self._touch(session, new)) for session, part in block.parts.items()]
+        # A log has one chain of sums, a store has one for each session. The sums of the log hold in the store only where the
+        # block is of one session, and goes on from the very record that the store has last.
         if self.masked is not None and not (block.follows and len(parts) == 1 and (parts[0][1].total or "") == block.before):
             for part, touched in parts:
                 _seal(part, touched.total or "")
@@ -62,6 +252,7 @@ class BulkWriter:
         )
         if not complete:
             engine.execute("ROLLBACK TO block")
+            # Their rows went with the savepoint: the next block makes them anew.
             for session in new:
                 del self._touched[session]
         engine.execute("RELEASE block")
@@ -91,7 +282,7 @@ class BulkWriter:
     def _touch(self, session: str, new: list[str]) -> SessionCounters:
         touched = self._touched.get(session)
         if touched is None:
-            touched, made = derived_rows.touched(self._engine, session)
+            touched, made = batch.touched(self._engine, session)
             if made:
                 new.append(session)
             self._touched[session] = touched
@@ -99,6 +290,7 @@ class BulkWriter:
 
     def _derive(self, part: SessionRows, touched: SessionCounters, base: int) -> None:
         engine, key, before = self._engine, touched.key, touched.entries
+        # While indexes are deferred nothing finds a result by its entry: they are joined when the indexes are made.
         if part.open and not self._deferring:
             self._join_with_earlier_results(part, key, base)
         for sql, rows in ((_ENTRIES, part.entries), (_EVENTS, part.events), (_USAGE, part.usage)):
@@ -110,6 +302,7 @@ class BulkWriter:
                 ("all", before + touched.events, part.shown), ("event", touched.events, part.told),
                 ("message", touched.messages, part.said),
             )
+            # From the first multiple of `STEP` on: milestones stand at the same rows, however a log was cut into blocks.
             for number in range(start + -start % STEP, start + len(places), STEP)
         ]:  # fmt: skip
             engine.many(_MILESTONES, milestones)
@@ -133,8 +326,9 @@ class BulkWriter:
 
     @staticmethod
     def _see(part: SessionRows, touched: SessionCounters, base: int) -> None:
-        moments = [row[3] for row in part.records if row[3] is not None and row[1] not in derived_rows.SAID_LATER]
+        moments = [row[3] for row in part.records if row[3] is not None and row[1] not in batch.SAID_LATER]
         last = base + part.records[-1][0]
+        # Records need not come in the order of their times.
         touched.see(last, min(moments, default=None))
         touched.see(last, max(moments, default=None))
 
@@ -148,6 +342,7 @@ class BulkWriter:
                 seq, body = self._engine.query(LATE, {"session": key, "id": name})[0]
                 number = part.open.pop(name)
                 status = str(load(body).get("status"))
+                # The statement adds the base to every place of a result, also to one that was there before.
                 part.entries[number] = (*part.entries[number][:7], status, int(seq) - base)
 
 

@@ -7,7 +7,7 @@ is done nothing tells whether a record comes twice: where one does, the index is
 from __future__ import annotations
 
 from ctxmgr.errors import Conflict
-from ctxmgr.store.engine.spelling import KEEP_STATE
+from ctxmgr.store.engine.dialect import KEEP_STATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def stage(engine: Engine) -> str | None:
 def begin(engine: Engine) -> None:
     """Take the indexes away from the tables, which are empty."""
     engine.execute(
+        # In a table, so that after a kill the next process knows which indexes are still to be made.
         f"CREATE TABLE later AS SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL "
         f"AND tbl_name IN {_TABLES}"
     )
@@ -60,6 +61,7 @@ def end(engine: Engine) -> None:
 
 def complete(engine: Engine) -> bool:
     """Make the indexes, and join results with their entries; return False if a record comes twice."""
+    # The unique index first: it finds records that come twice, and the join looks entries up in it.
     made = dict(engine.query("SELECT name, sql FROM later ORDER BY name != 'line_once'"))
     try:
         for name, sql in made.items():

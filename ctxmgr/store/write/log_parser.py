@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
+from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.log.codec import MAX_DEPTH, MAX_LINE
 from ctxmgr.log.fast_json import cast
@@ -18,12 +19,11 @@ from ctxmgr.log.ids import parse_time
 from ctxmgr.log.line_splitter import read_lines
 from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.log.reader import line_at, records_of
-from ctxmgr.paths import open_regular
-from ctxmgr.store.normalise import fold, storable
-from ctxmgr.store.reserved import EXECUTION, PROJECT
-from ctxmgr.store.write.derived_rows import tokens_of
+from ctxmgr.store.project_session import EXECUTION, PROJECT
+from ctxmgr.store.text_normalisation import fold, storable
+from ctxmgr.store.write.batch import tokens_of
+from ctxmgr.store.write.bulk import RowBatch, SessionRows, import_facts, is_written_alone
 from ctxmgr.store.write.encoded_record import prepared_line
-from ctxmgr.store.write.row_batch import RowBatch, SessionRows, import_facts, is_written_alone
 from ctxmgr.types.record import check, is_plain_error
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ _Filled = Annotated[str, msgspec.Meta(min_length=1)]
 _Number = Annotated[float, msgspec.Meta(gt=-(2.0**53), lt=2.0**53)] | None
 
 
+# Millions of these are made and none is part of a cycle, so Python's collector need not track them.
 class Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """An entry, a result or an event.
 
@@ -93,15 +94,16 @@ _SUM = b',"sum":"'
 _NAMES = 4096  # that are remembered in their folded form
 
 
-def reading(path: str, start: int, last: str, much: int, masked: bool | None = None) -> Generator[tuple[Any, ...]]:
+def read_blocks(path: str, start: int, last: str, much: int, masked: bool | None = None) -> Generator[tuple[Any, ...]]:
     """Yield what `blocks` yields; of so many bytes that it pays, made in a second process as long as there is one."""
-    from ctxmgr.store.parallel.worker_process import ProcessLost, run_in_second_process
+    from ctxmgr.store.worker_process import ProcessLost, run_in_second_process
 
     if much >= _SECOND_PROCESS_FROM:
         try:
             with run_in_second_process("ctxmgr.store.write.log_parser:blocks", path, start, last, masked) as other:
                 for packed in other:
                     yield packed
+                    # If that process is lost, the rest is read here, from behind the last block that came.
                     start, last = packed[1], packed[3]
                 return
         except ProcessLost:  # or it could not read the log, which is told better from here
@@ -124,19 +126,19 @@ def blocks(path: str, start: int, last: str, masked: bool | None = None) -> Gene
     """
     try:
         with open(open_regular(path), "rb", buffering=0) as stream:
-            gathering = _Gathering(start, last, masked)
-            while not gathering.ended:
-                gathering.read(stream)
-                for block in gathering.done:
+            reader = _BlockReader(start, last, masked)
+            while not reader.ended:
+                reader.read(stream)
+                for block in reader.done:
                     yield block.packed()
-                gathering.done.clear()
+                reader.done.clear()
     except FileNotFoundError:
         raise NotFound(f"log {path!r} does not exist") from None
     except OSError as error:
         raise StorageFailed(f"log {path!r} can't be read: {error.strerror}") from error
 
 
-class _Gathering:
+class _BlockReader:
     """The reading of a log; ``done`` are the blocks that are whole."""
 
     def __init__(self, start: int, last: str, masked: bool | None) -> None:
@@ -199,16 +201,19 @@ class _Gathering:
         session, part, last = "", SessionRows(), self._last.encode("ascii")
         for raw in lines:
             plain, total = None, raw[-18:-2]
+            # A line as the journal ends it: the member with 16 hex digits, a quote and a brace.
             if raw[-26:-18] == _SUM and raw.isascii():
                 sums = sha256(last)
                 sums.update(raw[:-26])
                 sums.update(b"}")
+                # Brackets within texts are counted too: at worst a line takes the slow way.
                 if sums.hexdigest()[:16].encode("ascii") == total and raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
                     plain = decoded(raw)
             length = len(raw)
             if plain is not None:
                 block = self._block
                 if plain.session != session:
+                    # Records of the project change state that other records follow from: they are written one by one.
                     session = "" if plain.session == PROJECT else plain.session
                     part = block.part(session) if session else SessionRows()
                 behind = (self._at, length) if self._masked is None else self._body(raw)
@@ -279,6 +284,7 @@ class _Gathering:
     def _fold(self, name: str) -> str:
         folded = self._folded.get(name)
         if folded is None:
+            # Agents and actions are few in an honest log; in another one each line may bring new ones.
             if len(self._folded) >= _NAMES:
                 self._folded.clear()
             folded = self._folded[name] = fold(name)

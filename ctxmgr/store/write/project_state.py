@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from ctxmgr.log.codec import Record
-from ctxmgr.store import reserved
+from ctxmgr.store import project_session
+from ctxmgr.store.engine.dialect import KEEP_STATE, replacing
 from ctxmgr.store.engine.interface import Engine
-from ctxmgr.store.engine.spelling import KEEP_STATE, replacing
 
 _NEEDS = ("required", "optional", "if_exists", "reference")
 _DEPENDENCIES = ("required", "optional", "reference")
@@ -75,6 +75,7 @@ def _maybe(value: object) -> str | None:
 
 
 def _number(value: object) -> int:
+    # SQLite's integers have 64 bits.
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > 2**62:
         raise TypeError
     return value
@@ -86,8 +87,10 @@ def _maybe_number(value: object) -> int | None:
 
 def _version(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
     number, op = _number(data["version"]), _one_of(data["op"], _OPERATIONS)
+    # A rollback makes no version, it only says which one is the current one again.
     if op != "rollback":
         parent = _maybe_number(data.get("parent"))
+        # A circle among the parents would never end the recursive query of `STATE`.
         if parent is not None and parent >= number:
             raise ValueError("a parent is older than its child")
         made = {
@@ -100,7 +103,9 @@ def _version(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> 
             made,
         )
         engine.many(
-            "DELETE FROM artifact WHERE agent = :agent AND name = :name AND version = :version AND id <> :id", artifacts
+            # A name has one content in a version, also where another history brought the same version once more.
+            "DELETE FROM artifact WHERE agent = :agent AND name = :name AND version = :version AND id <> :id",
+            artifacts,
         )
         engine.many(
             replacing("artifact", "id", "version, agent, name, type, description, hash, size, tokens, counter, ts"), artifacts
@@ -137,6 +142,7 @@ def _pruned(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> N
     when = _maybe(record.get("ts")) or ""
     for number in numbers:
         engine.execute("UPDATE version SET pruned = :ts WHERE number = :number", {"ts": when, "number": number})
+    # An artifact may be shown by versions that stay, for they show what their parents showed.
     shown: set[str] = set()
     for (number,) in engine.query("SELECT number FROM version WHERE pruned IS NULL"):
         shown.update(str(row[0]) for row in engine.query(STATE.format(narrowed=""), {"version": number}))
@@ -157,6 +163,7 @@ def _keys(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> Non
     engine.many(
         "INSERT INTO context_key (key, value, type, description, author, ts) "
         "VALUES (:key, :value, :type, :description, :author, :ts) ON CONFLICT (key) DO UPDATE SET value = excluded.value, "
+        # A change that says nothing of the description keeps it.
         "type = excluded.type, description = coalesce(excluded.description, context_key.description), "
         "author = excluded.author, ts = excluded.ts",
         rows,
@@ -211,8 +218,8 @@ def derive_execution(engine: Engine, seq: int, record: Record) -> None:
     """Remember an entry that says what an agent was run on (spec 003, "Record execution"); others are left alone."""
     given = record.get("input")
     if (
-        record.get("action") != reserved.EXECUTION
-        or record.get("inputType") != reserved.EXECUTION
+        record.get("action") != project_session.EXECUTION
+        or record.get("inputType") != project_session.EXECUTION
         or not isinstance(given, dict)
     ):
         return
@@ -223,6 +230,7 @@ def derive_execution(engine: Engine, seq: int, record: Record) -> None:
         {
             "seq": seq, "id": _stored(str(record["id"])), "agent": _stored(record.get("agent")),
             "task": _stored(record.get("task")), "sprint": _stored(sprint),
+            # The entry may have been written by any program: what does not fit is left out, the entry itself stays.
             "version": version if isinstance(version, int) and abs(version) < 2**62 else None,
         },
     )  # fmt: skip
@@ -233,10 +241,10 @@ def _stored(value: object) -> str | None:
 
 
 _HANDLERS: dict[str, Callable[[Engine, int, Record, dict[str, Any]], None]] = {
-    reserved.VERSION: _version,
-    reserved.PRUNED: _pruned,
-    reserved.KEY: _keys,
-    reserved.RULES: _rules,
-    reserved.NEEDS: _needs,
-    reserved.PACKAGE: _package,
+    project_session.VERSION: _version,
+    project_session.PRUNED: _pruned,
+    project_session.KEY: _keys,
+    project_session.RULES: _rules,
+    project_session.NEEDS: _needs,
+    project_session.PACKAGE: _package,
 }

@@ -12,8 +12,7 @@ from unittest.mock import patch
 from textual.pilot import Pilot
 from textual.screen import ModalScreen
 
-from ctxmgr.cli.browse.app import Browser
-from ctxmgr.cli.browse.screens import BrowseScreen
+from ctxmgr.cli.browse.screens import Browser, BrowseScreen
 from ctxmgr.errors import CtxmgrError
 from tests.readme import RUN
 
@@ -82,7 +81,7 @@ def draw(name: str) -> str:
     folder = Path(tempfile.mkdtemp(prefix="browse-"))
     try:
         shutil.copy(RUN, folder / "run.jsonl")
-        with patch("ctxmgr.cli.browse.drawing.time", SimpleNamespace(time=lambda: NOW)):
+        with patch("ctxmgr.cli.browse.lines.time", SimpleNamespace(time=lambda: NOW)):
             return visit(folder / "run.jsonl", *SCREENS[name])
     finally:
         shutil.rmtree(folder)

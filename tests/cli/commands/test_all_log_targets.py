@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.paths import SIDE_FILES
+from ctxmgr.base.paths import SIDE_FILES
 from tests.builders import entry, result, steps
 from tests.cli.console import lines, make_history, run
 

@@ -81,7 +81,7 @@ def test_healthy_sessions_load_no_diagnosis(log: str, loaded: bool, logs: Path) 
     """Only what lasts is diagnosed, and only then are the failure classes loaded."""
     code = (
         "import sys\nsys.argv = ['ctxmgr', 'detect', sys.argv[1], '--json', '--exit-zero']\nfrom ctxmgr.__main__ import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\nsys.stderr.write(str('ctxmgr.diagnose.wrong_place' in sys.modules))"
+        "try:\n    main()\nexcept SystemExit:\n    pass\nsys.stderr.write(str('ctxmgr.diagnose.classes' in sys.modules))"
     )
     ran = subprocess.run([sys.executable, "-c", code, log], capture_output=True, text=True, check=False)
 

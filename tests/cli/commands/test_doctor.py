@@ -168,7 +168,7 @@ def test_a_client_is_told_of_until_it_calls_the_hook(tmp_path: Path) -> None:
     assert "--trust" in rows["hook.codex"]["hint"]
 
     settings = Path(os.environ["HOME"]) / ".claude" / "settings.json"
-    settings.write_text(settings.read_text().replace("ctxmgr/hook.py", "gone/ctxmgr/hook.py"))
+    settings.write_text(settings.read_text().replace("ctxmgr/live/hook.py", "gone/ctxmgr/live/hook.py"))
     rows = {row["name"]: row for row in run("doctor", "--json").envelope["data"]}
     assert rows["hook.claude-code"]["level"] == "warn"
     assert "is gone" in rows["hook.claude-code"]["finding"]

@@ -27,7 +27,7 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import tools
 from ctxmgr.log import ids
 from ctxmgr.store import open_store
-from ctxmgr.store.engine.disposable import BESIDE
+from ctxmgr.store.engine.disposable_files import BESIDE
 from tests import builders as b
 from tests.cli.console import lines
 from tests.cli.paths import Ended, make_stores, run_by

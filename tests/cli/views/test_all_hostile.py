@@ -12,9 +12,9 @@ import pytest
 from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
-from ctxmgr.cli.commands.analysis import show_rows as show_query
-from ctxmgr.cli.commands.analysis import show_stats
 from ctxmgr.cli.commands.config import show_explained
+from ctxmgr.cli.commands.history import show_rows as show_query
+from ctxmgr.cli.commands.history import show_stats
 from ctxmgr.cli.commands.import_export import show_import
 from ctxmgr.cli.commands.recover import show_continuation
 from ctxmgr.cli.terminal import Printer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.cli.views.evidence import chosen, loop_steps
-from ctxmgr.cli.views.findings import show_findings
+from ctxmgr.cli.views.findings import chosen, loop_steps, show_findings
 from ctxmgr.types.finding import Finding, SessionVerdict
 from ctxmgr.types.view import EntryView
 from tests.cli import view_samples as s

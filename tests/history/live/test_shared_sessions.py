@@ -17,7 +17,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
-from ctxmgr.store.repositories.tail import records_after
+from ctxmgr.store.repositories.queries import records_after
 from tests.builders import entry, write
 from tests.history.live_world import clock_at, told
 

@@ -14,7 +14,7 @@ from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.memory.note_memory import EmbeddedMemory
 from ctxmgr.store import open_store
-from ctxmgr.store.reserved import PROJECT, RULES
+from ctxmgr.store.project_session import PROJECT, RULES
 from ctxmgr.types.memory import RecallRequest, RetainRequest
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query.requests import search
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.normalise import find, fold
+from ctxmgr.store.text_normalisation import find, fold
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, SearchRequest
 from tests.builders import at, entry, event, result, write

@@ -16,7 +16,7 @@ from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.history.query.visibility import citations, framed
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.reserved import EXECUTION, PROJECT, RULES
+from ctxmgr.store.project_session import EXECUTION, PROJECT, RULES
 from ctxmgr.types import query
 from ctxmgr.types.base import Shape
 from ctxmgr.types.operations import DetectRequest, SessionsRequest

@@ -25,7 +25,7 @@ from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.archive import parquet, retention
 from ctxmgr.store.archive.bucket import Bucket
 from ctxmgr.store.archive.parquet import open_archive
-from ctxmgr.store.archive.retention import ArchivableSession, aged, retain
+from ctxmgr.store.archive.retention import ArchivableSession, archivable_sessions, retain
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest
 from tests.store.common_chain import make_former
@@ -81,7 +81,7 @@ def bodies(store: Store, session: str | None = None) -> list[bytes]:
 
 def chosen(store: Store, *, days: float = 30, abandoned: float | None = None) -> list[ArchivableSession]:
     """Return what may be archived."""
-    return aged(store, NOW - days * DAY, None if abandoned is None else NOW - abandoned * DAY)[0]
+    return archivable_sessions(store, NOW - days * DAY, None if abandoned is None else NOW - abandoned * DAY)[0]
 
 
 def test_what_ended_moves_and_reads_the_same(store: Store, kept: str) -> None:
@@ -115,7 +115,7 @@ def test_nothing_open_is_touched(store: Store, kept: str) -> None:
     store.append(story("ended", age=400))
     store.append(story("last", age=1))
     assert store.leases.take("held", "somebody", store.clock(), 60)
-    found, stay = aged(store, NOW - 30 * DAY)
+    found, stay = archivable_sessions(store, NOW - 30 * DAY)
 
     assert [each.session for each in found] == ["ended"]
     assert sorted(session for session, _ in stay) == ["held", "unended"]
@@ -223,7 +223,7 @@ elif step == "write_parquet":
 else:
     SqliteEngine.execute = dies(SqliteEngine.execute, lambda self, sql, values=None: sql.startswith(step))
 store = open_store(place)
-retention.retain(store, kept, retention.aged(store, {NOW - 30 * DAY})[0])
+retention.retain(store, kept, retention.archivable_sessions(store, {NOW - 30 * DAY})[0])
 """
 
 
@@ -258,7 +258,7 @@ def test_a_log_is_refused(tmp_path: Path) -> None:
     """From a log nothing is removed; what to do instead is said."""
     store = open_store(str(tmp_path / "history.jsonl"), create=True)
     with pytest.raises(InvalidInput, match="a log"):
-        aged(store, NOW)
+        archivable_sessions(store, NOW)
     store.close()
 
 

@@ -19,10 +19,10 @@ from ctxmgr.errors import Busy, CtxmgrError, Damaged, Denied, InvalidInput, NotF
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine import postgresql as engines
 from ctxmgr.store.engine import postgresql_schema
+from ctxmgr.store.engine.dialect import TABLES, postgresql, replacing
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
 from ctxmgr.store.engine.postgresql_url import connection_options, shown
-from ctxmgr.store.engine.spelling import TABLES, postgresql, replacing
-from ctxmgr.store.repositories.leases import ServerLeases
+from ctxmgr.store.repositories.bookkeeping import ServerLeases
 from ctxmgr.types.query import Filters
 from tests.builders import entry, steps, write
 

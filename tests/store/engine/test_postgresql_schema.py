@@ -15,7 +15,7 @@ import pytest
 
 import ctxmgr.store
 from ctxmgr.store import open_store
-from ctxmgr.store.engine.spelling import TEAM_TABLES
+from ctxmgr.store.engine.dialect import TEAM_TABLES
 
 OTHER_KEYS = {
     "session_by_id": "gives a session its key: the directory of sessions, asked before any of them is",
@@ -40,7 +40,7 @@ OTHER_JOINS = {
 """Equalities between two tables that no session stands beside, and why."""
 
 FILES_ONLY = {
-    "search/find.py", "search/index.py", "search/index_query.py", "search/index_texts.py", "sql_views.py", "engine/schema.py",
+    "search/find.py", "search/index.py", "search/index_texts.py", "read_query.py", "engine/schema.py",
     "partial_copy.py", "write/deferred_indexes.py", "log/log_rows.py", "log/log_store.py",
 }  # fmt: skip
 """Modules whose statements no server is asked."""

@@ -14,7 +14,7 @@ from ctxmgr.history.query.requests import list_
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.store import DamagedRange, Store, open_store
-from ctxmgr.store.engine.disposable import BESIDE
+from ctxmgr.store.engine.disposable_files import BESIDE
 from ctxmgr.store.engine.sqlite import SqliteEngine
 from ctxmgr.store.log import log_rows, log_store
 from ctxmgr.types.query import Filters, ListRequest

@@ -12,7 +12,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.repositories import queries
-from ctxmgr.store.repositories.imported_files import FileState
+from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters
 from tests.builders import at, entry, event, result, steps, write

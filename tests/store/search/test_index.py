@@ -17,10 +17,10 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.requests import search
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.normalise import find, fold
 from ctxmgr.store.search import find as searching
-from ctxmgr.store.search import index, index_query, index_texts, tokenizer
+from ctxmgr.store.search import index, index_texts, text_match
 from ctxmgr.store.search.index import TABLES, Builder, mark
+from ctxmgr.store.text_normalisation import find, fold
 from ctxmgr.types.query import SearchRequest
 from ctxmgr.types.view import EntryView, EventView
 from tests.builders import entry, event, result
@@ -42,9 +42,9 @@ def small(few: int = 3) -> Generator[None]:
             (searching, "_FIRST", 2), (searching, "_DENSE", 3), (searching, "_SLOW", 6), (searching, "_WINDOW", 5),
             (searching, "_EXACT", 0), (searching, "_MAX_ROWS_COMPARED_HERE", few), (searching, "MOST_KEPT", 2 * few),
             (searching, "LONG_ROW", 220),
-            (index_query, "_FIRST_TERMS", 2), (index_query, "_NARROWING_TERMS", 4), (index_query, "_MAX_TERMS", 9),
-            (index_query, "_CHUNK", 2), (index_query, "_LARGEST", 4), (tokenizer, "_BLOCK", 3),
-            (index_query, "_COMMON", 3),
+            (searching, "_FIRST_TERMS", 2), (searching, "_NARROWING_TERMS", 4), (searching, "_MAX_TERMS", 9),
+            (searching, "_CHUNK", 2), (searching, "_LARGEST", 4), (text_match, "_BLOCK", 3),
+            (searching, "_COMMON", 3),
             (index, "_ROWS", 7), (index, "_PAGES", 1), (index_texts, "_PART", 4), (index_texts, "_MAX_KNOWN_WORDS", 20),
         ):  # fmt: skip
             patch.setattr(module, name, value)
@@ -371,12 +371,12 @@ def test_words_are_what_the_tokenizer_of_the_index_makes_of_a_text(texts: list[s
     store = open_store(":memory:", create=True)
     text = " ".join(map(fold, texts))
     run = store.engine.execute
-    run(f"CREATE VIRTUAL TABLE w USING fts5(words, content='', detail=none, columnsize=0, tokenize='{tokenizer.TOKENIZER}')")
+    run(f"CREATE VIRTUAL TABLE w USING fts5(words, content='', detail=none, columnsize=0, tokenize='{text_match.TOKENIZER}')")
     run("CREATE VIRTUAL TABLE v USING fts5vocab(w, 'row')")
     run("INSERT INTO w (rowid, words) VALUES (1, :text)", {"text": text})
 
     assert {str(row[0]) for row in store.engine.query("SELECT term FROM v")} == {
-        word.decode() for word in tokenizer.words_of([text])
+        word.decode() for word in text_match.words_of([text])
     }
     store.close()
 
@@ -385,8 +385,8 @@ def test_words_are_what_the_tokenizer_of_the_index_makes_of_a_text(texts: list[s
 def test_every_short_part_of_a_long_word_stands_whole_in_one_of_its_windows(word: str, data: st.DataObject) -> None:
     """What is asked of the vocabulary is never cut in two."""
     first = data.draw(st.integers(0, len(word) - 1))
-    part = word[first : first + tokenizer.PROBE]
-    windows = tokenizer.windows_of(word)
+    part = word[first : first + text_match.PROBE]
+    windows = text_match.windows_of(word)
 
     assert any(part in text for text, _ in windows)
-    assert all(len(text) <= tokenizer.MAX_WORD and head in ("", word[: tokenizer.MAX_WORD]) for text, head in windows)
+    assert all(len(text) <= text_match.MAX_WORD and head in ("", word[: text_match.MAX_WORD]) for text, head in windows)

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 from ctxmgr.errors import StorageFailed
 from ctxmgr.log.codec import Record
-from ctxmgr.store import LogStore, Store, open_store
-from ctxmgr.store.normalise import fold
-from ctxmgr.store.parallel import worker_process
-from ctxmgr.store.parallel.record_reader import place_of
-from ctxmgr.store.search import index, index_texts, tokenizer
+from ctxmgr.store import LogStore, Store, open_store, worker_process
+from ctxmgr.store.search import index, index_texts, text_match
 from ctxmgr.store.search.index import Builder, mark
+from ctxmgr.store.text_normalisation import fold
+from ctxmgr.store.worker_process import place_of
 from tests.builders import entry
 from tests.history import oracle
 
@@ -61,7 +60,7 @@ def contents(store: Store) -> dict[str, Any]:
     since: dict[str, int] = {}
     for text, head, place in store.engine.query("SELECT text, head, since FROM search_term ORDER BY since DESC"):
         since[head or text] = place
-    assert [pair for pair in told["search_word"] if since[pair[0][: tokenizer.MAX_WORD]] > pair[1]] == []
+    assert [pair for pair in told["search_word"] if since[pair[0][: text_match.MAX_WORD]] > pair[1]] == []
     told["search_term"] = sorted(set(store.engine.query("SELECT text, head FROM search_term")))
     told["search_open"] = store.engine.query("SELECT seq FROM search_open ORDER BY seq")
     told["search_state"] = sorted(store.engine.query("SELECT name, value FROM search_state WHERE name <> 'gathered'"))
@@ -299,4 +298,4 @@ def test_the_quick_way_finds_the_texts_that_the_slow_way_finds(kind: str, fields
 def test_the_marks_of_a_text_are_its_runs_of_marks(texts: list[str]) -> None:
     """They are what a pattern finds."""
     text = " ".join(map(fold, texts))
-    assert tokenizer.marks_of([text]) == {run.encode() for run in re.findall(r"[!-/:-@\[-^`{-~]{3,}", text)}
+    assert text_match.marks_of([text]) == {run.encode() for run in re.findall(r"[!-/:-@\[-^`{-~]{3,}", text)}

@@ -15,9 +15,9 @@ from ctxmgr.history.query.requests import list_notes
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
-from ctxmgr.store.normalise import find, fold, folded_text, plain_texts, texts_of
 from ctxmgr.store.row_mapper import entry_rows, event_row
-from ctxmgr.store.search.text_match import SearchTerm, containing, know_holds, like, rare_parts
+from ctxmgr.store.search.text_match import SearchTerm, holds_condition, like, rare_parts, register_holds
+from ctxmgr.store.text_normalisation import find, fold, folded_text, plain_texts, texts_of
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest
 from tests.builders import at
@@ -115,9 +115,9 @@ def test_holds_says_what_a_plain_search_says(drawn: tuple[Record, str], spelling
     record, text = drawn
     body, needle = spelling(record), fold(text)
     store = open_store(":memory:", create=True)
-    know_holds(store.engine)
+    register_holds(store.engine)
     held = store.engine.query("SELECT holds(:body, :needle)", {"body": body, "needle": needle.encode()})
-    condition, values = containing(needle)
+    condition, values = holds_condition(needle)
     found = store.engine.query(f"SELECT 1 WHERE {condition.format(':body')}", {"body": body, **values})
     store.close()
 
@@ -140,7 +140,7 @@ def test_texts_are_the_same_with_and_without_their_paths(fields: Record, kind: s
 def test_a_body_that_was_altered_counts_by_what_stands_there() -> None:
     """What is no JSON any more is found by its bytes, and the function says no more about it."""
     store = open_store(":memory:", create=True)
-    know_holds(store.engine)
+    register_holds(store.engine)
     bodies = ['{"kind":"entry","action":"Needle', "[1, 'needle']", '["needle"]', '{"kind":"needle"}', "\xe9 needle"]
     held = [store.engine.query("SELECT holds(:body, CAST('needle' AS BLOB))", {"body": body})[0][0] for body in bodies]
     nothing = store.engine.query("SELECT holds(NULL, x'00')")[0][0]

@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 
 from ctxmgr.log import reader
 from ctxmgr.log.reader import Line
-from ctxmgr.store import open_store
-from ctxmgr.store.engine.disposable import BESIDE
+from ctxmgr.store import open_store, worker_process
+from ctxmgr.store.engine.disposable_files import BESIDE
 from ctxmgr.store.log import log_rows, log_store
 from ctxmgr.store.log.log_store import LogStore
-from ctxmgr.store.parallel import worker_process
 from ctxmgr.store.write import deferred_indexes, log_parser
 from tests import builders as b
 from tests.store.bulk_logs import OTHERS, hostile, ordinary, sealed

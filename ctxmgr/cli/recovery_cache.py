@@ -1,0 +1,78 @@
+"""Keep a recovery's answer, to be given again while nothing happens in the store and no setting changes."""
+
+from __future__ import annotations
+
+import os
+
+from ctxmgr.base.paths import settings_files, user_file
+from ctxmgr.history.query.address import session_key
+from ctxmgr.history.verdict_cache import VerdictCache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ctxmgr.cli.output import Answer
+    from ctxmgr.config import Config
+    from ctxmgr.types.operations import RecoverRequest, RecoverResponse
+    from ctxmgr.workspace import Workspace
+
+_VARIABLES = "CTXMGR_"
+_HARMLESS = frozenset({"CTXMGR_STORE", "CTXMGR_FORMAT", "CTXMGR_PAGER", "CTXMGR_DEBUG", "CTXMGR_WATCH"})
+"""Our environment variables that change no answer; any other may, e.g. by naming a model."""
+
+
+def config_here() -> Config | None:
+    """Return the configuration that holds in this folder; None, with nothing loaded, where there is no file of settings."""
+    folder = os.getcwd()
+    if not os.path.exists(user_file(os.environ)) and next(settings_files(folder), None) is None:
+        return None
+    from pathlib import Path
+
+    from ctxmgr.config import load_config
+
+    return load_config(Path(folder))
+
+
+def settings_here() -> dict[str, Any] | None:
+    """Return the settings that a continuation follows from, or None where they are not all in the files of settings."""
+    if any(name.startswith(_VARIABLES) and name not in _HARMLESS for name in os.environ):
+        return None
+    config = config_here()
+    if config is None:
+        return {}
+    from pathlib import Path
+
+    if config.model or isinstance(config.routes, Path):
+        return None
+    return {"detect": config.detect, "attempts": config.attempts, "diff": config.diff, "routes": config.routes}
+
+
+class RecoveryCache:
+    """Keeps a recovery's answer; made before the recovery begins, so that it knows what was recorded at that time."""
+
+    def __init__(self, workspace: Workspace, request: RecoverRequest) -> None:
+        self._workspace, self._request = workspace, request
+        self._kept: VerdictCache | None = None
+        plain = request.model_copy(update={"session": None}) == type(request)()
+        settings = settings_here() if plain and workspace.agent is None else None
+        self._key = None if settings is None else session_key(workspace.store, request.session)
+        if settings is not None and self._key is not None:
+            self._kept = VerdictCache(workspace.store, settings)
+            self._session = workspace.store.sessions.name(self._key)
+            # Asked only to note the state of the store now; `shown` keeps the answer under it.
+            self._kept.continuation(self._key, self._session)
+            self._kept.close()
+
+    def shown(self, found: RecoverResponse, show: Callable[..., Answer], *, prompt: bool) -> Answer:
+        """Return what the command prints of an answer, which is kept as it is told again; ``show`` makes it."""
+        if self._kept is not None and self._key is not None:
+            given = found.continuation
+            own = 0 if given.told_again else len(given.notes) + (given.snapshot is not None) + 1
+            stored = self._workspace.continuation(self._session, given.id)
+            again = show(self._workspace, found.model_copy(update={"continuation": stored}), prompt=prompt)
+            stored_answer = {"data": again.data, "warnings": again.warnings, "prompt": stored.prompt}
+            self._kept.keep_continuation(self._key, self._session, stored_answer, own)
+            self._kept.close()
+        return show(self._workspace, found, prompt=prompt)

@@ -1,0 +1,131 @@
+"""The agent talks and does not act, or says the same words over and over."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+from ctxmgr.diagnose.evidence import Evidence, Message, clock
+from ctxmgr.diagnose.evidence.sentences import spoken_of
+from ctxmgr.diagnose.evidence.texts import code, listed, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+
+KIND: str = "monologue"
+
+_FINISHED = lazy_pattern(
+    r"\b(?:all (?:done|set|tests pass)|task (?:is )?(?:complete|done|finished)|i(?:'ve| have) (?:finished|completed)"
+    r"|nothing (?:else|more) to do|done\.)",
+    re.IGNORECASE,
+)
+_PLANNED = lazy_pattern(
+    r"\b(?:i will|i'll|let me|i am going to|i'm going to|next,? i|now i|i need to|i should)\b", re.IGNORECASE
+)
+_LEAST, _SHARED = 4, 0.4
+_PATH = lazy_pattern(r"(?<![\w/])((?:[\w.@-]{1,60}/){0,8}[\w@-]{1,60}\.[A-Za-z]\w{0,5})(?![\w/])")
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what is said again and again."""
+    finding = evidence.finding
+    said = _said(evidence)
+    times = finding.count if finding is not None and finding.kind in ("monologue", "chanting") else _at_the_end(evidence, said)
+    if times == 0:
+        return None
+    # Of chanting the words are noise; what helps is to begin with something certain
+    if finding is not None and finding.kind == "chanting":
+        return _chanting(evidence, said)
+    if said is None:
+        return None
+    text = said.text.strip().split("\n")[0]
+    cause = (
+        f"You repeat nearly the same message, {times} times, without a call of any tool, last: {code(text, 150)}. Words change"
+        " nothing."
+    )
+    # A plan that mentions what is done is no end of the task
+    if _FINISHED.search(said.text) and not _PLANNED.search(said.text):
+        step = (
+            "If the task is done, say so once, name the proof in the record, and end your turn. If it is not, call the tool for"
+            " the part that is missing."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote_of(said))
+    if not _PLANNED.search(said.text):
+        step = (
+            "Call the tool for the next part of the task. If no tool can bring it on, say once what is missing and who can give"
+            " it, and end your turn."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote_of(said), confidence="medium")
+    # A path that only an output named may be an order's
+    path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.known_to_agent(path)), None)
+    matter = spoken_of(evidence, said.text)
+    about = (
+        f"the one that writes what you announced ({listed(matter, 3)})"
+        if matter
+        else "the one for the first thing you announced"
+    )
+    read = f"read {code(path, 90)}, and change or run something in the call after it" if path else ""
+    step = f"Call a tool now, without a sentence before it: {read or about}."
+    return diagnosis(
+        KIND, cause, step, evidence.quote_of(said), check="The next record must be a call with a result, not a message."
+    )
+
+
+def _at_the_end(evidence: Evidence, said: Message | None) -> int:
+    """Return how many messages that say nearly the same end the record with no call between them; 0 of fewer than four."""
+    # Where the user spoke last, it is the agent's turn
+    if said is None or not evidence.recent or (evidence.messages and evidence.messages[-1].by == "user"):
+        return 0
+    last: list[Message] = []
+    for message in reversed(evidence.messages):
+        # A call between messages is action, not talk
+        if message.by == "user" or message.after is None or message.after < evidence.recent[-1].index:
+            break
+        if message.by == "agent" and message.who == said.who:
+            last.append(message)
+    wanted = _words(said.text)
+    alike = [
+        each
+        for each in last
+        if wanted and len(wanted & _words(each.text)) >= _SHARED * min(len(wanted), len(_words(each.text)) or 1)
+    ]
+    # Few or mixed messages are a report
+    return len(alike) if len(alike) >= _LEAST and len(alike) * 2 > len(last) else 0
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word for word in re.findall(r"\w+", text[:2_000].casefold()) if len(word) > 3)
+
+
+def _said(evidence: Evidence) -> Message | None:
+    return next(
+        (m for m in reversed(evidence.messages) if m.by == "agent" and (evidence.agent is None or m.who == evidence.agent)),
+        None,
+    )
+
+
+def _first_file(evidence: Evidence) -> str | None:
+    """Return the file that the newest message of the user names first, or None."""
+    named = (path for message in reversed(evidence.user_texts) for path in _PATH.findall(message.text[:8_000]))
+    return next((path for path in named if plain_name(path)), None)
+
+
+def _chanting(evidence: Evidence, said: Message | None) -> Diagnosis:
+    finding = evidence.finding
+    quoted = finding.evidence.get("said") if finding is not None else None
+    each: list[Any] = cast("list[Any]", quoted) if isinstance(quoted, list) else [quoted]
+    words = next((word for word in each if isinstance(word, str)), "")
+    words = words or (said.text if said is not None else "")
+    cause = (
+        f"Your text repeats itself{clock(said.at) if said is not None else ''}: {code(words[-300:], 150)}. It was going to have"
+        " no end."
+    )
+    file = _first_file(evidence)
+    begin = (
+        f"begin with {code(file, 90)}, which the task names" if file else "take the last thing that is certain in the record"
+    )
+    step = (
+        f"Stop that text. Call the tool for the next part of the task: {begin}. If a long text was asked for, write it to a"
+        " file in parts."
+    )
+    return diagnosis(KIND, cause, step, *([evidence.quote_of(said, words)] if said is not None else []))

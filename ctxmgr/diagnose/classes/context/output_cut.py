@@ -1,0 +1,238 @@
+"""An output is cut, and the same call is made again: it is cut at the same place each time."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ctxmgr.diagnose.errors.lines import tells
+from ctxmgr.diagnose.evidence import Evidence, call_key, given, program_of
+from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, path_of, tool
+from ctxmgr.diagnose.evidence.texts import NUMBERED, code, plain_name, words_of
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "outputCut"
+
+_CUT = lazy_pattern(
+    r"[\d,]+ (?:more )?(?:lines|characters|chars|bytes|tokens) (?:truncated|omitted|not shown|hidden)"
+    r"|showing (?:only )?(?:the )?(?:lines |first )?\d[^\n]{0,20} of \d+"
+    r"|[\[(<…. ](?:output |response |content |result )?(?:was )?(?:truncated|clipped|cut off|abbreviated)\b"
+    r"|\bonly (?:the )?(?:first |last )?[\d,]+ (?:lines|characters|rows|entries|bytes|tokens)? ?(?:were|was|are"
+    r"|is) (?:read|shown|returned)"
+    r"|\boutput (?:was |is )?(?:truncated|cut|too (?:long|large))"
+    r"|\.\.\.\s?[\[(]?\d[\d,]* (?:more )?(?:lines|characters|chars|bytes|tokens)\b(?: truncated| omitted)?"
+    r"|exceeds? (?:the )?(?:maximum|limit)[^\n]{0,40}(?:tokens|characters|size|lines|bytes)",
+    re.IGNORECASE,
+)
+_TAG = lazy_pattern(r"</?[a-z][\w-]{1,40}>")
+_FIRST = lazy_pattern(r"\b(?:only )?(?:the )?first ([\d,]{1,9})(?: lines)?\b", re.IGNORECASE)
+_TOTAL = lazy_pattern(r"\b(?:has|of|total(?: of)?:?) ([\d,]{1,9}) lines\b", re.IGNORECASE)
+_MARK = 120
+_SHOWN = lazy_pattern(
+    r"(?:lines?|showing)\s*(?:lines? )?(\d{1,7})\s*(?:-|to|–)\s*(\d{1,7})\s*(?:of|/)\s*(\d{1,8})",
+    re.IGNORECASE,
+)
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which output is cut again and again, and how to get the rest."""
+    page = _page(evidence)
+    if page is not None:
+        return page
+    for entry in evidence.rounds:
+        # Once is the first time that it is seen to be cut
+        if evidence.times(entry) < 2:
+            continue
+        line = _notice(evidence.text(entry))
+        if line is not None:
+            return _answer(evidence, entry, line, evidence.times(entry))
+    return _failure_cut(evidence)
+
+
+def _failure_cut(evidence: Evidence) -> Diagnosis | None:
+    """Say that of failing calls the part is cut which tells why: what is left of it says nothing."""
+    cut = [(entry, line) for entry in evidence.failing if (line := _notice(evidence.text(entry)) or _own_cut(entry))]
+    times = sum(bool(_notice(evidence.text(entry)) or _own_cut(entry)) for entry in evidence.tail if evidence.failed(entry))
+    # Where a line that is left says why, the cut is not the trouble
+    if times < 2 or not cut or any(tells(line) for line in evidence.text(cut[0][0]).split("\n") if line.strip() != cut[0][1]):
+        return None
+    return _answer(evidence, *cut[0], times)
+
+
+_PIPED = lazy_pattern(r"\|\s?((?:head|tail)(?: -n)?(?: ?-?n?\s?(\d{1,2}))?)\s*$")
+_FEW = 10
+
+
+def _own_cut(entry: EntryView) -> str | None:
+    """Return the end of a command that keeps a few lines alone of what it prints."""
+    match = _PIPED.search(command_of(entry))
+    # More than ten lines hold a message
+    return match.group(0) if match and int(match.group(2) or _FEW) <= _FEW else None
+
+
+_MORE = lazy_pattern(
+    r"\"?\b(next_?(?:cursor|page_?token|page|token|offset|marker|link|url)?|end_?cursor|cursor|(?:next_?)?continuation_?token"
+    r"|continue|after|marker|last_?evaluated_?key)\"?\s?[:=]\s?\"?([\w=+/.:?&%-]{1,200})\"?",
+    re.IGNORECASE,
+)
+_HAS_MORE = lazy_pattern(
+    r"\"?(?:has_?more|has_?next(?:_?page)?|(?:is_?)?truncated|more|incomplete_?results|partial)\"?\s?[:=]\s?true", re.IGNORECASE
+)
+_SIZES = lazy_pattern(
+    r"\"?(?P<name>total_?(?:count|rows|results|items|hits|size|lines)?|returned|shown|count|page_?size|limit|rows_?returned)\"?\s?"
+    r"[:=]\s?(?P<size>\d{1,9})\b",
+    re.IGNORECASE,
+)
+_OF = lazy_pattern(
+    r"\b(?:showing|returned|displaying|listing|first|page)?\s?(?:\d{1,7}\s?(?:-|–|to)\s?)?(\d{1,7}) (?:of|out of) (\d{1,8})\b"
+    r"(?: (?:results|rows|entries|items|records|matches|pages|shown|hits|lines))?",
+    re.IGNORECASE,
+)
+
+
+class _Rest(NamedTuple):
+    """What an answer says of the rest: the name and value that lead on, where it gives one, and the sizes in words."""
+
+    name: str
+    token: str
+    sizes: str
+
+
+def _rest(said: str) -> _Rest | None:
+    """Return what an answer says of entries which it does not show, or None."""
+    ends = f"{said[:600]}\n{said[-1_500:]}"
+    sizes = _sizes(ends)
+    for match in _MORE.finditer(ends):
+        name, token = match.group(1), match.group(2)
+        # A marker without "next" in its name may be the one that the call was given
+        sure = "next" in name.lower() or "continuation" in name.lower() or _HAS_MORE.search(ends) is not None
+        if sure and token.lower() not in ("null", "none", "false", "true") and (plain_name(token) or "://" in token):
+            return _Rest(name, token, sizes)
+    # A text with paragraphs is prose that happens to say "more"
+    return _Rest("", "", sizes) if sizes or (_HAS_MORE.search(ends) and "\n\n" not in said[:200]) else None
+
+
+def _sizes(said: str) -> str:
+    known = {match.group("name").lower().replace("_", ""): int(match.group("size")) for match in _SIZES.finditer(said)}
+    total = max((size for name, size in known.items() if name.startswith("total")), default=0)
+    part = next((known[name] for name in ("returned", "rowsreturned", "shown", "count", "pagesize") if name in known), 0)
+    if 0 < part < total:
+        return f"{part} of {total}"
+    whole = _OF.search(said)
+    named = whole is not None and re.search(r"[a-z]", whole.group(0).replace("of", "").replace("out", ""), re.IGNORECASE)
+    return f"{whole.group(1)} of {whole.group(2)}" if whole and named and int(whole.group(1)) < int(whole.group(2)) else ""
+
+
+def _page(evidence: Evidence) -> Diagnosis | None:
+    """Say that a first page is asked for again and again, in whatever form, and how the next one is named."""
+    alike: dict[tuple[str, str], list[EntryView]] = {}
+    for entry in evidence.tail:
+        rest = _rest(evidence.text(entry)) if entry.status == "ok" else None
+        if rest is not None:
+            alike.setdefault((program_of(entry), rest.token or evidence.text(entry)), []).append(entry)
+    for (_, token), calls in alike.items():
+        last = calls[-1]
+        rest = _rest(evidence.text(last))
+        asked = any(token in given(each) for each in evidence.recent if each.index > calls[0].index)
+        # A token that was used since is no page left out; what is long past is no trouble
+        if rest is None or len(calls) < _OFTEN or (rest.token and asked) or evidence.recent[-1].index - last.index > _NEAR:
+            continue
+        forms = len({call_key(each) for each in calls})
+        shown = f" ({rest.sizes})" if rest.sizes else ""
+        named = f": it names {code(rest.name, 40)} {code(rest.token, 60)}, and no call has given that" if rest.token else ""
+        cause = (
+            f"{called(last, 80)} was made {len(calls)} times{f' in {forms} forms' if forms > 1 else ''}, and each time it"
+            f" answers with the same first part{shown}, while the answer says that there is more{named}."
+        )
+        return diagnosis(
+            KIND,
+            cause,
+            _next_page(last, rest),
+            evidence.quote(last),
+            check="The answer must hold entries that you have not seen yet.",
+        )
+    return None
+
+
+def _next_page(entry: EntryView, rest: _Rest) -> str:
+    if not rest.token:
+        return (
+            "Ask for the next part with the argument that the tool has for it (an offset, a page number, a higher limit), or"
+            " search for the one entry that you need."
+        )
+    own = re.sub(r"^next_?", "", rest.name, flags=re.IGNORECASE)
+    argument = own[:1].lower() + own[1:] if own else "page"
+    host = re.match(r"\w+://[\w.:-]+", rest.token)
+    # An address on another host comes from the answer alone, so it is the agent's to trust
+    if host is not None and host.group(0) not in given(entry):
+        return (
+            f"Ask for the address that the answer gives as {code(rest.name, 40)}, if you trust it, and so on until none is"
+            f" given."
+        )
+    if host is not None or rest.token.startswith("/"):
+        return (
+            f"Ask for {code(rest.token, 120)}, which the answer gives as {code(rest.name, 40)}, and so on until none is given."
+        )
+    return (
+        f"Make the same call with the token of the answer, {code(rest.token, 60)} (its {code(rest.name, 40)}), in the argument"
+        f" that the tool has for it ({code(argument, 40)} or the like), and so on until the answer gives none."
+    )
+
+
+_OFTEN, _NEAR = 3, 3
+
+
+def _notice(said: str) -> str | None:
+    """Return the notice that an output was cut: a line at either end that is no line of the content itself."""
+    lines = [line for line in said.split("\n") if line.strip()]
+    lines = [_TAG.sub("", line) for line in lines]
+    for line in [*lines[-4:], *lines[:3]]:
+        # A numbered line is content that holds such words
+        if len(line) < 400 and not NUMBERED.match(line) and _CUT.search(f" {line}"):
+            return line.strip()
+    for line in lines:
+        if len(line) < _MARK and _CUT.search(f" {line}") and not NUMBERED.match(line) and line.strip()[:1] in "[(<….-=":
+            return line.strip()  # a mark on a line of its own, in the middle of what is shown
+    return None
+
+
+def _answer(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagnosis:
+    path, command = path_of(entry), command_of(entry)
+    what = (
+        code(command, 80) if command else (f"The {tool(entry)} of {evidence.name(path)}") if path else f"The {tool(entry)} call"
+    )
+    own = _own_cut(entry) == line
+    notice = code(line, 40) if own else words_of(_CUT, f" {line}")
+    cause = f"{what} was made {times} times, and its output is cut at the same place each time: {notice}."
+    shown = _SHOWN.search(line)
+    part = _FIRST.search(line)
+    if part is not None and (total := _TOTAL.search(line)) is not None:
+        cause = f"{cause[:-1]}, of {total.group(1)} lines in all."
+    if path and not command:
+        name = evidence.name(path)
+        field = next((name for name in ("offset", "start_line", "view_range") if name in fields_of(entry)), "offset")
+        start = (
+            (f"from line {int(shown.group(2)) + 1} on ({field} {int(shown.group(2)) + 1})")
+            if shown
+            else f"from line {int(part.group(1).replace(',', '')) + 1} on ({field} {int(part.group(1).replace(',', '')) + 1})"
+            if part
+            else f"in parts, with {field} and limit"
+        )
+        step = f"Read {name} {start}, or search it for the words you need; do not read it from the start again."
+    elif command:
+        step = (
+            f"Run it once without {notice} (or with `> out.txt 2>&1`), and read the lines that say why."
+            if own
+            else (
+                "Print less at a time: send the output to a file once, then look at parts of it with `grep`, `sed -n`"
+                " or `tail`."
+            )
+        )
+    else:
+        step = "Ask for a part: give it a narrower query, or the next page."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, line), check="The answer must hold lines that you have not seen yet."
+    )

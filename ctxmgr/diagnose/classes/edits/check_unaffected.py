@@ -1,0 +1,411 @@
+"""A check keeps its outcome through edits because it does not see them: it runs a copy, an old build, or a cached result."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.detect.text.fingerprints import blur
+from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, parts_of, path_of, same_file
+from ctxmgr.diagnose.evidence.paths import is_file_name
+from ctxmgr.diagnose.evidence.texts import code, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "testUnaffected"
+
+_FRAME = lazy_pattern(r"File \"([^\"\n]{1,300})\"|(?:^|[\s(])((?:/|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5}):\d{1,6}", re.MULTILINE)
+_CACHED = lazy_pattern(
+    r"^.{0,200}?(\(cached\)|\b(?:nothing to be done|is up to date|already up[- ]to[- ]date|from cache|cache hit|FULL TURBO"
+    r"|no work to do|UP-TO-DATE|CACHED)\b)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_NONE_RUN = lazy_pattern(
+    r"^.{0,80}?\b(no tests ran|ran 0 tests|0 tests? (?:collected|run|passed)|collected 0 items|no tests? (?:found|to run)"
+    r"|running 0 tests)\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+_BUILDS = lazy_pattern(
+    r"\b(?:gcc|g\+\+|clang|cc|rustc|javac|go build|cargo build|make|cmake|ninja|tsc|npm run build\S*|yarn build|mvn|gradle"
+    r"|dotnet build|docker build)\b"
+)
+_RUNS = lazy_pattern(
+    r"test|spec|check|\b(?:make|ninja|gradlew?|mvn|bazel|tsc|turbo|nx|cargo|go|dotnet|docker build|npm run|yarn|pnpm)\b"
+)
+_SOURCES = (".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".go", ".java", ".ts", ".tsx", ".kt", ".swift", ".cs")
+_COPIES = (
+    "build/",
+    "dist/",
+    "site-packages/",
+    "target/",
+    "out/",
+    "lib/",
+    ".next/",
+    "node_modules/",
+    "__pycache__/",
+    "vendor/",
+    "egg",
+)
+_OUTPUT = lazy_pattern(r"-o\s+(\S{1,120})")
+_LEAST = 2
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return why the check does not see the edits."""
+    # A check that never ends tells nothing of what it sees
+    if evidence.finding is not None and evidence.finding.severity == "hung":
+        return None
+    distinct = {entry.index: entry for entry in [*evidence.rounds, *evidence.failing]}
+    for entry in distinct.values():
+        command = command_of(entry)
+        if not command or entry.status == "open":
+            continue
+        runs = evidence.equal(entry)[-8:]
+        # Equal calls first: the same call is sure to run the same check
+        outcome = _outcome
+        if len(runs) < _LEAST:
+            runs, outcome = _alike(evidence, entry), _end
+        # A changed outcome means that the check does see the edits
+        if len(runs) < _LEAST or len({outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
+            continue
+        # Edits made before this outcome first came are no proof: the check may have seen them
+        start = next((each.index for each in runs if outcome(evidence, each) == outcome(evidence, entry)), entry.index)
+        edits = [each for each in evidence.edits if start < each.index < entry.index]
+        # One edit that changes nothing is usual: it may simply be the wrong one
+        if len(edits) < _LEAST:
+            continue
+        found = (
+            _copy(evidence, entry, edits)
+            or _other_file(evidence, entry, edits)
+            or _image(evidence, entry, edits)
+            or _stale(evidence, entry, command, edits)
+            or _cached(evidence, entry, edits)
+        )
+        if found is not None:
+            return found
+    return None
+
+
+def _outcome(evidence: Evidence, entry: EntryView) -> str:
+    """Return what a check says but for times."""
+    return blur(_TIMES.sub("", evidence.text(entry)), ids=True)
+
+
+def _end(evidence: Evidence, entry: EntryView) -> str:
+    """Return the last lines of what a check says: a filter before them leaves them as they are."""
+    return "\n".join(_outcome(evidence, entry).strip().split("\n")[-_LAST_LINES:]) if evidence.failed(entry) else ""
+
+
+def _alike(evidence: Evidence, entry: EntryView) -> list[EntryView]:
+    """Return the calls that run the same file in another form and end alike."""
+    end, files = _end(evidence, entry), _files(entry)
+    # A check that passes without a word ends like any other
+    if not end.strip():
+        return []
+    return [each for each in evidence.tail if files & _files(each) and _end(evidence, each) == end]
+
+
+def _files(entry: EntryView) -> set[str]:
+    return {word.removeprefix("./") for words in parts_of(command_of(entry)) for word in words if is_file_name(word)}
+
+
+_LAST_LINES = 2
+
+
+def _other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that the check loads a built copy of the file that is edited, as its own source names it."""
+    edited = list(dict.fromkeys(path for each in edits for path in edited_paths(each)))
+    stems = [path.rpartition("/")[2].partition(".")[0] for path in edited]
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or not _is_of_check(other, entry):
+            continue
+        # A bundle on one line holds every name
+        for line in evidence.text(other)[:20_000].split("\n"):
+            for path, stem in zip(edited, stems, strict=True):
+                copy = _copy_in(line, stem) if stem in line and len(line) < _LONG else None
+                # A build since the edits has renewed the copy, so the copy is not why
+                if copy is None or any(same_file(copy, each) for each in edited) or _rebuilt(evidence, edits, copy):
+                    continue
+                return _loads_copy(evidence, entry, edits, path, copy, other, line)
+    return None
+
+
+def _is_of_check(other: EntryView, entry: EntryView) -> bool:
+    """Whether an entry shows the source of a check: a test, or a file that the command names."""
+    shown = path_of(other) or next(
+        (words[1] for words in parts_of(command_of(other))[:1] if words[0] == "cat" and words[1:]), ""
+    )
+    name = shown.rpartition("/")[2]
+    return bool(name) and (name in command_of(entry) or _TESTS.search(shown) is not None)
+
+
+def _copy_in(line: str, stem: str) -> str | None:
+    """Return the built file of that name which a line loads, or None."""
+    # A path in a comment or a message loads nothing
+    if not _LOADS.search(line):
+        return None
+    for match in re.finditer(rf"((?:\.{{0,2}}/)?(?:[\w.@-]{{1,40}}/){{1,8}}{re.escape(stem)}(?:\.\w{{1,5}})?)(?![\w/])", line):
+        copy = match.group(1).lstrip("./")
+        # Only folders that hold built things: a file of the same name elsewhere may be another module
+        if plain_name(copy) and any(f"/{part}" in f"/{copy}" for part in _COPIES if part.endswith("/")):
+            return copy
+    return None
+
+
+def _loads_copy(
+    evidence: Evidence, entry: EntryView, edits: list[EntryView], path: str, copy: str, other: EntryView, line: str
+) -> Diagnosis:
+    own, build = evidence.inside(path), _build(evidence, entry)
+    cause = (
+        f"{_start(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} shows, and you edit"
+        f" {code(own, 70)}; nothing has built the one from the other since."
+    )
+    how = f": run {code(build, 60)}" if build else " (look for the build step in the manifest)"
+    step = (
+        f"Build first, so that {code(copy, 80)} is made from {code(own, 70)}{how}; then run {code(command_of(entry), 80)} once."
+    )
+    quotes = (evidence.quote(other, line), evidence.quote(edits[-1], path), evidence.quote(entry, evidence.text(entry)[-400:]))
+    return diagnosis(KIND, cause, step, *quotes, check="The outcome of the check must change.")
+
+
+def _rebuilt(evidence: Evidence, edits: list[EntryView], copy: str) -> bool:
+    first = edits[0].index
+    return any(
+        # Any build may have renewed it: to say that none has, none may be there
+        entry.index > first and entry.status == "ok" and (_BUILDS.search(command_of(entry)) or copy in command_of(entry))
+        for entry in evidence.recent
+    )
+
+
+def _build(evidence: Evidence, entry: EntryView) -> str | None:
+    """Return the build command that the manifest which was read names."""
+    for manifest, pattern, runner in (
+        ("package.json", r'"(build[\w:-]{0,30}|compile|dist|prepare)"\s*:', "npm run "),
+        ("Makefile", r"^(build|dist|all|compile)\s*:", "make "),
+    ):
+        content = evidence.seen(manifest, entry.index)
+        match = re.search(pattern, content.text, re.MULTILINE) if content is not None else None
+        if match is not None:
+            return f"{runner}{match.group(1)}"
+    return None
+
+
+_TIMES = lazy_pattern(
+    r"\b(?:duration|time|elapsed|took|start(?:ed)? at)\w*[: =]+[\d.:]+ ?\w{0,3}|\b\d+\.\d+ ?(?:ms|s|sec"
+    r"|seconds)?\b|\(\d+ ?ms\)",
+    re.IGNORECASE,
+)
+_LOADS = lazy_pattern(
+    r"require|import|from|load|include|main|module|exec|run|node|python|java|path|use|entry|bin|test", re.IGNORECASE
+)
+_TESTS = lazy_pattern(r"(?:^|[/_.-])(?:tests?|specs?|check\w*|bench\w*|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
+_LOOKED_AT, _LONG = 200, 400
+
+
+def _start(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> str:
+    files = list(dict.fromkeys(evidence.name(path) for each in edits for path in edited_paths(each)))
+    shown = ", ".join(code(name, 60) for name in files[:2])
+    return f"{code(command_of(entry), 80)} answers the same after {len(edits)} edits of {shown}"
+
+
+def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that the message comes from another file of the same name than the one that is edited."""
+    frames = [one or two for one, two in _FRAME.findall(evidence.text(entry))]
+    for each in reversed(edits):
+        for path in edited_paths(each):
+            name = path.rpartition("/")[2]
+            # The message comes from the edited file, so the check does see it
+            if any(same_file(frame, path) for frame in frames):
+                return None
+            copy = next((frame for frame in reversed(frames) if frame.rpartition("/")[2] == name and plain_name(frame)), None)
+            if copy is None:
+                continue
+            # Built copies are to be built again, others are files of their own
+            shown, own = evidence.name(copy), evidence.name(path)
+            built = any(part in copy for part in _COPIES)
+            cause = (
+                f"{_start(evidence, entry, edits)}, because it runs another file: its message comes from {code(shown, 90)}, not"
+                f" from {code(own, 70)}."
+            )
+            step = f"Find out which of {code(shown, 90)} and {code(own, 70)} the check is meant to use, and edit that one."
+            if built:
+                step = (
+                    f"Build or install anew, so that {code(shown, 90)} is made from {code(own, 70)}, or let the check import"
+                    f" {code(own, 70)} itself."
+                )
+            return diagnosis(
+                KIND, cause, step, evidence.quote(entry, evidence.text(entry)[-500:]), evidence.quote(each, path),
+                check=f"The message of the check must name {code(own, 70)}, or change.",
+            )  # fmt: skip
+    return None
+
+
+def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that a program is run which was built before the edits of its source."""
+    elsewhere = _built_elsewhere(evidence, entry, command, edits)
+    # Where two places are named, the wrong one is the better explanation than an old build
+    if elsewhere is not None:
+        return elsewhere
+    words = _artefact(command)
+    source = next((path for each in reversed(edits) for path in edited_paths(each) if path.endswith(_SOURCES)), None)
+    # A command that builds before it runs can't be stale
+    if words is None or source is None or _BUILDS.search(command):
+        return None
+    program = words[0].removeprefix("./")
+    # Scripts run from their source
+    if program.endswith((".sh", ".py", ".rb", ".pl")) or (program.endswith(".js") and "/" not in program):
+        return None
+    builds = [each for each in evidence.before(entry.index) if _BUILDS.search(command_of(each)) and each.status == "ok"]
+    made = next((each for each in builds if program in command_of(each) or not _OUTPUT.search(command_of(each))), None)
+    # Without a build in the record nobody knows how it was built; a later build took the edits in
+    if made is None or made.index > edits[0].index:
+        return None
+    build = command_of(made)
+    cause = (
+        f"{_start(evidence, entry, edits)}, because {code(words[0], 60)} was built before them, last{clock(made.ts)} with"
+        f" {code(build, 90)}."
+    )
+    step = f"Build it again with {code(build, 110)}, and then run {code(command, 80)}."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(made, build), evidence.quote(edits[-1], source), evidence.quote(entry),
+        check="The output must change; if it does not, the edit is not the cause.",
+    )  # fmt: skip
+
+
+_BUILDS_TO = lazy_pattern(
+    r"\b(?:javac|kotlinc|scalac|tsc|gcc|g\+\+|cc|clang|go build|esbuild|babel|rollup|webpack|cmake|swiftc"
+    r"|rustc)\b[^|;&\n]{0,300}?\s(?:-d|-o|--out-?[dD]ir|--outfile|--out|-B|--output-path)[ =](\S{1,120})"
+)
+_RUNS_FROM = lazy_pattern(
+    r"\b(?:java|kotlin|scala)\b[^|;&\n]{0,200}?\s(?:-cp|-classpath|--class-path)[ =](\S{1,200})|\bnode "
+    r"(\S{1,120}\.[cm]?js)\b|(?:^|[;&|]\s{0,4})(\./\S{1,120})"
+)
+
+
+def _built_elsewhere(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that the build writes to another place than the one that is run."""
+    builds = [
+        (each, match.group(1))
+        for each in [entry, *evidence.before(entry.index)]
+        if each.index >= edits[0].index
+        for match in [_BUILDS_TO.search(command_of(each))]
+        if match
+    ]
+    runs = _RUNS_FROM.search(command)
+    if not builds or runs is None:
+        return None
+    made = builds[0][1].rstrip("/")
+    places = [part.rstrip("/") for part in next(group for group in runs.groups() if group).split(":")]
+    if (
+        # Only plain places are compared: a variable may stand for either one
+        not plain_name(made)
+        or not all(plain_name(part) for part in places)
+        or any(_holds(made, part) or _holds(part, made) for part in places)
+    ):
+        return None
+    ran = places[0]
+    cause = (
+        f"{_start(evidence, entry, edits)}, because the build writes to {code(made, 60)} and what is run comes from "
+        f"{code(ran, 60)}: that is an old build."
+    )
+    step = f"Let both name one place: build to {code(ran, 60)}, or run from {code(made, 60)}; then run the check once."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(builds[0][0], command_of(builds[0][0])), evidence.quote(entry),
+        check="The outcome of the check must change.",
+    )  # fmt: skip
+
+
+def _holds(one: str, other: str) -> bool:
+    first, second = one.removeprefix("./"), other.removeprefix("./")
+    return first == second or second.startswith(f"{first}/") or first in (".", "")
+
+
+_BUILT = ("build", "target", "bin", "dist", "out", "classes", "lib")
+
+
+def _artefact(command: str) -> list[str] | None:
+    """Return the built thing that a command runs: a program, or what java, node and the like are given."""
+    for words in parts_of(command):
+        if words[0].startswith(("./", *(f"{part}/" for part in _BUILT))):
+            return words
+        for word in words[1:]:
+            first = word.removeprefix("./").partition("/")[0]
+            if words[0] in (
+                "java",
+                "node",
+                "dotnet",
+                "mono",
+                "wasmtime",
+                "php",
+                "python3",
+                "python",
+                "lua",
+                "kotlin",
+                "scala",
+            ) and (first in _BUILT or word.endswith((".jar", ".class", ".dll", ".wasm", ".pyc"))):
+                return [word.rpartition(":")[2] or word]
+    return None
+
+
+def _image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that a container runs an image which was built before the edits."""
+    command = command_of(entry)
+    if (
+        not re.search(r"\b(?:docker|podman)\b.{0,20}\b(?:run|exec|up|restart|start)\b", command)
+        # What builds the image anew, or mounts the folder, runs the edited files
+        or "--build" in command
+        or re.search(r"\s(?:-v|--volume|--mount)\b", command)
+    ):
+        return None
+    builds = [
+        each
+        for each in evidence.before(entry.index)
+        if re.search(r"\b(?:docker|podman)\b.{0,30}\bbuild\b|--build\b", command_of(each)) and each.status == "ok"
+    ]
+    # The image is newer than the first edit
+    if not builds or builds[0].index > edits[0].index:
+        return None
+    build = command_of(builds[0])
+    cause = (
+        f"{_start(evidence, entry, edits)}, because the container runs an image that was built before them, "
+        f"last{clock(builds[0].ts)} with {code(build, 90)}."
+    )
+    return diagnosis(
+        KIND, cause, "Build the image again with "
+            f"{code(build, 110)}, and then run "
+            f"{code(command, 80)}.", evidence.quote(builds[0], build), evidence.quote(entry),
+        check="The output must change; if it does not, the edit is not the cause.",
+    )  # fmt: skip
+
+
+def _cached(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+    # Only of runners and builds is it known that they use old results
+    if not _RUNS.search(command_of(entry)):
+        return None
+    said = evidence.text(entry)[:8_000]
+    match = _NONE_RUN.search(said)
+    if match is not None:
+        cause = f"{_start(evidence, entry, edits)}, because it runs no test at all: {code(match.group(1).strip(), 60)}."
+        step = (
+            "A runner takes files and functions by their names alone (pytest `test_*.py` and `test_*`, jest `*.test.*`): rename"
+            " them, or name the right folder, and see that they are collected (`pytest --collect-only`) before you edit on."
+        )
+        return diagnosis(
+            KIND, cause, step, evidence.quote(entry, match.group(0)), check="The output must count at least one test."
+        )
+    match = _CACHED.search(said)
+    if match is None:
+        return None
+    cause = f"{_start(evidence, entry, edits)}, because the result is an old one: {code(match.group(1).strip(), 60)}."
+    force = "go test -count=1" if "go test" in command_of(entry) else "make -B" if command_of(entry).startswith("make") else ""
+    step = (
+        (f"Run it once without the cache, with {code(force, 40)}.")
+        if force
+        else ("Run it once without the cache, or remove the built result, and then look again.")
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, match.group(0)),
+        check="The output must no longer speak of a cached or finished result.",
+    )  # fmt: skip

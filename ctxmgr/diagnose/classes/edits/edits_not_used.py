@@ -1,0 +1,185 @@
+"""Edits have no effect because what runs was loaded, built or installed before them, and nothing has renewed it since."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from ctxmgr.detect.text.fingerprints import blur
+from ctxmgr.diagnose.classes.statements.documented_way import commands_in
+from ctxmgr.diagnose.errors.table import table
+from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "editsNotUsed"
+
+_TURN = lazy_pattern(r"\b(?:In|Out|Cell In) ?\[\d+\]|^.{0,20}\bline \d+.{0,5}$|\bpid[ =:]*\d+", re.MULTILINE | re.IGNORECASE)
+_LEAST, _LOOKED_AT, _FEW = 2, 300, 40
+
+
+class _Holder(NamedTuple):
+    """Something that keeps what it once took from a file.
+
+    Attributes:
+        runs: what the call, or another one since the first edit, must hold: by it one sees that this holds the file.
+        edited: the files that it keeps.
+        shown: what the record must show besides, "" for nothing; its group `name` is told.
+        renews: a call that takes the edits; after the first edit there is none.
+        keeps: follows "because"; ``{file}`` is the file that was edited, ``{name}`` what was shown.
+        step: what renews it.
+    """
+
+    runs: str
+    edited: str
+    shown: str
+    renews: str
+    keeps: str
+    step: str
+
+
+@cache
+def _holders() -> tuple[_Holder, ...]:
+    """Return the holders of the table, those that are recognised by more first."""
+    return tuple(_Holder(**row) for row in table("holder"))
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what keeps the old state, where a call is answered the same before and after several edits."""
+    calls = list(unaffected(evidence))
+    found = (form(evidence, *each) for form in (_held, _step_left_out) for each in calls)
+    return next((each for each in found if each is not None), None)
+
+
+def unaffected(evidence: Evidence) -> Iterator[tuple[EntryView, list[EntryView], list[EntryView]]]:
+    """Yield calls that are answered the same before and after several edits: the call, the equal ones, and the edits."""
+    # A call that hangs has not answered, so nothing is answered the same
+    if evidence.finding is not None and evidence.finding.severity == "hung":
+        return
+    last = evidence.recent[-_FEW:]
+    for entry in reversed(last[-6:]):
+        # An edit that is refused again and again is no check
+        if entry.status == "open" or edited_paths(entry):
+            continue
+        outcome = _outcome(evidence, entry)
+        same = [each for each in last if _outcome(evidence, each) == outcome and _alike(each, entry)]
+        # Edits before the first of the equal answers may be in it
+        edits = [each for each in evidence.edits if same[0].index < each.index < same[-1].index] if len(same) >= _LEAST else []
+        # An empty answer is equal to every other empty one
+        if len(edits) >= _LEAST and outcome.strip():
+            yield entry, same, edits
+
+
+def _step_left_out(
+    evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView]
+) -> Diagnosis | None:
+    """Say which documented command for what is edited or run no call has made since the edits."""
+    since = [each for each in evidence.recent if each.index > edits[0].index and not edited_paths(each)]
+    ran = "\n".join(command_of(each) for each in since)
+    paths = {evidence.inside(path) for each in edits for path in edited_paths(each)}
+    stems = paths | {path.rpartition("/")[2].partition(".")[0] for path in paths}
+    about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT}
+    for other in evidence.before(entry.index):
+        # What the agent wrote itself is no documentation
+        if other.status != "ok" or edited_paths(other):
+            continue
+        for command in commands_in(evidence.text(other), inline=True):
+            # A word alone is the name of a program, and no step
+            words = command.split()
+            head = " ".join(words[:2])
+            if (
+                len(words) < _LEAST
+                or "=" in words
+                or not words[0].islower()
+                # It was run since the edits, so it is not what is missing
+                or head in ran
+                # A step for another part of the project
+                or not (set(_WORD.findall(" ".join(words[1:]))) & about)
+            ):
+                continue
+            call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+            cause = (
+                f"{call} ends the same after {len(edits)} edits, {len(same)} times. "
+                f"{capital(evidence.source(other))} names a step, "
+                f"{code(command, 90)}, that no call has taken since the edits."
+            )
+            step = f"Take that step first, if you trust the note: {code(command, 90)}; then run this once."
+            return diagnosis(
+                KIND, cause, step, evidence.quote(other, command), evidence.quote(entry), check="The outcome must change.",
+                confidence="medium",
+            )  # fmt: skip
+    return None
+
+
+_WORD = lazy_pattern(r"[\w@][\w./:@+-]{2,60}\w")
+_CODED = lazy_pattern(r"[\d_./:@-]")
+_SHORT = 3
+
+
+def _outcome(evidence: Evidence, entry: EntryView) -> str:
+    return blur(_TURN.sub("", evidence.text(entry)), ids=True)
+
+
+def _alike(one: EntryView, other: EntryView) -> bool:
+    # A shell command and a call of a tool of the same name are two things
+    first, second = command_of(one), command_of(other)
+    return one.action == other.action and bool(first) == bool(second) and not edited_paths(one)
+
+
+def _held(evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView]) -> Diagnosis | None:
+    path = next(path for each in reversed(edits) for path in edited_paths(each))
+    first = edits[0].index
+    since = [each for each in evidence.recent if each.index > first and each.status != "open"]
+    asked = "\n".join([f"{each.action}\n{given(each)[:2_000]}" for each in [*since, entry] if not edited_paths(each)])
+    for holder in _holders():
+        # A call that renews it was made, so something else keeps the old state
+        if not re.search(holder.runs, asked) or not re.search(holder.edited, path) or re.search(holder.renews, asked):
+            continue
+        shown = _shown(evidence, entry, holder, path)
+        if shown is None:
+            continue
+        return _answer(evidence, entry, same, edits, holder, path, *shown)
+    return None
+
+
+def _shown(evidence: Evidence, entry: EntryView, holder: _Holder, path: str) -> tuple[str, EntryView | None] | None:
+    """Return what the record shows of the holder, and where; None where it must show something and does not."""
+    if not holder.shown:
+        return "", None
+    pattern = re.compile(holder.shown)
+    parts = {part.partition(".")[0] for part in path.split("/")}
+    for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+        for match in pattern.finditer(evidence.text(other)[:20_000]):
+            name = match.group("name")
+            # Of installed packages only that of the edited file is meant
+            if plain_name(name) and ("packages/" not in name or name.split("packages/")[-1].split("/")[0] in parts):
+                return name, other
+    return None
+
+
+def _answer(
+    evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView], holder: _Holder, path: str,
+    name: str, other: EntryView | None,
+) -> Diagnosis:  # fmt: skip
+    file = evidence.name(path)
+    stem = path.rpartition("/")[2].partition(".")[0]
+    slots = {"{file}": code(file, 80), "{stem}": code(stem, 40), "{stem_word}": stem if stem.isidentifier() else "MODULE",
+             "{name}": code(name, 90)}  # fmt: skip
+    call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+    keeps, step = holder.keeps, holder.step
+    for slot, text in slots.items():
+        keeps, step = keeps.replace(slot, text), step.replace(slot, text)
+    cause = f"{call} answers the same after {len(edits)} edits, {len(same)} times, because {keeps}."
+    quotes = [evidence.quote(entry), evidence.quote(edits[-1], path)]
+    if other is not None:
+        quotes.append(evidence.quote(other, next((line for line in evidence.text(other).split("\n") if name in line), None)))
+    return diagnosis(
+        KIND, cause, step, *quotes, check="The outcome must change; if it does not, the edits are not the cause.",
+        confidence="medium",
+    )  # fmt: skip

@@ -1,0 +1,238 @@
+"""The error points at another file than the one that is changed again and again."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.detect.text.fingerprints import blur
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
+from ctxmgr.diagnose.evidence.calls import changes_of, edited_paths, fields_of, path_of, same_file, written
+from ctxmgr.diagnose.evidence.paths import FOREIGN
+from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "errorElsewhere"
+
+_FRAME = lazy_pattern(
+    r"File \"([^\"\n]{1,300})\", line (\d{1,6})|^[ \t]*(?:at .{0,120}\()?((?:/"
+    r"|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5})[:(](\d{1,6})(?:[:,]\d{1,6})?\)?(?=[:\s)]|$)|-->\s*([\w./+-]{1,300}):(\d{1,6})",
+    re.MULTILINE,
+)
+_CAUSE = lazy_pattern(
+    r"^(?:E\s+)?((?:\w+\.)*\w*(?:Error|Exception)\b:? ?[^\n]{0,200})"
+    r"|(?:^|: )((?:fatal )?error(?:\[\w+\]| \w{2,10})?: [^\n]{1,200})",
+    re.MULTILINE,
+)
+_AT = r"(?P<path>(?:/|\.{0,2}/)?[\w@./+-]{1,200}\.\w{1,8})"
+_SURE = tuple(
+    lazy_pattern(pattern, re.MULTILINE)
+    for pattern in (
+        rf"^(?:e: )?(?:ERROR in )?{_AT}[:(](?P<line>\d{{1,6}})(?:[:,]\d{{1,6}})?\)?:? ?-? ?(?:fatal |syntax |parse "
+        r"|\[)?(?:error|Error|ERROR)\b",
+        rf"^(?:\./)?{_AT}:(?P<line>\d{{1,6}})(?::\d{{1,5}})?: (?:undefined|cannot|syntax|missing|expected"
+        r"|unexpected|not enough|too many|imported|declared|invalid|use of|unknown|no required|undeclared|redefin)",
+        rf"^(?:error|Error)(?:\[\w+\])?: [^\n]{{1,300}}\n\s*--> {_AT}:(?P<line>\d{{1,6}})",
+        r"(?:SyntaxError|ParseError|YAMLException|JSONDecodeError|TOMLDecodeError|ParserError|ScannerError"
+        rf"|YAMLError|ParseException): {_AT}(?::(?P<line>\d{{1,6}}))?[: (]",
+        r"(?:parse|syntax|parsing|decod\w+|reading|loading|invalid|malformed|in(?:valid)? config(?:uration)?(?: "
+        rf"file)?) (?:error )?(?:in |of |file |at )?[`'\"]?{_AT}[`'\"]?(?:(?::| line |, line | on line "
+        rf")(?P<line>\d{{1,6}}))",
+        rf"(?:PHP )?(?:Parse|Fatal) error: [^\n]{{1,200}} in {_AT} on line (?P<line>\d{{1,6}})",
+        rf"syntax error at {_AT} line (?P<line>\d{{1,6}})",
+        rf"^\s*in [`'\"]{_AT}[`'\"], line (?P<line>\d{{1,6}})",
+        rf"File \"{_AT}\", line (?P<line>\d{{1,6}})\n[^\n]{{0,300}}\n(?:[ ^~]{{1,300}}\n)?(?:SyntaxError"
+        r"|IndentationError|TabError)",
+        rf"^{_AT}: line (?P<line>\d{{1,6}}): (?:syntax error|parse error|unexpected)",
+    )
+)
+"""Where a compiler or parser says itself that the error stands there: whoever includes or reads the file is not at fault."""
+_INCLUDE = lazy_pattern(r"fatal error: [^\n:]{1,200}: no such file|fatal error: '[^\n']{1,200}' file not found", re.IGNORECASE)
+"""A file asks for another one that is not there: the place that asks is not at fault."""
+_LEAST = 2
+_FEW = 48
+_BACK = 120
+_MOST = 20_000
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return where the error lies, when every change since it first appeared was made elsewhere."""
+    for entry in evidence.failing:
+        # A failing edit is itself the trouble
+        if edited_paths(entry) or _INCLUDE.search(evidence.text(entry)[:_MOST]):
+            continue
+        found = (
+            _sure(evidence, entry)
+            or _judged(evidence, entry, _changed(evidence, entry, blur(evidence.text(entry))))
+            or _included(evidence, entry)
+        )
+        if found is not None:
+            return found
+    return None
+
+
+def _sure(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say where a compiler or parser stops, when that is no file that was changed."""
+    said = evidence.text(entry)[:_MOST]
+    for pattern in _SURE:
+        matches = list(pattern.finditer(said))
+        places = [(match.group("path"), match.group("line")) for match in matches]
+        # A frame in a library only shows by what way the error came
+        places = [(path, line) for path, line in places if plain_name(path) and not any(part in path for part in FOREIGN)]
+        if not places:
+            continue
+        path, line = places[0]
+        quoted = said[matches[0].start() : matches[0].end() + 160].strip()
+        changed = _changed(evidence, entry, blur(matches[0].group(0)))
+        # After one edit elsewhere the agent may still be on its way to the right file
+        if _few(changed) or any(same_file(path, each) for path, _ in places for each in changed):
+            return None
+        return _answer(evidence, entry, changed, path, line, "", quoted)
+    return None
+
+
+def _included(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say which text that the written one includes an error names, where the source it quotes is not in what was written."""
+    said = evidence.text(entry)[:_MOST].replace("\\n", "\n").replace('\\"', '"')
+    quoted = [line.strip(" .…|") for line in _QUOTED.findall(said)]
+    wrote = [each for each in evidence.tail if each.agent == entry.agent and each.index < entry.index and _text(each)]
+    if not quoted or len(wrote) < _LEAST or not _PARSES.search(said):
+        return None
+    path = path_of(wrote[-1]) or ""
+    known = evidence.seen(path, entry.index) if changes_of(wrote[-1]) else None
+    text = known.text if known is not None else _text(wrote[-1])
+    # With an unknown rest of the file the quoted line may be in it
+    if changes_of(wrote[-1]) and (known is None or not known.whole):
+        return None
+    # The quoted line is its own, only broken in another way
+    if any("".join(line.split()) in "".join(text.split()) for line in quoted):
+        return None
+    # The quoted line names what it refers to in any case
+    rest = said.replace(quoted[0], "")
+    names = [next(group for group in match.groups() if group) for match in _REFERS.finditer(text)]
+    name = next(
+        # A name that the error does not have may be any of them
+        (each for each in names if re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", rest) and plain_name(each)),
+        None,
+    )
+    if name is None:
+        return None
+    own = next((str(value) for value in fields_of(wrote[-1]).values() if isinstance(value, str) and plain_name(value)), "it")
+    shown = f", which it quotes with {code(quoted[0], 60)}," if not ORDERS.search(quoted[0]) else ""
+    cause = (
+        f"The error is in {code(name, 60)}{shown} and not in {code(own, 60)}: that only includes it. None of your"
+        f" {len(wrote)} versions of {code(own, 60)} has that text."
+    )
+    return diagnosis(
+        KIND, cause, f"Read {code(name, 60)} itself, and correct the place that the error quotes there.",
+        evidence.quote(entry), evidence.quote(wrote[-1], text), check="The error must move or change.",
+    )  # fmt: skip
+
+
+_QUOTED = lazy_pattern(r"^([^\n]{10,200})\n[-~ .|]{0,120}\^", re.MULTILINE)
+_REFERS = lazy_pattern(
+    r"\{\{>\s*([\w./-]{2,60})|\{%-?\s*(?:include|extends|import|from)\s+['\"]([\w./-]{2,60})|#include\s+[\"<]([\w./-]{2,60})"
+    r"|@(?:import|use|include|extends)\s*\(?\s*['\"]([\w./-]{2,60})|\b(?:require|import|source|include)\s*\(?\s*['\"]([\w./@-]{2,60})"
+    r"|!include\s+([\w./-]{2,60})|\$ref['\"]?:\s*['\"]?([\w./#-]{2,80})|<xi:include[^>]{0,80}href=\"([\w./-]{2,60})"
+)
+"""How one text takes in another."""
+_PARSES = lazy_pattern(r"(?i)pars(?:e|ing)|syntax|unexpected|expect(?:ing|ed)|unterminated|unclosed|invalid token|malformed")
+_LONG = 30
+
+
+def _text(entry: EntryView) -> str:
+    """Return the text that a call writes, or ""."""
+    # A call that only reads may be given a long text too
+    if entry.status != "ok" or (not may_change(entry) and written(entry) is None):
+        return ""
+    return max(
+        (value for value in fields_of(entry).values() if isinstance(value, str) and len(value) >= _LONG), key=len, default=""
+    )
+
+
+def _few(changed: dict[str, list[EntryView]]) -> bool:
+    return sum(map(len, changed.values())) < _LEAST
+
+
+def _changed(evidence: Evidence, entry: EntryView, said: str) -> dict[str, list[EntryView]]:
+    """Return the files that were changed with success since a failure that says this first appeared, and by which calls."""
+    start = entry.index
+    for other in evidence.before(entry.index):
+        if (
+            other.action == entry.action
+            and evidence.failed(other)
+            and (call_key(other) == call_key(entry) or said in blur(evidence.text(other)))
+        ):
+            start = other.index
+        # Far back the same message may have had another cause
+        if entry.index - other.index > _BACK:
+            break
+    # A loop may have begun before its present message
+    start = min(start, evidence.loop[0].index) if evidence.loop and evidence.finding is not None else start
+    found: dict[str, list[EntryView]] = {}
+    for other in evidence.edits:
+        if start <= other.index < entry.index:
+            for path in edited_paths(other):
+                found.setdefault(path, []).append(other)
+    return found
+
+
+def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryView]]) -> Diagnosis | None:
+    if _few(changed):
+        return None
+    said = evidence.text(entry)
+    frames = [(one or two or three, a or b or c) for one, a, two, b, three, c in _FRAME.findall(said)]
+    frames = [(path, line) for path, line in frames if not any(part in path for part in FOREIGN)]
+    causes = [one or other for one, other in _CAUSE.findall(said)]
+    if not frames or not causes or "AssertionError" in causes[-1]:
+        return None  # an assertion stands in the test; where the fault lies it does not say
+    path, line = frames[-1] if 'File "' in said else frames[0]
+    named = any(same_file(each, frame) or each.rpartition("/")[2] in said for each in changed for frame, _ in frames)
+    if any(same_file(path, each) for each in changed) or (named and not _fails_on_import(said)):
+        return None  # a changed file takes part: the fault may be what it passes on
+    # A test that fails is the right place for an error to show
+    if not plain_name(path) or any(
+        part in path.rpartition("/")[2] for part in ("test_", "_test.", ".test.", ".spec.", "conftest")
+    ):
+        return None
+    return _answer(evidence, entry, changed, path, line, f": {_short(causes[-1].strip())}", said[-500:])
+
+
+def _answer(
+    evidence: Evidence,
+    entry: EntryView,
+    changed: dict[str, list[EntryView]],
+    path: str,
+    line: str | None,
+    why: str,
+    quoted: str,
+) -> Diagnosis:
+    edits = [each for entries in changed.values() for each in entries]
+    files = ", ".join(code(evidence.name(each), 60) for each in list(changed)[:2])
+    name = evidence.name(path)
+    where = f", line {line}" if line else ""
+    cause = (
+        f"The error is in {code(name, 80)}{where}{why}. Your {len(edits)} changes"
+        f" since{clock(edits[0].ts) or ' then'} were all made in {files}."
+    )
+    cause = cause.replace("since at", "since")
+    step = (
+        f"Read {code(name, 80)}{f' around line {line}, and the lines above it,' if line else ''} and correct the cause there."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, quoted), evidence.quote(edits[-1], "\n".join(changed)),
+        check="Run the same check again: the error must move or change.",
+    )  # fmt: skip
+
+
+def _fails_on_import(said: str) -> bool:
+    """Whether the last frame of a traceback is the body of a module: whoever imports it can't be at fault."""
+    frames = re.findall(r"File \"[^\"\n]{1,300}\", line \d{1,6}, in (\S{1,80})", said)
+    return bool(frames) and frames[-1] == "<module>" and len(frames) > 1
+
+
+def _short(error: str) -> str:
+    """Return an error as a quote: its kind, and its words where they are few."""
+    return code(error if len(error) <= _FEW else error.partition(":")[0], _FEW)

@@ -1,0 +1,142 @@
+"""Edits have no effect because another file decides: the edited one is made from it, built into it, copied, or overridden."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from ctxmgr.diagnose.classes.edits.edits_not_used import unaffected
+from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of
+from ctxmgr.diagnose.evidence.texts import code, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "madeElsewhere"
+
+_MADE = lazy_pattern(
+    r"\b(?:auto-?)?(?:generated|made|built|created|compiled|produced|rendered)\b.{0,40}?\b(?:by|from|with|out of)\b"
+    r"|\bdo not edit\b",
+    re.IGNORECASE,
+)
+_FILE = lazy_pattern(r"(?<![\w/.-])((?:[\w.@+-]{1,60}/){0,8}[\w@+-][\w.@+-]{0,60}\.[A-Za-z]\w{0,7})(?![\w/-])")
+_RULE = lazy_pattern(r"^(?:\s*\d+\s)?([\w./-]{2,80})\s?:(?!=)\s([^\n=]{2,200})$", re.MULTILINE)
+_BUILDS = lazy_pattern(r"\b(?:make|ninja|cmake|gcc|cc|clang|g\+\+|build|compile|setup\.py)\b")
+_LOOKED_AT, _HEAD, _MOST = 200, 6, 8_000
+
+_Told = tuple[str, str, EntryView, str]
+"""Why, what to do, the entry that shows it, and the line."""
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return the file that decides in place of the edited one."""
+    for entry, same, edits in unaffected(evidence):
+        for path in dict.fromkeys(path for each in reversed(edits) for path in edited_paths(each)):
+            file = evidence.inside(path)
+            # An edit's own answer repeats what was edited
+            shown = [e for e in list(evidence.recent)[-_LOOKED_AT:] if e.status == "ok" and not edited_paths(e)]
+            for form in _FORMS:
+                found = next(form(evidence, file, shown, edits[0].index), None)
+                if found is not None:
+                    why, step, other, line = found
+                    call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+                    cause = f"{call} ends the same after {len(edits)} edits, {len(same)} times: {why}."
+                    return diagnosis(
+                        KIND, cause, step, evidence.quote(other, line), evidence.quote(entry),
+                        check="The outcome must change; if it does not, undo that change.", confidence="medium",
+                    )  # fmt: skip
+    return None
+
+
+def _generated(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_Told]:
+    """Yield what the head of the edited file says it is made from."""
+    for other in reversed(shown):
+        path = path_of(other) or next((word for word in command_of(other).split() if word.endswith(file)), "")
+        # The head of another file says nothing of this one
+        if not path or not evidence.same_place(path, file):
+            continue
+        for line in evidence.text(other).split("\n")[:_HEAD]:
+            names = [name for name in _FILE.findall(line) if plain_name(name) and name.rpartition("/")[2] != _name(file)]
+            if _MADE.search(line) and names:
+                told = " and ".join(code(name, 80) for name in names[:2])
+                sources = f"{code(names[0], 80)} (or {code(names[1], 80)})" if len(names) > 1 else told
+                yield (
+                    f"{code(file, 80)} is generated, as its head says, and written anew from {told}, so edits of it are lost",
+                    f"Make the change in {sources}, not in what comes of it: generate {code(file, 80)} anew, and leave that "
+                    "file alone.",
+                    other,
+                    line,
+                )  # fmt: skip
+
+
+def _built(evidence: Evidence, file: str, shown: list[EntryView], first: int) -> Iterator[_Told]:
+    """Yield what a makefile builds from the edited file, where nothing has built it since."""
+    # Whatever was built since may have been this target
+    if any(each.index > first and _BUILDS.search(given(each)) for each in evidence.recent):
+        return
+    for other in reversed(shown):
+        for match in _RULE.finditer(evidence.text(other)[:_MOST]):
+            target, needs = match.groups()
+            if (
+                _name(file) in {_name(word) for word in needs.split()}
+                and plain_name(target)
+                # A target without a dot or a folder is a task like `test`, and no file
+                and ("." in target or "/" in target)
+            ):
+                yield (
+                    f"{code(target, 80)} is compiled from {code(file, 80)}, and no build of it is recorded since the edits, so "
+                    "the old one is used",
+                    f"Rebuild {code(target, 80)} first (run make for it, as the rule says), and then run this once.",
+                    other,
+                    match.group(0).strip(),
+                )
+
+
+def _copied(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_Told]:
+    """Yield the other copy of the file that a look-up shows to be loaded."""
+    parts = file.split("/")
+    for other in reversed(shown):
+        said = evidence.text(other).strip()
+        # One path alone on a line is the answer to "which file is loaded"; a list of paths names none
+        if "\n" in said or len(parts) < 2 or not plain_name(said) or evidence.same_place(said, file):
+            continue
+        if said.split("/")[-2:] == parts[-2:]:
+            yield (
+                f"what is loaded is another copy, {code(evidence.inside(said), 90)}, and not {code(file, 80)}",
+                f"Renew that copy {code(evidence.inside(said), 90)} or make it a link to the edited folder (install the "
+                "package anew, or use a workspace), and do not edit it by hand.",
+                other,
+                said,
+            )
+
+
+def _overridden(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_Told]:
+    """Yield the file of a like name that a program reads besides the edited one."""
+    stem, _dot, ending = _name(file).rpartition(".")
+    if not stem:
+        return
+    like = re.compile(rf"(?<![\w.-])((?:[\w.-]+/)*{re.escape(stem)}[._-][\w-]{{1,20}}\.{re.escape(ending)})(?![\w.-])")
+    for other in reversed(shown):
+        text = evidence.text(other)[:_MOST]
+        match = like.search(text)
+        # Both names in one text, and as code: a list of files shows that they are there, not that they are read
+        if match and re.search(rf"(?<![\w.-]){re.escape(_name(file))}(?![\w.-])", text) and ("(" in text or "import" in text):
+            name = match.group(1)
+            line = next(line.strip() for line in text.split("\n") if name in line)
+            yield (
+                f"the program reads {code(name, 80)} beside {code(file, 80)}, and what stands there may override it",
+                f"Read {code(name, 80)}: if it sets the same thing, change it there.",
+                other,
+                line,
+            )
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+_FORMS: tuple[Callable[[Evidence, str, list[EntryView], int], Iterator[_Told]], ...] = (
+    _generated, _built, _copied, _overridden,
+)  # fmt: skip

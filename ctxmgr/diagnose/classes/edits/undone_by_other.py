@@ -1,0 +1,127 @@
+"""Two agents, or two tools, write one file by turns, each undoing what the other did."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.evidence.calls import changes_of, command_of, edited_paths, fields_of, parts_of, tool
+from ctxmgr.diagnose.evidence.texts import clean, code, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "undoneByOther"
+
+_WRITES = lazy_pattern(
+    r"--write\b|--fix\b|\bformat\b|\bfmt\b|-i\b|\bblack\b|\bisort\b|\bgit (?:checkout|restore|reset|revert|stash)\b|>\s*\S"
+    r"|\bcp\b|\bmv\b|\btee\b"
+)
+_SETS = lazy_pattern(r"checkout|switch|use|use-context|select|set(?:-\w+)?|config|scale|activate|default|link|alternatives|tag")
+_STATE = lazy_pattern(
+    r"(?:^|_|[a-z](?=[A-Z]))(?:status|state|assignee|owner|branch|context|mode|enabled|priority|value|label|replicas|version"
+    r"|environment|title|phase)$",
+    re.IGNORECASE,
+)
+"""What sets a state, as a word of a command and as a field of a tool."""
+_LAST, _LEAST, _MOST_WORDS = 40, 3, 8
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which file changes hands, and between whom."""
+    writers: dict[str, list[tuple[str, EntryView]]] = {}
+    for entry in evidence.recent[-_LAST:]:
+        if entry.status == "ok":
+            for path in _written(entry):
+                writers.setdefault(evidence.inside(path), []).append((entry.agent, entry))
+    for path, writes in sorted(writers.items(), key=lambda each: -each[1][-1][1].index):
+        turns = [(one, two) for one, two in pairwise(writes) if one[0] != two[0]]
+        agents = {who for who, _ in writes[-4:]}
+        # Handing a file over once is teamwork; only most writes in turn, by two, are a fight
+        if len(turns) >= _LEAST and len(agents) == 2 and len(turns) * 2 > len(writes) and plain_name(path):
+            return _answer(evidence, path, writes, len(turns))
+    return _switched(evidence)
+
+
+def _switched(evidence: Evidence) -> Diagnosis | None:
+    """Return which state two agents set by turns, each to its own value: a branch, a context, a field."""
+    settings: dict[tuple[str, ...], list[tuple[str, str, str, EntryView]]] = {}
+    for entry in evidence.recent[-_LAST:]:
+        # Where a command failed, the state is not set
+        if entry.status == "ok" and not evidence.failed(entry):
+            for slot, value, shown in _settings(entry):
+                settings.setdefault(slot, []).append((entry.agent, value, shown, entry))
+    for sets in settings.values():
+        turns = [(one, two) for one, two in pairwise(sets) if one[0] != two[0] and one[1] != two[1]]
+        # More than two values are a state that moves on, like that of a ticket
+        if len(turns) >= _LEAST and len({who for who, *_ in sets}) == 2 and len({value for _, value, *_ in sets}) == 2:
+            return _told_state(evidence, *turns[-1], len(turns))
+    return None
+
+
+def _settings(entry: EntryView) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Yield what a call sets: the call but one of its values, that value, and the call as a reader knows it."""
+    for words in parts_of(command_of(entry)):
+        plain = [word for word in words if not word.startswith("-")]
+        # The last word is the value, so a program, a verb and a value must be there
+        if 3 <= len(plain) <= _MOST_WORDS and any(_SETS.fullmatch(word) for word in plain[1:-1]):
+            yield ("$", *plain[:-1]), plain[-1], code(" ".join(plain), 60)
+    fields = {name: str(value)[:100] for name, value in fields_of(entry).items()} if not command_of(entry) else {}
+    # A single field leaves nothing that tells what is set
+    for name, value in fields.items() if 2 <= len(fields) <= _MOST_WORDS else ():
+        if not _STATE.search(name):
+            continue
+        rest = sorted(f"{other}={said}" for other, said in fields.items() if other != name)
+        yield (entry.action, name, *rest), value, f"{tool(entry)} with {code(name, 30)} {code(value, 40)}"
+
+
+def _told_state(
+    evidence: Evidence, one: tuple[str, str, str, EntryView], two: tuple[str, str, str, EntryView], turns: int
+) -> Diagnosis:
+    first, second = (name if plain_name(name := clean(who)[:40]) else "another agent" for who in (one[0], two[0]))
+    cause = (
+        f"{first} and {second} set one shared state by turns, {turns} times, and each takes away what the other set: {first}'s "
+        f"{one[2]}{clock(one[3].ts)}, then {second}'s {two[2]}{clock(two[3].ts)}."
+    )
+    step = (
+        f"Do not set it once more. Give {first} and {second} each its own place (a separate clone or `git worktree`, its own "
+        "context, session or record), or let one of them be done first; ask the user where only one value can count."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(one[3]), evidence.quote(two[3]), check="What one has set must stay as it is.",
+        confidence="medium",
+    )  # fmt: skip
+
+
+def _written(entry: EntryView) -> list[str]:
+    edited = edited_paths(entry)
+    # A command that writes nothing may name files that it reads
+    if edited or not _WRITES.search(command_of(entry)):
+        return edited
+    return [
+        word for words in parts_of(command_of(entry)) for word in words[1:] if re.fullmatch(r"[\w./@+-]{1,160}\.\w{1,8}", word)
+    ]
+
+
+def _answer(evidence: Evidence, path: str, writes: list[tuple[str, EntryView]], turns: int) -> Diagnosis:
+    (one, first), (two, second) = next(pair for pair in reversed(list(pairwise(writes))) if pair[0][0] != pair[1][0])
+    names = [name if plain_name(name := clean(who)[:40]) else "another agent" for who in (one, two)]
+    values = [code(changes[-1].new, 60) if (changes := changes_of(entry)) else "" for entry in (first, second)]
+    to = [f" to {value}" if value else "" for value in values]
+    cause = (
+        f"{names[0]} and {names[1]} change {code(path, 80)} by turns, {turns} times, and each undoes what the other did: last"
+        f" {names[0]}{to[0]}{clock(first.ts)}, then {names[1]}{to[1]}{clock(second.ts)}. They follow different rules for the "
+        "same file."
+    )
+    step = (
+        f"Stop changing {code(path, 80)}. Let {names[0]} and {names[1]} agree on one rule for it (one configuration, or "
+        "one of them alone"
+        " writes that file); where the task gives both rules, ask the user which one counts. Then change it once."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(first), evidence.quote(second),
+        check=f"{code(path, 60)} must stay as it is after that.",
+    )  # fmt: skip

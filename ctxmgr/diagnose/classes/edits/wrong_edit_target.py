@@ -1,0 +1,469 @@
+"""An edit is refused because the text it replaces is not in the file, is there more than once, or was never read."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given
+from ctxmgr.diagnose.evidence.calls import (
+    Change,
+    changes_of,
+    command_of,
+    diff_changes,
+    edited_paths,
+    parts_of,
+    patch_changes,
+    patched_paths,
+    path_of,
+    same_file,
+    tool,
+)
+from ctxmgr.diagnose.evidence.contents import Content
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, words_of
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Confidence, Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "wrongEditTarget"
+
+_REFUSED = lazy_pattern(
+    r"not found in|no match|did not match|does not match|not match|could not find|couldn't find|cannot find|can't find"
+    r"|failed to find|failed to (?:apply|verify)|verification failed|no (?:replacement|occurrence|changes?)|0 occurrences"
+    r"|did not appear|does not (?:appear|exist in|contain)|must match|not unique|multiple (?:matches|occurrences)|matches of"
+    r"|occurrences? (?:found|of)|does not apply|patch failed|hunk #?\d+ failed|while searching for|unable to "
+    r"(?:find|locate|apply)|no such (?:text|line|block)"
+    r"|isn't in|is not in|not present in",
+    re.IGNORECASE,
+)
+_UNREAD = lazy_pattern(
+    r"(?:has|have) not been read|must be read|read (?:the file|it) (?:first|before)|modified since", re.IGNORECASE
+)
+_PATCH = lazy_pattern(r"\b(?:git (?:-\S+ )*(?:apply|am)|patch)\b[^\n|;&]{0,200}?(\S{1,200}\.(?:patch|diff))\b")
+_FEW = 3
+_ALIKE = 0.55
+_MOST_LINES = 4_000
+_LONG = 400
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return why an edit is refused."""
+    for entry in evidence.failing:
+        for path, change in _asked(evidence, entry)[:20]:
+            found = _judged(evidence, entry, path, change)
+            if found is not None:
+                return found
+    return next((found for entry in evidence.rounds[:6] if (found := _substituted(evidence, entry)) is not None), None)
+
+
+_SED = lazy_pattern(
+    r"\bsed\b[^|;&\n]{0,60}?\s-i\S*(?: -[Ee])? (?:-e )?(['\"])s([/|#,@])((?:\\.|(?!\2).){2,200})\2((?:\\."
+    r"|(?!\2).){0,200})\2\w*\1 +([\w./@-]{2,200})"
+)
+
+
+def _substituted(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say that the pattern of a substitution is not in the file, so that it changes nothing and says nothing."""
+    match = _SED.search(command_of(entry))
+    # A substitution that changes nothing once may be meant as a precaution
+    if match is None or evidence.times(entry) < _TWICE:
+        return None
+    old, path = re.sub(r"\\([^\w\s])", r"\1", match.group(3)), match.group(5)
+    known = evidence.seen(path, entry.index)
+    # What a real expression matches can't be told from its text
+    if known is None or re.search(r"[*+^$\\(\[{?]|\.\*", match.group(3).replace("\\.", "")) or old in known.text:
+        return None
+    number = _nearest_line(old, known)
+    if number is None:
+        return None
+    line = known.lines[number - known.first]
+    name = evidence.name(path)
+    cause = (
+        f"{code(command_of(entry), 90)} changes nothing ({evidence.times(entry)} times): its pattern {code(old)} is "
+        f"not in {name}. Line {number} is {code(line)}."
+    )
+    step = (
+        f"Make the change with line {number} of {name}, exactly as it stands there{_shown(line)}, as the pattern, or with your"
+        " edit tool."
+    )
+    return _diagnosis(evidence, entry, known, cause, step, f"Read {name} after the change: line {number} must show it.")
+
+
+_TWICE = 2
+
+
+def _asked(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
+    own = path_of(entry)
+    named = _PATCH.search(command_of(entry))
+    # Of a patch file that was seen its own text tells more than the call that applies it
+    if named is not None and (patch := evidence.seen(named.group(1), entry.index)) is not None:
+        return diff_changes(patch.text)
+    if own is not None:
+        return [(own, change) for change in changes_of(entry)]
+    return [(path, change) for path in patched_paths(entry) for change in patch_changes(entry, path)]
+
+
+def _judged(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+    said = evidence.text(entry)[:4_000]
+    if _UNREAD.search(said):
+        return _unread(evidence, entry, path)
+    # A tool may refuse for another reason than the text; an empty text is an insertion
+    if not _REFUSED.search(said) or not change.old.strip():
+        return None
+    found = _found_at(evidence, entry, path, change)
+    if found is not None:
+        return found
+    known = evidence.seen(path, entry.index)
+    # Without the file's content only an output that shows a part of it can tell
+    if known is None:
+        return _glimpsed(evidence, entry, path, change) or _never_read(evidence, entry, path, change)
+    old = change.old.strip("\n")
+    places = known.numbers_of(old)
+    # Before anything else, since the text is there: no line is missing
+    if len(places) > 1:
+        return _repeated(evidence, entry, known, places, change)
+    if places:
+        return _changed_since(evidence, entry, known, path, change)
+    # An edit made already fails because its own result stands there; a short text stands there by chance
+    new = change.new.strip("\n")
+    if new.strip() and len(new) > 8 and new in known.text and old not in new:
+        return _done_already(evidence, entry, known, change)
+    missing = _first_missing(old, known)
+    number = _nearest_line(missing, known)
+    other = _elsewhere(evidence, path, old, entry)
+    # A line of this file that is nearly the same is likelier than a whole text in another one
+    if other is not None and (number is None or _ratio(missing, known.lines[number - known.first]) < 0.9):
+        return _in_other_file(evidence, entry, other, change, path)
+    if number is None:
+        return _gone(evidence, entry, known, missing, change)
+    return _differs(evidence, entry, known, missing, number, change)
+
+
+_REWRITES = lazy_pattern(
+    r"\b(?:black|ruff|isort|autopep8|yapf|prettier|biome|gofmt|goimports|rustfmt|clang-format|standard|dprint"
+    r"|shfmt|sqlfluff|pre-commit)\b"
+    r"|\bfmt\b|\bformat\b|--fix\b|--write\b|\bsed -\w*i|\bgit (?:checkout|switch|pull|merge|rebase|reset|stash|restore"
+    r"|revert|cherry-pick|apply)\b"
+    r"|\b(?:generate|codegen|protoc|openapi)\b"
+)
+
+
+def _changed_since(evidence: Evidence, entry: EntryView, known: Content, path: str, change: Change) -> Diagnosis | None:
+    """Say that the file was read before something else rewrote it; None where nothing else did."""
+    # What wrote the file between the reading and the edit made the reading old
+    between = [
+        each for each in evidence.recent
+        if known.entry.index < each.index < entry.index and each.status == "ok"
+        and (_REWRITES.search(command_of(each))
+             or (each.agent != entry.agent and any(same_file(path, one) for one in edited_paths(each))))
+    ]  # fmt: skip
+    if not between:
+        return None
+    name, source = evidence.name(path), evidence.source(between[-1])
+    cause = (
+        f"{_call(evidence, entry, path)}: {_target(change.old.strip().split(chr(10))[0], change)} any more. You read "
+        f"it{clock(known.entry.ts)},"
+        f" and {source} came after that and may have rewritten it (quotes, blanks, order)."
+    )
+    step = f"Read {name} again, read the file as it is now, and take the text of the edit from there."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), evidence.quote(between[-1], command_of(between[-1]) or path),
+        check=f"Read {name} after the change: it must show it.", confidence="medium",
+    )  # fmt: skip
+
+
+def _call(evidence: Evidence, entry: EntryView, path: str) -> str:
+    times = evidence.times(entry)
+    often = f" ({times} times)" if times > 1 else ""
+    what = "Your patch" if command_of(entry) else f"The {tool(entry)}"
+    return f"{what} of {evidence.name(path)} can't work{often}"
+
+
+def _target(missing: str, change: Change) -> str:
+    return f"{change.name} {code(missing)} is not in the file"
+
+
+def _differs(evidence: Evidence, entry: EntryView, known: Content, missing: str, number: int, change: Change) -> Diagnosis:
+    line = known.lines[number - known.first]
+    blanks = "".join(line.split()) == "".join(missing.split())
+    case = line.casefold() == missing.casefold()
+    how = " (only blanks or indentation differ)" if blanks else " (only capitals differ)" if case else ""
+    name = evidence.name(known.path)
+    cause = f"{_call(evidence, entry, known.path)}: {_target(missing, change)}. Line {number} is {code(line)}{how}."
+    if known.edits:
+        cause += f" Your own later edits changed the file after you read it{_when(evidence, known)}."
+    field = change.name.removeprefix("its ")
+    first = f"Read {name} around line {number} again. Then make" if known.doubtful else "Make"
+    step = (
+        f"{first} the edit with line {number} of {name}, exactly as it stands there{_shown(line)}, as {field}, and keep your"
+        " new text."
+    )
+    return _diagnosis(
+        evidence, entry, known, cause, step,
+        f"Read {name} after the edit: line {number} must show the change; then run the check.",
+    )  # fmt: skip
+
+
+def _shown(line: str) -> str:
+    """Return the line to copy as a part of a sentence; "" where it says more than code says."""
+    return "" if ORDERS.search(line) or len(line) > _LONGEST_SHOWN else f" ({code(line.strip(), _LONGEST_SHOWN)})"
+
+
+_LONGEST_SHOWN = 160
+
+
+def _gone(evidence: Evidence, entry: EntryView, known: Content, missing: str, change: Change) -> Diagnosis | None:
+    # Where lines are not known, the text may be in them
+    if not known.whole or known.doubtful:
+        return None
+    cause = f"{_call(evidence, entry, known.path)}: {_target(missing, change)}, and no line of it comes close."
+    name = evidence.name(known.path)
+    step = f"Search the project for a part of {code(missing.strip(), 60)} to find the file that holds it, and edit that one."
+    return _diagnosis(
+        evidence, entry, known, cause, step, f"If no file holds it, {name} has to get it as a new line.", "medium"
+    )
+
+
+def _repeated(evidence: Evidence, entry: EntryView, known: Content, places: list[int], change: Change) -> Diagnosis:
+    first = change.old.strip("\n").split("\n")[0]
+    numbers = ", ".join(map(str, places[:6]))
+    cause = f"{_call(evidence, entry, known.path)}: {code(first)} stands {len(places)} times in the file, at lines {numbers}."
+    step = (
+        "Add the line above or below the place you mean to the text to replace, so that it is unique and occurs only once; use"
+        " an option such as `replace_all` only if you mean all of them."
+    )
+    above = [(place, line) for place in places[:_FEW] if (line := _line_above(known, place))]
+    if above:
+        step += f" {'; '.join(f'line {place} is below {line}' for place, line in above)}.".replace(" line", " Line", 1)
+    return _diagnosis(evidence, entry, known, cause, step, "The edit must report one replacement.")
+
+
+def _line_above(known: Content, place: int) -> str:
+    """Return the nearest line above a place that is not empty, as a quote, or "" where it is not known."""
+    lines = known.lines[: place - known.first]
+    line = next((line for line in reversed(lines) if line.strip()), "")
+    return code(line.strip(), 60) if line and not ORDERS.search(line) else ""
+
+
+def _done_already(evidence: Evidence, entry: EntryView, known: Content, change: Change) -> Diagnosis:
+    new = change.new.strip("\n")
+    number = known.numbers_of(new)[0]
+    line = next((line for line in new.split("\n") if line.strip()), new)
+    cause = (
+        f"{_call(evidence, entry, known.path)}: the change is already there. Line {number} begins with {code(line.strip())},"
+        " and the old text is gone."
+    )
+    step = f"Leave {evidence.name(known.path)} as it is and go on with what comes after this edit."
+    return _diagnosis(evidence, entry, known, cause, step, "Run the check that the edit was for.")
+
+
+def _in_other_file(evidence: Evidence, entry: EntryView, other: Content, change: Change, path: str) -> Diagnosis:
+    first = next((line for line in change.old.split("\n") if line.strip()), change.old)
+    number = other.numbers_of(change.old.strip("\n"))[0]
+    name = evidence.name(other.path)
+    cause = (
+        f"{_call(evidence, entry, path)}: {code(first)} is not in {evidence.name(path)}. It stands in {name}, line {number}."
+    )
+    step = f"Make this edit in {name} instead."
+    return _diagnosis(evidence, entry, other, cause, step, f"Read {name} around line {number} after the edit.")
+
+
+_PARTLY = lazy_pattern(
+    r"(?i:lines? (\d{1,7}) ?(?:-|–|to) ?(\d{1,7}) of (\d{1,7})|truncated|\[\.\.\.|… ?\d+ lines"
+    r"|\d+ (?:more )?lines (?:omitted|not shown)|content was cut)"
+)
+_AT_LINE = lazy_pattern(r"^(?:([^\s:]{1,200}):)?(\d{1,7})[:-](.*)$", re.MULTILINE)
+
+
+def _found_at(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+    """Say that the text lies in a part of the file which no reading showed: a search has its line, the readings are cut."""
+    first = next((line.strip() for line in change.old.split("\n") if len(line.strip()) >= _SHORT), "")
+    name = path.rpartition("/")[2]
+    looks = [each for each in evidence.before(entry.index) if each.status == "ok" and not edited_paths(each)]
+    views = [each for each in looks if same_file(path_of(each) or "", path) or name in command_of(each).split(" ")[-1]]
+    cuts = [match for each in views for match in _PARTLY.finditer(evidence.text(each)[:600])]
+    cut = max(cuts, key=lambda match: match.group(1) is not None, default=None)
+    # A reading shows the text, so the edit fails for another reason
+    if not first or cut is None or any(first in evidence.text(each) for each in views if not _is_search(each)):
+        return None
+    for other in looks:
+        if name not in given(other) and name not in evidence.text(other):
+            continue
+        for match in _AT_LINE.finditer(evidence.text(other)):
+            # Search results of other files hold the same line now and then
+            if match.group(3).strip() == first and (not match.group(1) or same_file(match.group(1), path)):
+                return _beyond(evidence, entry, other, path, first, match.group(2), cut)
+    return None
+
+
+def _is_search(entry: EntryView) -> bool:
+    return (
+        any(words[0] in ("grep", "rg", "ag", "ack") for words in parts_of(command_of(entry))) or "grep" in entry.action.lower()
+    )
+
+
+def _beyond(
+    evidence: Evidence, entry: EntryView, other: EntryView, path: str, first: str, number: str, cut: re.Match[str]
+) -> Diagnosis:
+    shown = f"lines {cut.group(1)} to {cut.group(2)} of {cut.group(3)}" if cut.group(1) else "a part (truncated)"
+    name = evidence.name(path)
+    cause = (
+        f"{_call(evidence, entry, path)}: you do not know the text that you replace. {capital(evidence.source(other))} has "
+        f"{code(first)} on line {number} of {name}; your readings show {shown} only."
+    )
+    step = (
+        f"Read {name} from line {number} on (`offset` or `start_line` {number} with a limit, or `sed -n '{number},+40p'`),"
+        " and take the text of the edit from there."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(other), evidence.quote(entry), check=f"Line {number} must stand in what you read."
+    )
+
+
+_SHORT = 8
+
+
+def _glimpsed(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+    """Say which line is nearest in an output that shows the file among other things."""
+    name = path.rpartition("/")[2]
+    for other in evidence.before(entry.index):
+        if other.status != "ok" or evidence.failed(other) or (name not in given(other) and name not in evidence.text(other)):
+            continue
+        if "\n@@" in evidence.text(other):
+            continue  # a diff shows what it would replace, not what is there
+        lines = tuple(line for line in evidence.text(other).split("\n") if line.strip())
+        shown = Content(path, lines, 1, False, other)
+        missing = _first_missing(change.old, shown)
+        if missing in lines:
+            return None
+        number = _nearest_line(missing, shown)
+        # A few lines may all be unlike because the rest is not shown
+        if number is None or len(lines) < _FEW:
+            continue
+        line = lines[number - 1]
+        source = evidence.source(other)
+        cause = (
+            f"{_call(evidence, entry, path)}: {_target(missing, change)}. {capital(source)} shows {code(line)} in its place."
+        )
+        step = (
+            f"Read {evidence.name(path)} again, and make the edit with {code(line)}, exactly as it stands there, and "
+            "keep your new value."
+        )
+        return _diagnosis(
+            evidence, entry, shown, cause, step, f"Read {evidence.name(path)} after the edit; then run the check."
+        )
+    return None
+
+
+def _never_read(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+    if not evidence.recent or evidence.recent[0].index > 0:
+        return None  # it may have been read before the entries at hand
+    first = next((line for line in change.old.split("\n") if line.strip()), change.old)
+    name = evidence.name(path)
+    cause = f"{_call(evidence, entry, path)}: {_target(first, change)}, and you have not read {name} in this session."
+    quotes = [evidence.quote(entry)]
+    for commit, other in _commits(evidence, entry, path):
+        cause += f" {capital(evidence.source(other))} has a commit of it that may have changed that: {code(commit, 110)}."
+        quotes.append(evidence.quote(other, commit))
+        break
+    step = f"Read {name}, and copy the text to replace from what it shows."
+    if command_of(entry):
+        step = f"Read {name} as it is now and make the change of the patch by hand there; no option of the tool makes it fit."
+    return diagnosis(KIND, cause, step, *quotes, check="The edit must report that the file was changed.", confidence="medium")
+
+
+_COMMIT = lazy_pattern(r"^[\s*|\\/]*[0-9a-f]{7,40} (?:\([^)\n]{1,80}\) )?(\S[^\n]{4,200})$", re.MULTILINE)
+
+
+def _commits(evidence: Evidence, entry: EntryView, path: str) -> Iterator[tuple[str, EntryView]]:
+    """Yield the commits of the log whose subjects name a file and something besides, the newest first."""
+    stem = path.rpartition("/")[2].partition(".")[0]
+    for other in evidence.before(entry.index):
+        if "git" in command_of(other) and " log" in command_of(other):
+            # The words of a subject may be an order of a stranger
+            for subject in _COMMIT.findall(evidence.text(other)):
+                if re.search(rf"\b{re.escape(stem)}\b", subject) and _CHANGES.search(subject) and not ORDERS.search(subject):
+                    yield subject, other
+
+
+_CHANGES = lazy_pattern(
+    r"(?i:renam|clearer|move|refactor|rewrit|replac|split|reformat|tidy|clean|restructur|convert|migrat|names?\b)"
+)
+
+
+def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None:
+    known = evidence.seen(path, entry.index)
+    later = [e for e in evidence.recent if known is not None and known.entry.index < e.index < entry.index]
+    name = evidence.name(path)
+    line = next((each for each in evidence.text(entry).split("\n") if _UNREAD.search(each)), "")
+    # A reading right before the edit should have been enough, so the refusal is about something else
+    if any(call_key(each) == call_key(entry) for each in later) or known is None or later:
+        cause = f"The {tool(entry)} of {name} is refused until you read the file anew: {words_of(_UNREAD, line)}."
+        step = f"Read {name} now, in the very next call, and then make the edit from what it shows."
+        return diagnosis(
+            KIND, cause, step, evidence.quote(entry), check="The edit must report that the file was changed.",
+            confidence="high",
+        )  # fmt: skip
+    return None
+
+
+def _first_missing(old: str, known: Content) -> str:
+    """Return the first line of the text to replace that the file does not have; else its first line."""
+    lines = [line for line in old.split("\n")[:200] if line.strip()]
+    have = set(known.lines)
+    return next((line for line in lines if line not in have), lines[0] if lines else old)
+
+
+def _nearest_line(missing: str, known: Content) -> int | None:
+    wanted = missing.strip()[:_LONG]
+    best, place = _ALIKE, None
+    folded = "".join(wanted.split()).casefold()
+    matcher = difflib.SequenceMatcher(autojunk=False)
+    matcher.set_seq2(wanted)
+    for number, line in enumerate(known.lines[:_MOST_LINES], known.first):
+        stripped = line.strip()[:_LONG]
+        if not stripped:
+            continue
+        # A line that differs in blanks or capitals alone is the line that is meant
+        if "".join(stripped.split()).casefold() == folded:
+            return number
+        matcher.set_seq1(stripped)
+        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and (ratio := matcher.ratio()) > best:
+            best, place = ratio, number
+    return place
+
+
+def _ratio(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one.strip()[:_LONG], other.strip()[:_LONG], autojunk=False).ratio()
+
+
+def _elsewhere(evidence: Evidence, path: str, old: str, entry: EntryView) -> Content | None:
+    """Return another file that was seen and holds the text."""
+    # A short text stands in many files
+    if len(old.strip()) < 12:
+        return None
+    tried: set[str] = set()
+    for other in evidence.before(entry.index):
+        named = path_of(other)
+        if named is None or named in tried or same_file(named, path):
+            continue
+        tried.add(named)
+        known = evidence.seen(named, entry.index) if len(tried) <= 12 else None
+        if known is not None and known.numbers_of(old):
+            return known
+    return None
+
+
+def _when(evidence: Evidence, known: Content) -> str:
+    words = evidence.source(known.entry)
+    return words[words.rfind(" at ") :] if " at " in words else ""
+
+
+def _diagnosis(
+    evidence: Evidence, entry: EntryView, known: Content, cause: str, step: str, check: str, confidence: Confidence = "high"
+) -> Diagnosis:
+    sure = "medium" if known.doubtful else confidence
+    shown = evidence.quote(known.entry, known.text[:600])
+    return diagnosis(KIND, cause, step, evidence.quote(entry), shown, check=check, confidence=sure)

@@ -1,0 +1,168 @@
+"""A module or interpreter is missing although the record names the environment that has it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ctxmgr.diagnose.errors.names import last_match
+from ctxmgr.diagnose.evidence import Evidence, clock, program_of
+from ctxmgr.diagnose.evidence.calls import command_of, path_of
+from ctxmgr.diagnose.evidence.sentences import forbids
+from ctxmgr.diagnose.evidence.texts import code
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.view import EntryView
+
+KIND: str = "environmentMissing"
+
+_MISSING = lazy_pattern(
+    r"(?:ModuleNotFoundError: |ImportError: )?No module named '?([\w.]{1,80})'?"
+    r"|(?:^|[\s:])(pytest|python[\d.]*|pip[\d.]*|ruff|mypy|flask|django-admin|uvicorn|alembic|celery|tox"
+    r"|black): (?:command )?not found|env: ['‘]?(python[\d.]*|node)['’]?: No such file"
+)
+_BIN = (
+    r"(?:[\w.~-]{1,40}/){0,8}\.?(?:virtual)?v?env[\w.-]{0,30}/(?:[\w.-]{1,40}/){0,2}bin/(?:python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?"
+    r"|activate|[a-z]\w{1,20})"
+)
+_ENVIRONMENT = lazy_pattern(
+    rf"(?<![\w./-])(/?{_BIN})(?![\w/-])|\b((?:uv|poetry|pipenv|hatch|pixi|rye) run)\b"
+    rf"|\b(conda (?:activate|run -n) [\w.-]{{1,40}})\b"
+)
+_PYTHON = lazy_pattern(r"(?<![\w./-])(python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?)(?=\s|$)")
+_LOOKED_AT = 400
+
+_WHICH = lazy_pattern(r"\b(?:which|command -v|type -p|where|whereis)\b")
+
+
+class _Named(NamedTuple):
+    """An environment, who named it (None: recorded output), and the quote of that place."""
+
+    text: str
+    by: str | None
+    quote: Quote
+    rank: int
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which environment the record names for what is missing."""
+    for entry in evidence.failing:
+        command = command_of(entry)
+        match = last_match(_MISSING, evidence.text(entry)[-8_000:]) if command else None
+        if match is None:
+            continue
+        missing = next(group for group in match.groups() if group)
+        # Of the project's own modules other_folder and other_installation tell
+        if _is_own(evidence, missing):
+            continue
+        named = _environment(evidence, entry, command)
+        if named is not None:
+            return _answer(evidence, entry, command, missing, named)
+    return None
+
+
+def _is_own(evidence: Evidence, module: str) -> bool:
+    """Whether the module is the project's own: then no environment has it, and the folder is the wrong one."""
+    top = re.escape(module.partition(".")[0])
+    own = re.compile(rf"(?:^|/){top}(?:\.py$|/)")
+    return any(own.search(evidence.inside(path)) for entry in evidence.recent if (path := path_of(entry)))
+
+
+def _answer(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Named) -> Diagnosis:
+    times = evidence.times(entry)
+    often = f", {times} times" if times > 1 else ""
+    what = f"{code(missing, 60)} is not there for the interpreter it runs with"
+    cause = f"{code(command, 90)} fails{often}: {what}. "
+    corrected = _corrected(command, named.text)
+    if named.by is None:
+        cause += f"The output of {named.quote.source} names another environment: {code(named.text, 100)}."
+        step = f"The output says {code(named.text, 100)}; if you trust it, run your command with that environment."
+        confidence = "medium"
+    else:
+        cause += f"{named.by} {code(named.text, 100)}."
+        step = f"Run {code(corrected, 160)}." if corrected else f"Run the command in that environment, {code(named.text, 100)}."
+        confidence = "high"
+    check = f"The message about {code(missing, 60)} must be gone."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, _line(evidence.text(entry), missing)), named.quote, check=check,
+        confidence="high" if confidence == "high" else "medium",
+    )  # fmt: skip
+
+
+def _environment(evidence: Evidence, entry: EntryView, command: str) -> _Named | None:
+    """Return the environment that is named most reliably: by a person, by a call that worked, by recorded output."""
+    failed = {found for each in evidence.failing for found in _found(command_of(each))}
+    for message in reversed(evidence.user_texts):
+        for text in _found(message.text):
+            sentence = next((each for each in re.split(r"(?<=[.!?])\s|\n", message.text) if text in each), "")
+            # An environment that the user forbids, or that failed already, is no way out
+            if text not in failed and text not in command and not forbids(sentence):
+                return _Named(text, f"The user named the environment{clock(message.at)}:", evidence.quote_of(message), 0)
+    output: _Named | None = None
+    own = _own_folders(evidence, entry)
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # Only a call that worked shows that an environment is in use
+        if other.status != "ok":
+            continue
+        ran = command_of(other)
+        for text in _found(ran):
+            # Pip runs in an environment without being one
+            if text not in failed and not text.endswith("/pip"):
+                by = f"Your {code(ran, 80)} worked{clock(other.ts)} with"
+                return _Named(text, by, evidence.quote(other, ran), 1)
+        if output is None:
+            said = evidence.text(other)
+            output = next(
+                (
+                    _Named(text, None, evidence.quote(other, _line(said, text)), 2)
+                    for text in _found(said)
+                    # The program's own folder is the environment that lacks it
+                    if text not in failed and text not in command and text.rpartition("/")[0] not in own
+                ),
+                None,
+            )
+    return output
+
+
+def _own_folders(evidence: Evidence, entry: EntryView) -> set[str]:
+    """Return the folders in which a look-up found the program that fails: its environment is the one in use, and no other."""
+    program = program_of(entry)
+    lines = [
+        line.strip()
+        for other in list(evidence.before(entry.index))[:_LOOKED_AT]
+        if _WHICH.search(command_of(other))
+        for line in evidence.text(other).split("\n")
+    ]
+    return {line.rpartition("/")[0] for line in lines if line.endswith(f"/{program}")}
+
+
+def _found(text: str) -> list[str]:
+    # Most texts name no environment, and the pattern is slow
+    if "env" not in text and " run" not in text and "conda" not in text:
+        return []
+    found = [next(group for group in match.groups() if group) for match in _ENVIRONMENT.finditer(text[:20_000])]
+    fair = [each for each in found if not each.endswith(("/activate", "/pip"))] or found
+    return sorted(fair, key=lambda each: "/bin/python" not in each)
+
+
+def _corrected(command: str, environment: str) -> str | None:
+    """Return the command as the environment would run it, or None where that can't be told."""
+    match = _PYTHON.search(command)
+    # What is run is no interpreter, so its path can't be replaced
+    if match is None:
+        return None
+    program = match.group(1)
+    if environment.endswith("/activate"):
+        return f"source {environment} && {command}"
+    if "/bin/" in environment:
+        folder = environment.rpartition("/")[0]
+        own = environment if environment.rpartition("/")[2].rstrip("0123456789.") == program.rstrip("0123456789.") else None
+        return f"{command[: match.start()]}{own or f'{folder}/{program}'}{command[match.end() :]}"
+    if environment.startswith("conda activate"):
+        return f"{environment} && {command}"
+    return f"{command[: match.start()]}{environment} {command[match.start() :]}"
+
+
+def _line(text: str, part: str) -> str:
+    return next((line for line in text.split("\n") if part in line), text)

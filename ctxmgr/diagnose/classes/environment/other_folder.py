@@ -1,0 +1,130 @@
+"""A program runs in a folder that lacks its manifest, or has another one; the record shows the folder that is meant."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from ctxmgr.diagnose.errors.table import table
+from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "otherFolder"
+
+
+class _Needs(NamedTuple):
+    """What a program says when it does not find its manifest, and how that is called."""
+
+    program: str
+    said: str
+    name: str
+    called: str
+
+
+@cache
+def _needs() -> tuple[_Needs, ...]:
+    return tuple(_Needs(**row) for row in table("manifest"))
+
+
+_PATH = r"(?<![\w./-])((?:/|\.{{1,2}}/|~/)?(?:[\w.@+-]{{1,60}}/){{1,10}}){name}(?![\w/-])"
+_MOVED = lazy_pattern(r"^\s*cd\s+([\w./~@+-]{1,160})\s*$")
+_LOOKED_AT = 300
+_FOLDERS = ("workdir", "cwd", "working_directory", "directory")
+_FOREIGN = ("node_modules", "site-packages", "vendor", ".git", "target", "dist", "build", ".terraform", ".venv")
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return in which folder the call is to be made."""
+    for entry in evidence.failing:
+        command = command_of(entry)
+        said = evidence.text(entry)[:8_000]
+        for need in _needs() if command else ():
+            if re.search(need.program, command) and re.search(need.said, said, re.IGNORECASE):
+                found = _meant(evidence, entry, need)
+                if found is not None:
+                    return _answer(evidence, entry, need, *found)
+    return None
+
+
+def _here(evidence: Evidence, entry: EntryView) -> str:
+    """Return the folder in which a call runs, as far as it says so itself."""
+    moved = [words[1] for words in parts_of(command_of(entry)) if words[0] == "cd" and len(words) > 1]
+    fields = fields_of(entry)
+    named = next((str(fields[name]) for name in _FOLDERS if isinstance(fields.get(name), str)), "")
+    return evidence.inside((moved[-1] if moved else named).rstrip("/"))
+
+
+def _meant(evidence: Evidence, entry: EntryView, need: _Needs) -> tuple[str, EntryView, bool] | None:
+    """Return the folder with the manifest, the call that shows it, and whether a `cd` of an earlier call went there."""
+    path = re.compile(_PATH.format(name=need.name))
+    here = _here(evidence, entry)
+    tried = {_here(evidence, each) for each in evidence.failing}
+    lacking = "\n".join(evidence.text(each)[:8_000] for each in evidence.failing)
+    tried |= {evidence.inside(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
+    task = " ".join(message.text for message in evidence.user_texts).casefold()
+    found: dict[str, EntryView] = {}
+    moved: dict[str, EntryView] = {}
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok":
+            continue
+        alone = _MOVED.match(command_of(other))
+        if alone:
+            moved.setdefault(evidence.inside(alone.group(1).rstrip("/")), other)
+        text = f"{path_of(other) or ''}\n{given(other)[:2_000]}\n{evidence.text(other)[:12_000]}"
+        for match in path.finditer(text):
+            folder = evidence.inside(match.group(1).rstrip("/"))
+            if (
+                folder
+                and folder not in (here, ".", evidence.folder)
+                and folder not in tried
+                and not set(folder.split("/")) & set(_FOREIGN)
+                and plain_name(folder)
+            ):
+                found.setdefault(folder, other)
+    # An earlier call went there: the folder is known, and its `cd` has not lasted
+    both = [folder for folder in found if folder in moved] or [folder for folder in moved if folder and folder not in tried]
+    if both:
+        return both[0], moved[both[0]], True
+    # The task's own words choose among several folders with a manifest
+    named = [folder for folder in found if any(len(part) > 2 and part.casefold() in task for part in folder.split("/"))]
+    # Where the folder has such a file of its own, only a word of the task tells which other one is meant.
+    if named or (len(found) == 1 and not _has_own(evidence, need, here)):
+        folder = named[0] if named else next(iter(found))
+        return folder, found[folder], False
+    return None
+
+
+def _has_own(evidence: Evidence, need: _Needs, here: str) -> bool:
+    root = re.escape(f"{here}/") if here else "" if evidence.folder else r"(?:/.*/)?"
+    own = re.compile(rf"{root}{need.name}")
+    return any(
+        own.fullmatch(evidence.inside(path)) for entry in evidence.recent if entry.status == "ok" and (path := path_of(entry))
+    )
+
+
+def _answer(evidence: Evidence, entry: EntryView, need: _Needs, folder: str, other: EntryView, moved: bool) -> Diagnosis:
+    command, times = command_of(entry), evidence.times(entry)
+    here = _here(evidence, entry)
+    where = code(here, 60) if here and plain_name(here) else "the root folder of the project"
+    source = evidence.source(other)
+    cause = (
+        f"{code(command, 90)} fails{how_often(times)}: it runs in {where}, and the "
+        f"{code(need.called, 40)}"
+        " that is meant is in another folder. "
+    )
+    if moved:
+        cause += f"The `cd {folder}` of an earlier call does not last: each call starts in its own folder again."
+    else:
+        cause += f"{capital(source)} shows one in {code(folder, 80)}."
+    last = " && ".join(part.strip() for part in command.split("&&") if not part.strip().startswith("cd "))
+    step = f"Change the folder in the same call: {code(f'cd {folder} && {last}', 150)}."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), evidence.quote(other),
+        check="It must start its work there instead of missing it.",
+    )  # fmt: skip

@@ -1,0 +1,104 @@
+"""A module that is missing is there: for another version of the interpreter, or in the project under another folder."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.errors.names import last_match
+from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.evidence.calls import command_of, path_of
+from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "otherInstallation"
+
+_MISSING = lazy_pattern(r"No module named '?([\w.]{1,80})'?")
+_INSTALLS = lazy_pattern(
+    r"\b(?:pip3?(?:\.\d+)?|uv pip|conda|poetry)\b[^|;&]{0,80}\b(?:install|add|show|--version|list)\b|\bpip3? --version"
+)
+_INTO = lazy_pattern(r"/python(\d\.\d{1,2})/|\(python (\d\.\d{1,2})\)|\bcp(\d)(\d{1,2})-cp\d|(/[\w./-]{1,80})/lib/python")
+_RUNS = lazy_pattern(
+    r"\b(python(\d\.\d{1,2}))\b|File \"[^\"\n]{0,120}?/python(\d\.\d{1,2})/|(?:^|[\s;&])((?:[\w./~-]{1,80}/)python[\d.]*)\s"
+)
+_PYTHON = lazy_pattern(r"(?<![\w./-])python(?=[\d.]*\s)")
+_LOOKED_AT = 200
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return for which interpreter it was installed, and which one runs."""
+    for entry in evidence.failing:
+        missing = last_match(_MISSING, evidence.text(entry)[-6_000:])
+        runs = _version(_RUNS.search(f"{command_of(entry)}\n{evidence.text(entry)[:6_000]}")) if missing else None
+        if missing is None or runs is None:
+            own = _own(evidence, entry, missing.group(1)) if missing is not None else None
+            if own is not None:
+                return own
+            continue
+        for other in list(evidence.before(entry.index))[:_LOOKED_AT] + [
+            each for each in evidence.recent if each.index > entry.index
+        ]:
+            if other.status == "ok" and _INSTALLS.search(command_of(other)):
+                into = _version(_INTO.search(evidence.text(other)[:8_000]))
+                # The same version has it, so that is not why it is missing
+                if into is not None and into != runs:
+                    return _answer(evidence, entry, missing.group(1), runs, into, other)
+    return None
+
+
+def _own(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
+    """Say that the module is one of the project, and that the script's own folder is all that Python looks in."""
+    top = name.partition(".")[0]
+    place = re.compile(rf"(?:(?P<root>[\w./@+-]{{1,120}})/)?{re.escape(top)}(?:\.py|/[\w./]{{1,80}})")
+    script = re.search(r"python[\d.]*\s+((?:[\w.-]{1,40}/)+)([\w-]{1,60})\.py\b", command_of(entry))
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        path = evidence.inside(path_of(other) or "")
+        match = place.fullmatch(path)
+        if other.status != "ok" or match is None or not path.endswith(".py"):
+            continue
+        root = match.group("root") or "."
+        # The path was set already, and it did not help
+        if not plain_name(root) or f"PYTHONPATH={root}" in command_of(entry):
+            return None
+        cause = (
+            f"{code(command_of(entry), 80)} fails: {code(top, 50)} is a package of the project itself, in {code(root, 60)}"
+            f" ({code(path, 80)}), and Python looks beside the script and among what is installed alone."
+        )
+        step = (
+            f"Name that folder for the call: {code(_PYTHON.sub(f'PYTHONPATH={root} python', command_of(entry), count=1), 120)}"
+        )
+        if script is not None and root == ".":
+            module = f"{script.group(1).replace('/', '.')}{script.group(2)}".strip(".")
+            step += f", or run it as a module from there, {code(f'python -m {module}', 60)}"
+        return diagnosis(
+            KIND, cause, f"{step}.", evidence.quote(entry), evidence.quote(other, path),
+            check=f"The message about {code(name, 50)} must be gone.",
+        )  # fmt: skip
+    return None
+
+
+def _version(match: re.Match[str] | None) -> str | None:
+    if match is None:
+        return None
+    groups = [group for group in match.groups() if group]
+    text = ".".join(groups) if len(groups) == 2 and all(group.isdigit() for group in groups) else groups[-1]
+    return text if re.fullmatch(r"\d\.\d{1,2}", text) else None
+
+
+def _answer(evidence: Evidence, entry: EntryView, name: str, runs: str, into: str, other: EntryView) -> Diagnosis:
+    times = evidence.times(entry)
+    command = code(command_of(other), 60)
+    cause = (
+        f"{code(command_of(entry), 80)} fails{how_often(times)}: it runs with Python {runs}, which "
+        "has no"
+        f" {code(name, 50)}. {command} installs for Python {into}, another interpreter."
+    )
+    package = re.search(r"install\s+(?:-\S+\s+)*([\w.\[\]=<>~-]{1,60})", command_of(other))
+    what = package.group(1) if package else name
+    step = f"Install it with the very interpreter that runs it: {code(f'python{runs} -m pip install {what}', 100)}."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), evidence.quote(other),
+        check=f"The message about {code(name, 50)} must be gone.",
+    )  # fmt: skip

@@ -1,0 +1,253 @@
+"""A tool or command is not there; the record shows what is."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.paths import mentions
+from ctxmgr.diagnose.evidence.texts import capital, code, listed, nearest, plain_name, words_of
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.related.notes import note_on
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "toolMissing"
+
+_COMMAND = lazy_pattern(
+    r"(?:^|[\s:])([\w.+-]{1,40}): (?:command )?not found(?=\s|$)|command not found: ([\w.+-]{1,40})"
+    r"|'([\w.+-]{1,40})' is not recognized as|exec: \"([\w.+-]{1,40})\": executable file not found"
+    r"|spawn ([\w.+-]{1,40}) ENOENT",
+    re.MULTILINE,
+)
+_TOOL = lazy_pattern(
+    r"(?:no such tool(?: available)?|unknown (?:tool|function)(?: name)?|(?:tool|function) not found):? [`'\"]?([\w.-]{1,60})"
+    r"|(?:tool|function) [`'\"]?([\w.-]{1,60})[`'\"]? (?:not found|does not exist"
+    r"|is not (?:available|defined|a (?:known|valid)))",
+    re.IGNORECASE,
+)
+_OFFERED = lazy_pattern(
+    r"(?:available (?:tools|functions)|(?:tools|functions) available|valid tools|one of|did you mean)\s*(?:are"
+    r"|is)?[:?]?\s*\[?([\w.`'\", -]{2,600})",
+    re.IGNORECASE,
+)
+_ABSENT = lazy_pattern(r"(?:command |executable file )?not found|not recognized|ENOENT")
+_LAUNCHERS = frozenset(("sudo", "env", "exec", "xargs", "npx", "time", "nohup", "timeout", "command", "nice"))
+_LIKE = {
+    "rg": ("grep -rn",), "ag": ("grep -rn",), "ack": ("grep -rn",), "fd": ("find",), "fdfind": ("find",), "bat": ("cat",),
+    "tree": ("find", "ls -R"), "jq": ("python3 -m json.tool",), "wget": ("curl",), "curl": ("wget",), "python": ("python3",),
+    "pip": ("python3 -m pip",), "pip3": ("python3 -m pip",),
+    "pytest": ("python3 -m pytest",),
+    "yarn": ("npm",), "pnpm": ("npm",), "docker-compose": ("docker compose",), "docker": ("podman",), "podman": ("docker",),
+    "nodejs": ("node",), "netstat": ("ss",), "ifconfig": ("ip",), "vim": ("sed",), "nano": ("sed",), "gsed": ("sed",),
+    "http": ("curl",), "httpie": ("curl",), "hub": ("gh",), "shasum": ("sha256sum",), "md5": ("md5sum",),
+    "open": ("xdg-open",), "exa": ("ls",), "ripgrep": ("grep -rn",),
+    "mysql": ("mariadb",), "mysqldump": ("mariadb-dump",), "mysqladmin": ("mariadb-admin",), "mysqlcheck": ("mariadb-check",),
+    "mysqlimport": ("mariadb-import",), "mysqlshow": ("mariadb-show",), "mysqlbinlog": ("mariadb-binlog",),
+    "mysqlpump": ("mariadb-dump", "mysqldump"), "mariadb": ("mysql",), "mariadb-dump": ("mysqldump",),
+    "libreoffice": ("soffice",), "soffice": ("libreoffice",), "convert": ("magick",), "identify": ("magick identify",),
+    "magick": ("convert",), "google-chrome": ("chromium", "chromium-browser"),
+    "chromium": ("google-chrome", "chromium-browser"),
+    "gpg": ("gpg2",), "gpg2": ("gpg",), "gmake": ("make",), "gawk": ("awk",), "ggrep": ("grep",), "gtar": ("tar",),
+    "gdate": ("date",), "greadlink": ("readlink",), "gtimeout": ("timeout",), "nc": ("ncat", "netcat"), "netcat": ("nc",),
+    "telnet": ("nc",), "nslookup": ("dig", "getent hosts"), "dig": ("getent hosts", "nslookup"), "host": ("getent hosts",),
+    "traceroute": ("tracepath",), "service": ("systemctl",), "systemctl": ("service",), "route": ("ip route",),
+    "arp": ("ip neigh",), "lsof": ("fuser", "ss -ltnp"), "fuser": ("lsof",), "pgrep": ("ps",), "pkill": ("kill",),
+    "apt": ("apt-get",), "yum": ("dnf",), "dnf": ("yum",), "perl5": ("perl",), "ruby2": ("ruby",), "py": ("python3",),
+    "python2": ("python3",), "virtualenv": ("python3 -m venv",), "pyvenv": ("python3 -m venv",), "poetry": ("uv",),
+    "terraform": ("tofu",), "tofu": ("terraform",), "kubectl": ("oc", "k3s kubectl"), "oc": ("kubectl",), "helm3": ("helm",),
+    "xmllint": ("python3 -m xml.dom.minidom",), "unzip": ("python3 -m zipfile -e", "bsdtar -xf"), "7z": ("7za", "7zz"),
+    "zip": ("python3 -m zipfile -c",), "xxd": ("od -A x -t x1z",), "hexdump": ("od -A x -t x1z",), "redis-cli": ("valkey-cli",),
+    "mongo": ("mongosh",), "mongosh": ("mongo",), "ffmpeg": ("avconv",), "gcloud-sdk": ("gcloud",),
+    "ansible": ("ansible-playbook",),
+    "batcat": ("bat",), "code": ("codium",), "sha256sum": ("shasum -a 256",), "md5sum": ("md5",), "bc": ("awk",),
+    "lua5.4": ("lua",),
+    "tsc": ("npx tsc",), "eslint": ("npx eslint",), "jest": ("npx jest",), "vitest": ("npx vitest",),
+    "prettier": ("npx prettier",),
+    "ruff": ("python3 -m ruff",), "mypy": ("python3 -m mypy",), "black": ("python3 -m black",),
+    "uvicorn": ("python3 -m uvicorn",),
+    "flask": ("python3 -m flask",), "alembic": ("python3 -m alembic",), "celery": ("python3 -m celery",),
+}  # fmt: skip
+"""Commands that do the same, found on most systems."""
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what is not there, and what is."""
+    for entry in evidence.failing:
+        said = evidence.text(entry)[:4_000]
+        command = command_of(entry)
+        match = _COMMAND.search(said) if command else _TOOL.search(said)
+        name = next((group for group in match.groups() if group), "") if match else ""
+        if not name:
+            continue
+        if not command:
+            # A tool may report that another tool is missing; only its own name is the call's
+            if name == entry.action or nearest(name, [entry.action], 0.8):
+                return _tool(evidence, entry, said)
+        # A word of the message that the command does not run is another program's trouble
+        elif _is_run(command, name):
+            return _command(evidence, entry, command, name)
+    return None
+
+
+def _is_run(command: str, name: str) -> bool:
+    """Whether a command runs a program of that name, by itself or by way of another."""
+    heads = [word.rpartition("/")[2] for words in parts_of(command) for word in words[: 2 if words[0] in _LAUNCHERS else 1]]
+    return name in heads
+
+
+def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> Diagnosis:
+    said = words_of(_ABSENT, evidence.text(entry))
+    missing = [name, *(each for each in _missing(evidence) if each != name)]
+    names = f"there is no command {code(name, 40)}" if len(missing) == 1 else f"there are no commands {listed(missing, 4)}"
+    cause = f"{code(command, 90)} can't work: {names} here{f', {said}' if said else ''}."
+    quotes = [evidence.quote(entry)]
+    there = [(each, *found) for each in missing if (found := _there(evidence, each)) is not None]
+    if there:
+        other = there[0][2]
+        cause += (
+            f" {capital(evidence.source(other))} shows {listed(dict.fromkeys(place for _, place, at in there if at is other))}."
+        )
+        pairs = [f"{code(place, 80)} for {code(each, 40)}" for each, place, _ in there]
+        quotes += [evidence.quote(other, place) for _, place, other in there[:2]]
+        step = f"Do the same with {' and '.join(pairs[:3])}."
+        return diagnosis(KIND, cause, step, *quotes, check="The new command must print a result.")
+    for like in _LIKE.get(name, ()):
+        served = _served(evidence, like)
+        if served is not None:
+            cause += f" {code(like, 40)} is there: {code(command_of(served), 80)} worked{clock(served.ts)}."
+            quotes.append(evidence.quote(served, command_of(served)))
+            return diagnosis(
+                KIND, cause, f"Do the same with {code(like, 40)}.", *quotes, check="The new command must print a result."
+            )
+    # A like program that works already needs no note; else a note knows the project's way
+    noted = note_on(KIND, evidence, entry, name)
+    if noted is not None:
+        return noted
+    failed = {command_of(each) for each in evidence.failing}
+    like = next((each for each in _LIKE.get(name, ()) if not any(each in command for command in failed)), None)
+    if like is not None:
+        step = f"Do the same with {code(like, 40)}, or ask the user before you install {code(name, 40)}."
+        return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+    step = (
+        f"Find out with {code(f'command -v {name}', 60)} whether it lies elsewhere; if not, ask the user before you install it."
+    )
+    return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+
+
+def _missing(evidence: Evidence) -> list[str]:
+    """Return the programs that calls of late did not find, the newest first, whatever status such a call had."""
+    found: dict[str, None] = {}
+    for entry in reversed(evidence.tail):
+        for match in _COMMAND.finditer(evidence.text(entry)[:4_000]) if command_of(entry) else ():
+            name = next(group for group in match.groups() if group)
+            if _is_run(command_of(entry), name):
+                found.setdefault(name)
+    return list(found)
+
+
+def _there(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
+    """Return where a program of that name, or one that does the like, lies as an output shows it."""
+    alike = "|".join(re.escape(each) for each in (name, *(each for each in _LIKE.get(name, ()) if " " not in each)))
+    place = re.compile(
+        rf"(?:^|(?<=[\s'\"`:=(]))((?:[\w.~/@+-]{{1,120}}/(?:{alike}))|(?:{alike}))(?=[\s'\"`),:;*]|$)", re.MULTILINE
+    )
+    for each in mentions(evidence, name, len(evidence.recent) + evidence.recent[0].index):
+        # A program lies in a folder of programs; a file of its name elsewhere is not it
+        if "bin/" in each.path and plain_name(each.path) and not evidence.tried(each.path):
+            return each.path, each.entry
+    for other in reversed(evidence.recent):
+        lists = any(words[0].rpartition("/")[2] in _SHOWS for words in parts_of(command_of(other)))
+        if other.status != "ok" or evidence.failed(other) or not (lists or path_of(other)):
+            continue
+        for match in place.finditer(evidence.text(other)[:20_000]):
+            shown = match.group(1)
+            bare = "/" not in shown
+            # Without a list a bare name is only a word; what was tried has not helped
+            if (bare and (shown == name or not lists)) or not plain_name(shown) or evidence.tried(f"{shown} "):
+                continue
+            return shown, other
+    return None
+
+
+_SHOWS = frozenset(
+    ("ls", "find", "which", "whereis", "type", "command", "dpkg", "rpm", "compgen", "locate", "tree", "cat", "brew")
+)
+
+
+def _served(evidence: Evidence, like: str) -> EntryView | None:
+    words = like.split()
+    wanted = words[:1] if words[-1].startswith("-") else words
+    for other in reversed(evidence.recent):
+        if other.status == "ok" and not evidence.failed(other):
+            for ran in parts_of(command_of(other)):
+                if ran[: len(wanted)] == wanted:
+                    return other
+    return None
+
+
+def _nearest_tool(name: str, offered: list[str]) -> str | None:
+    """Return the offered tool that shares the word which tells most, the one that fewest of them have; None of several."""
+    words = {each: set(_PART.findall(each.casefold())) for each in offered}
+    held = Counter(word for each in words.values() for word in each)
+    shared = {each: max((1 / held[word] for word in own & set(_PART.findall(name.casefold()))), default=0.0)
+              for each, own in words.items()}  # fmt: skip
+    best = max(shared.values(), default=0.0)
+    found = [each for each in offered if best and shared[each] == best]
+    first = [each for each in found if _PART.findall(name.casefold())[0] in words[each]]
+    # Of several tools equally alike the first word, mostly the verb, decides
+    return found[0] if len(found) == 1 else first[0] if len(first) == 1 else None
+
+
+_PART = lazy_pattern(r"[a-z0-9]{3,}")
+
+
+_VERBS = (
+    frozenset(("edit", "write", "replace", "patch", "create", "insert", "modify", "update", "put", "save", "set", "change")),
+    frozenset(("read", "view", "open", "cat", "get", "show", "fetch", "load", "list", "ls", "search", "find", "grep", "glob")),
+    frozenset(("run", "exec", "execute", "shell", "bash", "command", "terminal")),
+    frozenset(("delete", "remove", "cancel", "drop")),
+)
+"""Verbs of tools that do the like; a tool of another group is no substitute."""
+
+
+def _of_kind(name: str, tools: list[str]) -> list[str]:
+    """Return the tools that do what a name says: by its verb, where any of them has one of that group; else all."""
+    kinds = {each: {place for place, verbs in enumerate(_VERBS) if verbs & set(_WORDS.findall(each.casefold()))}
+             for each in [name, *tools]}  # fmt: skip
+    same = [each for each in tools if kinds[each] & kinds[name]]
+    return same or [each for each in tools if not kinds[each] or not kinds[name]]
+
+
+_WORDS = lazy_pattern(r"[a-z]+")
+
+
+def _tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis:
+    name = entry.action[:60]
+    worked = {other.action: other for other in evidence.recent if other.status == "ok" and other.action != entry.action}
+    offers = " ".join(match.group(1) for match in _OFFERED.finditer(said))
+    offered = [word for word in re.findall(r"[\w.-]{2,60}", offers) if word != name and plain_name(word)]
+    offered = _of_kind(name, offered)
+    worked = {each: worked[each] for each in _of_kind(name, list(worked))}
+    near = _nearest_tool(name, offered) or nearest(name, worked, 0.5) or nearest(name, offered, 0.5)
+    cause = f"There is no tool {code(name, 60)}."
+    quotes = [evidence.quote(entry)]
+    if near is not None and near in worked:
+        other = worked[near]
+        cause += f" {code(near, 60)} is there; it worked{clock(other.ts)}."
+        return diagnosis(KIND, cause, f"Call {code(near, 60)} instead.", evidence.quote(other), *quotes)
+    names = offered or list(worked)
+    if near is not None:
+        return diagnosis(KIND, f"{cause} The answer offers {code(near, 60)}.", f"Call {code(near, 60)} instead.", *quotes)
+    if not names:
+        return diagnosis(
+            KIND, cause, "Do this step with a tool that you have, or tell the user that it is missing.", *quotes,
+            confidence="medium",
+        )  # fmt: skip
+    source = "The answer offers" if offered else "These tools worked in this session:"
+    return diagnosis(
+        KIND, f"{cause} {source} {listed(names)}.", "Use one of these tools for this step.", *quotes, confidence="medium"
+    )

@@ -1,0 +1,288 @@
+"""The same call worked before, from another folder, with an option or a value, or for another agent: what differs is why."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_key, clock, given, program_of
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, parts_of, tool
+from ctxmgr.diagnose.evidence.nearest_names import likeness
+from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, words_of
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "workedElsewhere"
+
+_FOLDER_FIELDS = ("workdir", "cwd", "working_directory", "directory")
+_LOOKED_AT = 300
+_ABSENT = lazy_pattern(
+    r"not found|no such|unknown|does not exist|doesn't exist|ENOENT|invalid|cannot find|can't find|could not "
+    r"(?:find|read|open|locate)|missing|no \w+ (?:with|for|matches)|404\b|not a git|is not in",
+    re.IGNORECASE,
+)
+_ASSIGNED = lazy_pattern(r"^[A-Za-z_]\w*=")
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what the last successful form of a failing call had that the failing one lacks."""
+    for entry in evidence.failing:
+        said = evidence.text(entry)[:6_000]
+        # A single failure may be a slip; there must be something to compare
+        if evidence.times(entry) < 2 and len(evidence.failing) < 2:
+            continue
+        # A call that reached the wrong place, or none, may lack what earlier ones were given
+        if _OUTSIDE.search(said) and (way := _settings(evidence, entry)) is not None:
+            return way
+        if not _ABSENT.search(said):
+            continue
+        found = _command(evidence, entry) if command_of(entry) else _value(evidence, entry) or _named(evidence, entry)
+        if found is not None:
+            return found
+    return None
+
+
+def _command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say from which folder, or with which variables, the same command worked."""
+    command = command_of(entry)
+    last = _last(command)
+    if not last:
+        return None
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if (
+            other.status != "ok"
+            or evidence.failed(other)
+            or call_key(other) == call_key(entry)
+            or _last(command_of(other)) != last
+        ):
+            continue
+        here, there = _folder(entry), _folder(other)
+        assigned = [word for word in _assignments(command_of(other)) if word not in command]
+        if there and not evidence.same_place(here or ".", there) and plain_name(there):
+            # A test that fails is no call that lacks its folder
+            if CHECKS.search(command) and not re.search(
+                r"ENOENT|no such file|not found|cannot find|could not|can't", evidence.text(entry), re.IGNORECASE
+            ):
+                return None
+            name = evidence.name(there)
+            cause = (
+                f"{code(last, 80)} fails here, {evidence.times(entry)} times. It worked{clock(other.ts)} from another "
+                f"folder, {code(name, 80)}: {code(command_of(other), 90)}."
+            )
+            step = f"Run it from {code(name, 80)} again, as it worked: {code(f'cd {name} && {last}', 140)}."
+        elif assigned and all(plain_name(each) for each in assigned):
+            cause = (
+                f"{code(last, 80)} fails, {evidence.times(entry)} times. It worked{clock(other.ts)} with "
+                f"{' '.join(code(each, 50) for each in assigned[:3])}, which the failing call lacks."
+            )
+            step = f"Run it as it worked: {code(command_of(other), 160)}."
+        else:
+            continue
+        who = "" if evidence.agent in (None, other.agent) else f" That was {clean(other.agent)[:40]}."
+        return diagnosis(
+            KIND, cause + who, step, evidence.quote(other, command_of(other)), evidence.quote(entry),
+            check="It must end as it did then.",
+        )  # fmt: skip
+    return None
+
+
+def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say which option, variable or field every successful call of the program had, and no failing one has."""
+    # A test runner's options change what is run, not whether it can
+    if CHECKS.search(command_of(entry)):
+        return None
+    tried = [each for each in evidence.tail if evidence.failed(each) and _same_tool(each, entry)]
+    first = min((each.index for each in tried), default=entry.index)
+    worked = [each for each in evidence.before(first)
+              if each.status == "ok" and not evidence.failed(each) and _same_tool(each, entry)]  # fmt: skip
+    common: set[tuple[str, str]] = _pairs(worked[0]) if worked else set()
+    for each in worked[1:_SETTLED]:
+        common &= _pairs(each)
+    failed = [each for each in evidence.recent if evidence.failed(each) and _same_tool(each, entry)]
+    had = {pair for each in failed for pair in _pairs(each)}
+    bare = {name for name, _ in common if any(name not in dict(_pairs(each)) for each in tried)}
+    lost = sorted(
+        (name, value) for name, value in common - had
+        if _SETTING.fullmatch(name) and plain_name(value) and len(value) > 1
+        # An option is taken for the cause where all that worked had it, or the user named it
+        and ((len(worked) >= _LEAST and name in bare) or _said(evidence, value) is not None)
+    )  # fmt: skip
+    # Many differences tell nothing; one failure is too few to speak of all
+    if not lost or len(lost) > _LEAST or len(tried) < _LEAST:
+        return None
+    told = " and ".join(code(_written(entry, *pair), 60) for pair in lost)
+    having = [each for each in worked if set(lost) <= _pairs(each)]
+    last, often = having[0], f"{len(having)} times, last" if len(having) > 1 else "once,"
+    what = program_of(entry) if command_of(entry) else tool(entry)
+    cause = f"{code(what, 50)} fails {len(tried)} times, {words_of(_OUTSIDE, evidence.text(entry))}. It worked"
+    cause += f" {often}{clock(last.ts)}, with {told}, which no failing call has."
+    dropped = next((each for each in evidence.messages if each.kind == "compaction" and (each.after or 0) >= last.index), None)
+    # The summary lost the value, which explains why the calls lack it
+    if dropped is not None and all(value not in dropped.text for _, value in lost):
+        cause += f" The summary of the compaction{clock(dropped.at)} has lost it."
+    by = _said(evidence, lost[0][1])
+    if by is not None:
+        cause += f" The user named it{clock(by.at)}."
+    step = f"Make the call with {told} again, as in {code(command_of(last), 110)}." if command_of(last) else (
+        f"Make the call with {told} again, as{clock(last.ts)}; keep the other arguments.")  # fmt: skip
+    quotes = [] if by is None else [evidence.quote_of(by)]
+    return diagnosis(
+        KIND, cause, step, evidence.quote(last, command_of(last) or given(last)), evidence.quote(entry), *quotes,
+        check="It must end as it did then.",
+    )  # fmt: skip
+
+
+_OUTSIDE = lazy_pattern(
+    r"(?i:connection refused|could not connect|can(?:no|')t connect|unreachable|no such host|not known|timed? ?out|denied"
+    r"|unauthori[sz]ed|forbidden|read[- ]only|not found|no such|does not exist|doesn't exist|unknown|credential\w*"
+    r"|not logged in|required|missing|not allowed|permission|no route|login|\b40[134]\b)"
+)
+"""How a call fails that goes to the wrong place, or by the wrong way."""
+_LEAST, _SETTLED = 2, 4
+
+
+def _said(evidence: Evidence, value: str) -> Message | None:
+    """Return the message in which the user named a value."""
+    word = re.compile(rf"(?<![\w.-]){re.escape(value)}(?![\w-])")
+    return next((each for each in reversed(evidence.user_texts) if word.search(each.text)), None)
+
+
+def _same_tool(one: EntryView, other: EntryView) -> bool:
+    if bool(command_of(one)) != bool(command_of(other)) or one.agent != other.agent:
+        return False
+    return program_of(one) == program_of(other) if command_of(one) else one.action == other.action
+
+
+def _pairs(entry: EntryView) -> set[tuple[str, str]]:
+    """Return the options with values and the variables of a command, or the plain fields of another call."""
+    command = command_of(entry)
+    if not command:
+        plain = {name: value for name, value in fields_of(entry).items() if isinstance(value, str | int)}
+        return {(name, str(value)) for name, value in plain.items() if len(str(value)) <= _LONGEST}
+    program = program_of(entry)
+    found: set[tuple[str, str]] = {(name, value) for word in _assignments(command) for name, _, value in [word.partition("=")]}
+    for words in parts_of(command):
+        if words[0].rpartition("/")[2] != program:
+            continue
+        for word, after in itertools.zip_longest(words[1:], words[2:], fillvalue=""):
+            name, equals, value = word.partition("=")
+            if _OPTION.fullmatch(name) and (value or (after and not equals and not after.startswith("-"))):
+                found.add((name, value or after))
+    return {(name, value) for name, value in found if 0 < len(value) <= _LONGEST}
+
+
+_OPTION = lazy_pattern(r"--?[A-Za-z][\w-]{0,30}")
+_SETTING = lazy_pattern(
+    r"-[CDFHJPRSUcdfhiknpsu]|(?i:.*(?:namespace|context|profile|region|zone|host|port|user|config|project|repo|account|cluster"
+    r"|env|workspace|server|url|endpoint|token|key|identity|tenant|realm|database|db|socket|cert|ca|proxy|schema|folder|dir"
+    r"|directory|path|file|home|root|site|org|organi[sz]ation|team|group|role|subscription|bucket|branch|locale|lang|version"
+    r"|instance|warehouse|catalog|company|client|mandant|scope|space|store|shop|vault|registry|remote|settings|mode).*)"
+)
+"""Options, variables and fields that say where or as whom a call works, not what it does."""
+
+
+def _written(entry: EntryView, name: str, value: str) -> str:
+    return f"{name} {value}" if name.startswith("-") or not command_of(entry) else f"{name}={value}"
+
+
+def _last(command: str) -> str:
+    parts = [words for words in parts_of(command) if words[0] != "cd"]
+    return " ".join(parts[-1]) if parts else ""
+
+
+def _folder(entry: EntryView) -> str:
+    """Return the folder that a call names for itself, or ""."""
+    moved = [words[1] for words in parts_of(command_of(entry)) if words[0] == "cd" and len(words) > 1]
+    fields = fields_of(entry)
+    return moved[-1] if moved else next((str(fields[name]) for name in _FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
+
+
+def _assignments(command: str) -> list[str]:
+    return [word for word in re.split(r"[\s;&|]+", command)[:20] if _ASSIGNED.match(word)]
+
+
+def _value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say which value differs from the last call that worked, where a person named it or it is nearly the same."""
+    fields = fields_of(entry)
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        theirs = fields_of(other)
+        if other.action != entry.action or other.status != "ok" or evidence.failed(other) or set(theirs) != set(fields):
+            continue
+        changed = [name for name in fields if fields[name] != theirs[name]]
+        # With two changed fields nobody can tell which one matters
+        if len(changed) != 1 or not isinstance(fields[changed[0]], str) or not isinstance(theirs[changed[0]], str):
+            continue
+        name, now, then = changed[0], str(fields[changed[0]])[:120], str(theirs[changed[0]])[:120]
+        if (
+            evidence.by_user(now)
+            # Without the user's word only a value that is nearly the same is a slip
+            or not (evidence.by_user(then) or _alike(now, then))
+            or not plain_name(then)
+            # The old value was tried again and failed
+            or then in json.dumps([fields_of(each) for each in evidence.failing])
+        ):
+            continue
+        cause = (
+            f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} {code(now, 60)}. It "
+            f"worked{clock(other.ts)} with "
+            f"{code(then, 60)}{', which the user named' if evidence.by_user(then) else ''}; nobody has named "
+            f"{code(now, 60)}."
+        )
+        return diagnosis(
+            KIND, cause, f"Make the call with {code(name, 40)} set "
+                f"to {code(then, 60)}.", evidence.quote(other), evidence.quote(entry),
+            check="The answer must be about the one that the task names.",
+        )  # fmt: skip
+    return None
+
+
+_VALUE = lazy_pattern(r"[\w@][\w.@/:+-]{2,60}\w")
+
+
+def _named(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say which value a person gave that is nearly, but not quite, what the call uses."""
+    fields = {
+        name: str(value)
+        for name, value in fields_of(entry).items()
+        if isinstance(value, str | int)
+        and not isinstance(value, bool)
+        # Short values and plain words are alike by chance
+        and 3 < len(str(value)) < _LONGEST
+        and any(map(str.isdigit, str(value)))
+    }
+    used = json.dumps([fields_of(each) for each in evidence.failing], ensure_ascii=False)
+    for message in reversed(evidence.user_texts):
+        for word in dict.fromkeys(_VALUE.findall(message.text[:8_000])):
+            for name, value in fields.items():
+                near = (
+                    any(letter.isdigit() for letter in word)
+                    and len(word) == len(value)
+                    and sum(a != b for a, b in zip(word, value, strict=True)) in (1, 2)
+                )
+                if (
+                    word in used
+                    or evidence.by_user(value)
+                    or not (near or likeness(value, word) >= _NEAR)
+                    or not plain_name(word)
+                ):
+                    continue
+                cause = (
+                    f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} "
+                    f"{code(value, 60)}. The user said{clock(message.at)} {code(word, 60)}, which no call has used."
+                )
+                return diagnosis(
+                    KIND, cause, f"Make the call with {code(name, 40)} set "
+                        f"to {code(word, 60)}, as the user said.", evidence.quote_of(message), evidence.quote(entry),
+                    check="The answer must be about the one that the task names.",
+                )  # fmt: skip
+    return None
+
+
+_LONGEST, _NEAR = 60, 0.85
+
+
+def _alike(one: str, other: str) -> bool:
+    return len(one) == len(other) and sorted(one.casefold()) == sorted(other.casefold())

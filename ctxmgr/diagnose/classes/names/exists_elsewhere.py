@@ -1,0 +1,185 @@
+"""What a call does not find is there, and the record shows where: in another namespace, database, folder, host or account."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ctxmgr.diagnose.errors.names import unknown_names
+from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, parts_of
+from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "existsElsewhere"
+
+_ABSENT = lazy_pattern(
+    r"no such (?:table|relation|key|object|image|container|service|bucket|secret|index|topic|queue|branch|remote|ref)"
+    r"|not ?found|does(?:n't| not) exist|unknown (?:database|table|host|resource|branch)|NotFound|No resources found"
+    r"|NoSuch\w+|404",
+    re.IGNORECASE,
+)
+_SCOPES = (
+    "-n", "--namespace", "--context", "--cluster", "--region", "--profile", "--project", "--zone", "--account",
+    "--subscription", "--host", "-h", "-H", "--db", "-d", "--dbname", "--database", "--schema", "--registry", "--repo",
+    "-R", "--org", "--tenant", "--endpoint-url", "--workspace", "-w", "--prefix", "-C", "--chdir", "--directory", "--env",
+    "-e", "--server", "-s",
+)  # fmt: skip
+_COLUMNS = {"namespace": "-n", "database": "-d", "schema": "--schema", "region": "--region", "project": "--project"}
+_FOLDERS = ("workdir", "cwd", "working_directory", "directory")
+_EVERY = lazy_pattern(r"\bkubectl\b.*\s(?:-A|--all-namespaces)\b")
+_LOOKED_AT, _LEAST_NAME = 300, 3
+
+
+class _Place(NamedTuple):
+    """Where a call looks: ``word`` is how a call says it, ``value`` which one it is."""
+
+    word: str
+    value: str
+
+
+_MODULES = "node_modules|site-packages|vendor|gems"
+_MODULE = lazy_pattern(
+    r"cannot find (?:module|package) [`'\"]([\w@/.-]{2,80})['\"]|no module named [`'\"]([\w.]{2,80})", re.IGNORECASE
+)
+
+
+def _installed(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Say in which folder of the project a package is installed that is not found from where the call looks."""
+    match = _MODULE.search(said)
+    name = next((group for group in match.groups() if group), "") if match else ""
+    # A relative import names a file, and no package
+    if not name or name.startswith(("/", ".")) or not plain_name(name):
+        return None
+    holds = re.compile(rf"(?<![\w@+-])((?:[~.]{{0,2}}/)?(?:[\w.@+-]{{1,60}}/){{0,10}})({_MODULES})/{re.escape(name)}(?![\w-])")
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        found = None if other.status != "ok" or evidence.failed(other) else holds.search(evidence.text(other))
+        folder = evidence.inside(found.group(1).rstrip("/")) if found else ""
+        # The call names that folder already
+        if found is None or not folder or folder in (".", evidence.folder) or f"{folder}/" in command_of(entry):
+            continue
+        times = evidence.times(entry)
+        source = evidence.source(other)
+        cause = (
+            f"{code(command_of(entry), 90)} fails{how_often(times)}: {code(name, 60)} is not found from"
+            f" where it is loaded. {capital(source)} shows it in {code(f'{folder}/{found.group(2)}', 90)}."
+        )
+        step = (
+            f"Run what needs {code(name, 60)} from {code(folder, 80)}, where it is installed, with a file that lies there; or"
+            " make it a dependency of the part of the project that you run."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote(entry), evidence.quote(other, found.group(0)),
+                         check="The answer must no longer say that it is missing.")  # fmt: skip
+    return None
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return where the record shows what a call does not find."""
+    for entry in evidence.refusals():
+        said = evidence.text(entry)
+        if command_of(entry) and (installed := _installed(evidence, entry, said)) is not None:
+            return installed
+        # Only an error that denies a name tells that it was not found
+        if not _ABSENT.search(said[:4_000]):
+            continue
+        asked = given(entry)
+        for unknown in unknown_names(said):
+            name = unknown.name
+            # A path has a class of its own, wrong_place; a short name stands everywhere
+            if len(name) >= _LEAST_NAME and plain_name(name) and name in asked and "/" not in name:
+                found = _seen(evidence, entry, name)
+                if found is not None:
+                    return found
+    return None
+
+
+def _seen(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
+    word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
+    own = list(_places(entry))
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # Names of another program's things are another kind of name
+        if other.status != "ok" or evidence.failed(other) or not _same_program(entry, other):
+            continue
+        said = evidence.text(other)
+        line = next((line for line in said.split("\n") if word.search(line)), None)
+        if line is None:
+            continue
+        place = _column(other, said, line, name) or next((each for each in _places(other) if each not in own), None)
+        # The same place was asked, so the name is not there any more
+        if place is None or not plain_name(place.value) or place.value in own or place.value in given(entry).split():
+            continue
+        return _answer(evidence, entry, name, place, own, other, line)
+    return None
+
+
+def _same_program(entry: EntryView, other: EntryView) -> bool:
+    if not command_of(entry):
+        return entry.action == other.action
+    mine, theirs = ({words[0].rpartition("/")[2] for words in parts_of(command_of(each))} for each in (entry, other))
+    # What shows files or waits is no client of any server
+    return bool((mine & theirs) - {"cd", "echo", "cat", "grep", "ls", "sleep"})
+
+
+def _places(entry: EntryView) -> Iterator[_Place]:
+    """Yield where a call says that it looks: options of scope, paths of databases, fields, and its folder."""
+    for words in parts_of(command_of(entry)):
+        for number, word in enumerate(words):
+            option, _, value = word.partition("=")
+            if option in _SCOPES and (value or number + 1 < len(words)):
+                yield _Place(option, value or words[number + 1])
+            elif re.fullmatch(r"[\w./~-]{1,160}\.(?:db|sqlite3?|sdb)", word):
+                yield _Place("", word)
+    for name, value in fields_of(entry).items():
+        if (
+            isinstance(value, str)
+            and name not in ("command", "cmd", "description", *_FOLDERS)
+            and len(value) < 120
+            and not command_of(entry)
+        ):
+            yield _Place(name, value)
+    for name in _FOLDERS:
+        value = fields_of(entry).get(name)
+        if isinstance(value, str) and value:
+            yield _Place("in", value)
+
+
+def _column(other: EntryView, said: str, line: str, name: str) -> _Place | None:
+    """Return the place that a table's first column gives for the row of a name."""
+    # Only a table with a column of places tells in which one a row is
+    head = next((each.split() for each in said.split("\n") if each.split() and each.split()[0].casefold() in _COLUMNS), None)
+    head = ["namespace"] if head is None and _EVERY.search(command_of(other)) else head
+    cells = line.split()
+    # A row that begins with the name has no column of places
+    if head is None or not cells or cells[0] == name or len(cells) < 2:
+        return None
+    return _Place(_COLUMNS[head[0].casefold()], cells[0])
+
+
+def _answer(
+    evidence: Evidence, entry: EntryView, name: str, place: _Place, own: list[_Place], other: EntryView, line: str
+) -> Diagnosis:
+    call = called(entry, 90)
+    times = evidence.times(entry)
+    mine = next((each for each in own if each.word == place.word), None)
+    # kubectl looks in this namespace where none is named
+    here = f" ({code(mine.value, 60)})" if mine and plain_name(mine.value) else " (`default`)" if place.word == "-n" else ""
+    source = evidence.source(other)
+    cause = (
+        f"{call} fails{how_often(times)}: {code(name, 60)} is not in the place where it looks{here}. "
+        f"{capital(source)} shows it in another one, {code(place.value, 80)}."
+    )
+    option = f"{place.word} {place.value}" if place.word.startswith("-") else place.value
+    instead = f" in place of {code(mine.value, 60)}" if mine and plain_name(mine.value) else ""
+    step = f"Make the same call with {code(option, 90)}{instead}."
+    if place.word == "--schema" and re.search(r"(?i)\b(?:select|from|insert|update|delete|alter)\b", given(entry)):
+        step = f"Write the name with its schema: {code(f'{place.value}.{name}', 90)}."
+    if place.word == "in":
+        step = f"Run it in {code(place.value, 90)}: a call that worked there saw it."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), evidence.quote(other, line),
+        check="The answer must no longer say that it is missing.",
+    )  # fmt: skip

@@ -1,0 +1,166 @@
+"""A name holds a character that cannot be seen: a byte order mark, a carriage return, another blank, an accent apart."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence.calls import called, command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name, text_of
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "hiddenCharacter"
+
+
+class _Kind(NamedTuple):
+    """A kind of character: how a record shows it, what it is, what helps; ``{file}`` is the file, where one is known."""
+
+    shown: re.Pattern[str]
+    means: str
+    step: str
+
+
+_KINDS = (
+    _Kind(
+        lazy_pattern(r"\ufeff|\\ufeff|\\xef\\xbb\\xbf|ï»¿|\bef ?bb ?bf|U\+FEFF", re.IGNORECASE),
+        "begins with a byte order mark (BOM, `\\ufeff`)",
+        "Read {file} with the encoding `utf-8-sig`, or remove the mark once (`sed -i '1s/^\\xEF\\xBB\\xBF//' FILE`)",
+    ),
+    _Kind(
+        lazy_pattern(
+            r"(?<=[\w'\"/.-])\\r(?![\w\\])|\^M(?=\$|$|['\":])|[\w'\"/.-]\r(?!\n|$)|CRLF line terminators", re.MULTILINE
+        ),
+        "ends in a carriage return (`\\r`, a Windows line ending)",
+        "Turn the line endings of {file} to LF (`sed -i 's/\\r$//' FILE` or `dos2unix`), and see with "
+        "`cat -A` that they are gone",
+    ),
+    _Kind(
+        lazy_pattern(
+            r"[\u200b-\u200f\u2060\u00a0\u202f]|\\x[aA]0|\\u(?:200[b-fB-F]|2060|00[aA]0|202[fF])|M-BM-|\bc2 ?a0\b|e280 ?8b"
+        ),
+        "holds a blank that is no ordinary one (no-break or zero-width)",
+        "Type the name anew with ordinary characters, or replace that character in {file} (`sed -i 's/\\xC2\\xA0/ /g' FILE`)",
+    ),
+)
+_DUMPS = lazy_pattern(r"\b(?:xxd|hexdump|od|cat -A|cat -v|cat -e|repr|file|ascii)\b|-A\b")
+_FILE = lazy_pattern(r"[\w@+-][\w./@+-]{0,120}\.?\w{1,10}|\.[\w.-]{1,40}")
+_LOOKED_AT, _READ, _NEAR = 120, 6_000, 24
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which name of a failing call holds a character that cannot be seen."""
+    for entry in evidence.failing[:4]:
+        found = _in_the_record(evidence, entry) or _composed_otherwise(evidence, entry)
+        if found is not None:
+            return found
+    return None
+
+
+def _in_the_record(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Tell of a character that the error itself, or a look at the file that it is about, shows beside a name of the call."""
+    error = _raw(entry)
+    words = {word.casefold() for word in re.findall(r"\w{3,60}", f"{given(entry)}\n{error}")}
+    for kind in _KINDS:
+        for other in [entry, *evidence.before(evidence.recent[-1].index + 1)][:_LOOKED_AT]:
+            dumps = _DUMPS.search(command_of(other)) is not None
+            # An ordinary output may hold such bytes by intent; a dump was made to look for them, and a byte order mark is
+            # never meant
+            if other.id != entry.id and (evidence.failed(other) or (not dumps and kind is not _KINDS[0])):
+                continue
+            raw = error if other.id == entry.id else _raw(other)
+            match = kind.shown.search(raw)
+            if match is None:
+                continue
+            name = _beside(kind, raw, match)
+            files = [each for each in _files(other) if other.id != entry.id]
+            file = next(
+                (each for each in files if each.rpartition("/")[2].casefold() in f"{given(entry)}{error}".casefold()), ""
+            )
+            # A character beside another name has nothing to do with the call
+            if file or (name and name.casefold() in words):
+                file = file or next(iter(files), "") or _holder(evidence, name)
+                return _answer(evidence, entry, other, kind, name or file, file)
+    return None
+
+
+def _beside(kind: _Kind, raw: str, match: re.Match[str]) -> str:
+    """Return the word that the character stands in, before or behind: a mark stands before a name, a line end behind it."""
+    before = re.search(r"([\w.-]{2,60})$", raw[max(0, match.start() - _NEAR) : match.end()].rstrip("\r\\^M"))
+    behind = re.match(r"\W{0,8}?(\w{2,60})", raw[match.end() : match.end() + 2 * _NEAR])
+    found = behind if kind is _KINDS[0] else before
+    if kind is _KINDS[0] and (dumped := re.search(r"\s{2,}\.{2,4}(\w{2,60})", raw[match.end() : match.end() + 3 * _NEAR])):
+        found = dumped
+    return found.group(1) if found else ""
+
+
+def _holder(evidence: Evidence, name: str) -> str:
+    """Return the file that was last seen to hold a name, or ""."""
+    for other in list(evidence.before(evidence.recent[-1].index + 1))[:_LOOKED_AT]:
+        file = next(_files(other), "")
+        if file and other.status == "ok" and not evidence.failed(other) and name in evidence.text(other):
+            return file
+    return ""
+
+
+def _answer(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind, name: str, file: str) -> Diagnosis:
+    file = file if plain_name(file) else ""
+    call = called(entry, 90)
+    times = evidence.times(entry)
+    where = f" in {code(evidence.inside(file), 80)}" if file and name != file else ""
+    source = "the error itself" if other.id == entry.id else evidence.source(other)
+    cause = f"{call} fails{how_often(times)}: {code(name, 60)}{where} {kind.means}, which cannot be seen; {source} shows it."
+    step = f"{kind.step.replace('{file}', code(evidence.inside(file), 80) if file else 'the file it comes from')}."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(other), evidence.quote(entry), check="The name in the answer must be without it.",
+        confidence="medium",
+    )  # fmt: skip
+
+
+def _composed_otherwise(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Tell of a name that looks like a recorded one and is written with other characters."""
+    asked = re.findall(r"[\w./-]{3,120}", given(entry)[:4_000])
+    # In plain ASCII every name is written one way
+    for name in (each for each in asked if not each.isascii()):
+        parts = unicodedata.normalize("NFD", name), unicodedata.normalize("NFC", name)
+        others = [part for part in parts if part != name]
+        for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+            raw = _raw(other)
+            # Both forms were seen, so that is not what differs
+            if other.status != "ok" or not any(part in raw for part in others) or name in raw:
+                continue
+            apart = parts[0] in raw
+            form, own = ("decomposed form (NFD)", "composed (NFC)") if apart else ("composed form (NFC)", "decomposed (NFD)")
+            source = evidence.source(other)
+            cause = (
+                f"{code(given(entry).split(chr(10))[0], 80)} fails: the file is recorded under the {form} of "
+                f"{code(parts[1], 60)}, and the call writes it {own}. Both look alike. {capital(source)} has "
+                "the other one."
+            )
+            step = (
+                "Name it by a glob that leaves the accent out (`*` in its place), or rename it once with `mv`; a program "
+                f"compares with `unicodedata.normalize('{'NFD' if apart else 'NFC'}', NAME)`."
+            )
+            return diagnosis(KIND, cause, step, evidence.quote(other), evidence.quote(entry), check="The file must be found.")
+    return None
+
+
+def _raw(entry: EntryView) -> str:
+    message, output = text_of(entry.error, _READ), text_of(entry.output, _READ)
+    return f"{message}\n{output}"
+
+
+def _files(entry: EntryView) -> Iterator[str]:
+    """Yield the files that a call names."""
+    path = path_of(entry)
+    if path:
+        yield path
+    for words in parts_of(command_of(entry)):
+        yield from (
+            word for word in words[1:] if not word.startswith("-") and _FILE.fullmatch(word) and re.search(r"[./]", word)
+        )

@@ -1,0 +1,278 @@
+"""A call names what its tool does not know, whatever that is; the tool or the record has the nearest name."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.diagnose.errors.names import Unknown, meant_names, offered_names, unknown_names
+from ctxmgr.diagnose.evidence import Evidence, given, may_change
+from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, tool
+from ctxmgr.diagnose.evidence.listings import asked_of, listing_of
+from ctxmgr.diagnose.evidence.nearest_names import Counterpart, likeness, nearest_of, nearest_recorded
+from ctxmgr.diagnose.evidence.texts import capital, code, listed, plain_name, words_of
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "notFound"
+
+_LISTS = (
+    (r"\bgit\b", "`git branch -a` and `git remote -v`"),
+    (r"\bkubectl\b", "`kubectl get` without a name, in all namespaces (`-A`)"),
+    (r"\bdocker compose|docker-compose\b", "`docker compose config --services`"),
+    (r"\bdocker|podman\b", "`docker ps -a` or `docker images`"),
+    (r"\bnpm|pnpm|yarn|bun\b", "package.json"),
+    (r"\bmake\b", "the Makefile"),
+    (r"\bninja\b", "`ninja -t targets all`"),
+    (r"\bcargo\b", "Cargo.toml and `cargo metadata --no-deps`"),
+    (r"\bsqlite3\b", "`.schema`"),
+    (r"\bpsql\b", r"`\d`"),
+    (r"\bmysql\b", "`SHOW TABLES` and `DESCRIBE`"),
+    (r"\bgradlew?\b", "`gradle tasks --all`"),
+    (r"\bterraform\b", "`terraform state list`"),
+    (r"\bhelm\b", "`helm list -A` and `helm repo list`"),
+    (r"\bsystemctl\b", "`systemctl list-units --all`"),
+    (r"\baws\b", "the `list` or `describe` form of that command"),
+    (r"\bgcloud\b", "the `list` form of that command"),
+    (r"\bcurl|wget|http\b", "the address one level higher"),
+)
+"""Where a program lists the names that it knows."""
+_ABOUT_FILES = lazy_pattern(r"no such file|file or directory|ENOENT|in file\b|old_str|command not found", re.IGNORECASE)
+_NO_NOUN = word_set("error errors fatal warning value string match matches got response data result results server")
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which name is not known, and the nearest one that is."""
+    for entry in evidence.refusals():
+        said = evidence.text(entry)
+        address = _address(evidence, entry, said)
+        if address is not None:
+            return address
+        asked = f"{given(entry)}\n{_written(evidence, entry)}"
+        for unknown in unknown_names(said):
+            if _is_asked(unknown, asked, said):
+                # A list says what stands beside each name, which tells more than likeness
+                found = _listed(evidence, entry, unknown) or _answer(evidence, entry, unknown, said)
+                if found is not None:
+                    return found
+        found = _meant(evidence, entry, said)
+        if found is not None:
+            return found
+    return None
+
+
+_NO_ADDRESS = lazy_pattern(
+    r"\b404\b|not[ _]found|no route|cannot (?:get|post|put|patch|delete) /|unknown (?:endpoint|path|route|url)|405\b",
+    re.IGNORECASE,
+)
+_URL = lazy_pattern(r"https?://[^/\s'\"`]{1,100}(/[\w./~{}:-]{1,160})")
+_ROUTE = lazy_pattern(r"(?<![\w./<:])(?:https?://[^/\s'\"`]{1,100})?(/[A-Za-z][\w-]{0,40}(?:/[\w.~{}:<>-]{1,60}){1,8})(?![\w])")
+_FIXED = lazy_pattern(r"[A-Za-z][A-Za-z_-]{1,40}|v\d{1,2}")
+
+
+def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Say which recorded address is nearest to one that a server does not know."""
+    asked = _URL.search(given(entry))
+    # A page of a site holds such words in passing
+    if asked is None or len(said) > _SHORT_ANSWER or not _NO_ADDRESS.search(said):
+        return None
+    path = asked.group(1)
+    # Ids differ from call to call, so fixed parts alone tell an address
+    parts = [part for part in path.split("/") if _FIXED.fullmatch(part)]
+    failed_paths = {match.group(1) for each in evidence.failing for match in [_URL.search(given(each))] if match}
+    best: tuple[float, str, EntryView] | None = None
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or evidence.failed(other):
+            continue
+        for match in _ROUTE.finditer(f"{given(other)}\n{evidence.text(other)[:12_000]}"):
+            route = match.group(1).rstrip("/.")
+            theirs = [part for part in route.split("/") if _FIXED.fullmatch(part)]
+            if (
+                route in failed_paths
+                or theirs == parts
+                or not parts
+                or not theirs
+                # With another last part it is another collection
+                or (theirs[-1] != parts[-1] and parts[-1] not in theirs)
+            ):
+                continue
+            alike = len(set(parts) & set(theirs)) / len(set(parts) | set(theirs)) - 0.01 * abs(
+                len(route.split("/")) - len(path.split("/"))
+            )
+            # On the same host, for the same thing, fewer parts need to be equal
+            near = asked.group(0).split("/")[2] in match.group(0) and theirs[-1] == parts[-1]
+            if alike >= (_LEAST_ROUTE / 2 if near else _LEAST_ROUTE) and (best is None or alike > best[0]):
+                best = alike, route, other
+    if best is None:
+        return None
+    _, route, other = best
+    source = evidence.source(other)
+    words = words_of(_NO_ADDRESS, said)
+    cause = f"The server knows no address {code(path, 90)}, {words}. {capital(source)} has {code(route, 90)}."
+    step = (
+        f"Make the same call to {code(route, 90)}, the nearest address of the record, with your own values in it; if "
+        "the record's is not the one you need, look in the documentation of that server."
+    )
+    line = next((line for line in evidence.text(other).split("\n") if route in line), given(other))
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), evidence.quote(other, line),
+        check="The answer must no longer be that there is nothing.",
+    )  # fmt: skip
+
+
+_SHORT_ANSWER, _LOOKED_AT, _LEAST_ROUTE = 4_000, 200, 0.4
+
+
+def _meant(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Take the word of the call that is most like what the tool says was probably meant."""
+    meant = meant_names(said)
+    words = [
+        word
+        for word in dict.fromkeys(re.findall(r"[\w.:@-]{2,60}", given(entry)[:4_000]))
+        # A word that the message does not repeat is not what it refuses
+        if word in said and word not in meant and plain_name(word)
+    ]
+    pairs = [(likeness(word, name), word, name) for word in words for name in meant]
+    best = max(pairs, default=None)
+    return _answer(evidence, entry, Unknown(best[1], "", 0), said) if best is not None and best[0] >= _ALIKE else None
+
+
+_ALIKE = 0.6
+
+
+def _written(evidence: Evidence, entry: EntryView) -> str:
+    """Return what the agent itself wrote lately: a name in there is as much its own as one in the call."""
+    own = [
+        each
+        # What a command wrote is told by the command, which is read anyway
+        for each in evidence.tail
+        if each.index < entry.index
+        and each.agent == entry.agent
+        and each.status == "ok"
+        and may_change(each)
+        and not command_of(each)
+    ]
+    return "\n".join(given(each)[:4_000] for each in own[-_EDITS:])
+
+
+_EDITS = 8
+
+
+def _is_asked(unknown: Unknown, asked: str, said: str) -> bool:
+    """Whether the call itself gave that name as a value: not as an option, and not a file, which is another matter."""
+    name = unknown.name
+    line = said[said.rfind("\n", 0, unknown.start) + 1 :].split("\n")[0]
+    # An option, or a text with blanks, is judged by the schema and not by name
+    return (
+        plain_name(name)
+        and not _ABOUT_FILES.search(line)
+        and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", asked) is not None
+        and unknown.name.casefold() not in _NO_NOUN
+    )
+
+
+def _listed(evidence: Evidence, entry: EntryView, unknown: Unknown) -> Diagnosis | None:
+    """Say which names a list of the record has, with what stands beside each, where no call used one of the likely ones."""
+    name = unknown.name
+    field = next((key for key, value in fields_of(entry).items() if value == name), "")
+    listing = listing_of(evidence, entry, field, name, unknown.noun) if field and not command_of(entry) else None
+    if listing is None:
+        return None
+    tried = [
+        # Of names that failed already none is the right one
+        str(fields_of(each).get(field))
+        for each in evidence.recent
+        if each.action == entry.action and evidence.failed(each)
+    ]
+    others = [each for each in listing.siblings(asked_of(evidence, entry), *tried) if each.rank >= _LIKELY]
+    # The name is in the list, so it is refused for another reason
+    if not others or name in {row[listing.column] for row in listing.rows}:
+        return None
+    best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_FEW]
+    refused = listed(dict.fromkeys(reversed(tried)), 4)
+    cause = f"The {tool(entry)} call can't work: {evidence.source(listing.entry)} has no {refused}. It has "
+    cause += f"{', '.join(each.told for each in others[:_FEW])}."
+    step = f"Make the same call with {code(field, 40)} {' or '.join(each.told for each in best)}"
+    step += "." if len(best) == 1 else ", whichever the task is about."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(listing.entry), evidence.quote(entry),
+        check="The answer must no longer name the missing one.", confidence="high" if len(best) == 1 else "medium",
+    )  # fmt: skip
+
+
+_LIKELY, _MARGIN, _FEW = 0.6, 0.12, 3
+
+
+def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> Diagnosis | None:
+    name = unknown.name
+    noun = unknown.noun if unknown.noun and unknown.noun not in _NO_NOUN and len(unknown.noun) < 40 else "such name as"
+    call = called(entry, 90)
+    cause = (
+        f"{call} can't work: {'it names' if name in given(entry) else 'what you wrote names'} {code(name, 60)}, and "
+        f"there is no {noun.split()[-1] if noun != 'such name as' else 'such name'} there."
+    )
+    offered = [each for each in offered_names(said) if each != name]
+    near = nearest_of(name, offered)
+    recorded = nearest_recorded(evidence, name, entry)
+    # The record's name is taken where it is more like than what the tool offers
+    if recorded is not None and (near is None or recorded.name == near or recorded.alike > likeness(name, near)):
+        return _recorded(evidence, entry, cause, name, recorded)
+    quote = evidence.quote(entry)
+    check = "The answer must no longer name the missing one."
+    bare = near.rpartition(".")[2] if near is not None else ""
+    # SQL folds capitals unless a name is quoted, so an equal name in capitals has to be quoted
+    if (
+        bare
+        and (bare != name or (bare != bare.casefold() and bare.casefold() in said))
+        and bare.casefold() == name.casefold()
+        and re.search(r"\bselect\b|\bfrom\b", given(entry), re.IGNORECASE)
+    ):
+        cause += (
+            f" The answer offers {code(bare, 60)}: names without quotes are folded to lower case, so that this one is not met."
+        )
+        return diagnosis(KIND, cause, f'Put the name into double quotes, `"{bare}"`, and every other name with capitals too.',
+                         quote, check=check)  # fmt: skip
+    if near is not None:
+        step = f"Make the same call with {code(near, 60)}, the nearest of the names that the answer offers."
+        return diagnosis(KIND, f"{cause} The answer offers {code(near, 60)}.", step, quote, check=check)
+    # Where none is near, to name one would be a guess
+    if len(offered) > 1:
+        step = f"Make the call with the one of {listed(offered, 8)} that the task is about; ask the user if none is."
+        return diagnosis(
+            KIND, f"{cause} The answer offers {listed(offered, 8)}.", step, quote, check=check, confidence="medium"
+        )
+    # Once, and without another form, it is an ordinary typing error
+    if evidence.times(entry) < 2 and not any(name in given(each) for each in evidence.failing if each is not entry):
+        return None
+    where = next((where for pattern, where in _LISTS if re.search(pattern, command_of(entry))), None)
+    look = f"with {where}" if where else "with the call that lists or searches them"
+    step = (
+        f"See which names there are, {look}, and take the one that the task is about; if none is, ask the user which is meant."
+    )
+    return diagnosis(KIND, f"{cause} The record holds no name like it.", step, quote, confidence="medium")
+
+
+def _knows(evidence: Evidence, name: str) -> bool:
+    word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+    return any(word.search(message.text) for message in evidence.user_texts) or any(
+        word.search(given(entry)) for entry in evidence.recent
+    )
+
+
+def _recorded(evidence: Evidence, entry: EntryView, cause: str, name: str, found: Counterpart) -> Diagnosis:
+    source = capital(found.source)
+    cause += f" {source} {'said' if found.by_user else 'used' if found.given else 'shows'} {code(found.name, 60)}."
+    step = f"Make the same call with {code(found.name, 60)} in place of {code(name, 60)}."
+    # A name that only an output shows may be planted there
+    if not found.by_user and not found.given and not _knows(evidence, found.name):
+        step = (
+            f"The output shows {code(found.name, 60)}; if that is what you need, make the call with it in place "
+            f"of {code(name, 60)},"
+            " else ask the user."
+        )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), found.quote, check="The answer must no longer name the missing one.",
+        confidence="high" if found.alike >= 0.8 else "medium",
+    )  # fmt: skip

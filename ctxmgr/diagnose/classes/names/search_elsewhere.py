@@ -1,0 +1,263 @@
+"""Something is searched again and again where it is not; an earlier output has it elsewhere."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.evidence import Evidence, call_key
+from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, parts_of, same_file, tool
+from ctxmgr.diagnose.evidence.listings import asked_of, listing_of
+from ctxmgr.diagnose.evidence.paths import PATH, asked_paths
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "searchElsewhere"
+
+_NOTHING = lazy_pattern(
+    r"\A(?:Exit code:? \d+\s*|Wall time[^\n]*\s*|Output:\s*)*(?:no (?:matches|files|results|hits|entries|records"
+    r"|rows|documents|items)?\s?(?:were )?(?:found|match\w*)?[^\n]{0,80}|0 (?:matches|results|hits"
+    r"|files)[^\n]{0,40}|\[\s*\]|\(?empty\)?|nothing found[^\n]{0,40}"
+    r"|\{[^\n{}]{0,80}\"(?:\w{1,40}\"\s?:\s?\[\s*\]"
+    r"|(?:hits|results|items|matches|files|documents|data|rows|total|count)\"\s?:\s?0)[^\n{}]{0,80}\})?\s*\Z",
+    re.IGNORECASE,
+)
+_SEARCH = lazy_pattern(r"grep|glob|search|find|lookup|query|locate", re.IGNORECASE)
+_HEADS = frozenset(["grep", "rg", "ag", "ack", "find", "fd", "git", "locate"])
+_TERM = lazy_pattern(r"[A-Za-z_][\w-]{3,60}")
+_TERM_FIELDS = ("pattern", "query", "q", "term", "text", "name", "glob", "search")
+_PLACE_FIELDS = (
+    "path",
+    "folder",
+    "directory",
+    "dir",
+    "scope",
+    "collection",
+    "index",
+    "bucket",
+    "mailbox",
+    "space",
+    "repo",
+    "project",
+    "database",
+    "db",
+    "schema",
+    "namespace",
+    "region",
+    "calendar",
+    "account",
+    "workspace",
+    "channel",
+    "table",
+    "catalog",
+    "store",
+    "site",
+    "tenant",
+    "list",
+    "board",
+    "drive",
+    "source",
+    "archive",
+    "env",
+    "environment",
+    "cluster",
+    "queue",
+    "topic",
+    "dataset",
+    "library",
+    "owner",
+    "org",
+    "team",
+    "group",
+    "location",
+    "warehouse",
+)
+_LEAST = 2
+_LOOKED_AT = 300
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return where an earlier output has what is searched in vain."""
+    if (watched := _watched(evidence)) is not None:
+        return watched
+    empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
+    # What was searched long ago is no trouble any more
+    if len(empty) < _LEAST or evidence.recent[-1].index - empty[-1].index > _LATE:
+        return None
+    for entry in reversed(empty):
+        for term in _terms(entry):
+            # One search in vain is how one learns that nothing is there
+            same = [each for each in empty if term.casefold() in _searched(each).casefold()]
+            found = _found(evidence, term, entry) if len(same) >= _LEAST else None
+            if found is not None:
+                return _answer(evidence, entry, term, same, *found)
+    return _one_place(evidence, empty)
+
+
+def _watched(evidence: Evidence) -> Diagnosis | None:
+    """Say which other file of that name the record has, where one is looked at again and again and does not change."""
+    for entry in evidence.repeated[:_LEAST]:
+        own = next((word for word in asked_paths(entry) if _WRITTEN.search(word)), "")
+        stems = set(_STEM.findall(own.rpartition("/")[2].rpartition(".")[0].casefold()))
+        seen = [path for each in evidence.recent for path in asked_paths(each)]
+        for other in list(evidence.before(entry.index))[:_LOOKED_AT] if own and stems else ():
+            # The look itself shows the file that does not change
+            if other.status != "ok" or call_key(other) == call_key(entry) or evidence.failed(other):
+                continue
+            for match in PATH.finditer(evidence.text(other)[:20_000]):
+                path = match.group(1).rstrip(".")
+                name = path.rpartition("/")[2]
+                # A file of another ending is no other copy of the log
+                if not _WRITTEN.search(path) or name.rpartition(".")[2] != own.rpartition(".")[2] or not plain_name(path):
+                    continue
+                # A file that was looked at already did not help
+                if not stems & set(_STEM.findall(name.casefold())) or any(same_file(path, each) for each in seen):
+                    continue
+                source, shown = capital(evidence.source(other)), code(path, 90)
+                cause = f"{called(entry, 80)} is answered the same each time. {source} names another file, {shown}, "
+                cause += "which no call has looked at."
+                return diagnosis(
+                    KIND, cause, f"Look at {shown}: see whether that one is written now.", evidence.quote(other),
+                    evidence.quote(entry), check="It must hold newer lines than the other.", confidence="medium",
+                )  # fmt: skip
+    return None
+
+
+_WRITTEN = lazy_pattern(r"\.(?:log|out|err|jsonl|csv|db|sqlite3?|pid|html|xml)$")
+_STEM = lazy_pattern(r"[a-z]{3,}")
+
+
+def _one_place(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
+    """Say that every search asked one place of several that a list of the record has."""
+    last = empty[-1]
+    own = [each for each in empty if each.action == last.action and not command_of(each)]
+    for field, value in fields_of(last).items():
+        if field not in _PLACE_FIELDS or not isinstance(value, str) or len(own) < _SEVERAL:
+            continue
+        # Where another place was tried too, the place is not what is wrong
+        if any(fields_of(each).get(field) != value for each in evidence.tail if each.action == last.action):
+            continue
+        listing = listing_of(evidence, last, field, value)
+        others = listing.siblings(asked_of(evidence, last), value) if listing is not None else []
+        # A value that the list does not have is no place of that list
+        if listing is None or not others or value not in {row[listing.column] for row in listing.rows}:
+            continue
+        told = ", ".join(each.told for each in others[:_SEVERAL])
+        cause = (
+            f"All {len(own)} {tool(last)} calls that find nothing ask {code(field, 30)} {listing.told(value)}. "
+            f"{capital(evidence.source(listing.entry))} has others: {told}."
+        )
+        step = f"Make the same call with {code(field, 30)} {' or '.join(each.told for each in others[:2])}."
+        return diagnosis(
+            KIND, cause, step, evidence.quote(listing.entry), evidence.quote(last),
+            check="The answer must hold what you look for; if no place has it, say so.", confidence="medium",
+        )  # fmt: skip
+    return None
+
+
+_SEVERAL = 3
+
+
+_LATE = 6
+
+
+def _is_search(entry: EntryView) -> bool:
+    command = command_of(entry)
+    if command:
+        return any(
+            # Git has many words; only its grep searches
+            words[0].rpartition("/")[2] in _HEADS and (words[0] != "git" or words[1:2] == ["grep"])
+            for words in parts_of(command)[:2]
+        )
+    return _SEARCH.search(entry.action) is not None
+
+
+def _is_empty(evidence: Evidence, entry: EntryView) -> bool:
+    text = evidence.text(entry)
+    # A long answer has found something, and holds such words by chance
+    return entry.status in ("ok", "error") and len(text) < 400 and _NOTHING.match(text.strip()) is not None
+
+
+def _searched(entry: EntryView) -> str:
+    command = command_of(entry)
+    if command:
+        return " ".join(word for words in parts_of(command) if words[0].rpartition("/")[2] in _HEADS for word in words[1:])
+    fields = fields_of(entry)
+    return " ".join(str(fields[name]) for name in _TERM_FIELDS if isinstance(fields.get(name), str))
+
+
+def _terms(entry: EntryView) -> list[str]:
+    words = _TERM.findall(_searched(entry))
+    return list(
+        dict.fromkeys(
+            sorted((word for word in words if word not in ("name", "type", "include", "iname")), key=len, reverse=True)
+        )
+    )[:6]
+
+
+def _found(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, str] | None:
+    """Return the newest output that has the term, and in which file."""
+    word = re.compile(rf"(?<![\w-]){re.escape(term)}(?![\w-])")
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # The failed search repeats its own term
+        if other.status != "ok" or call_key(other) == call_key(entry) or evidence.failed(other):
+            continue
+        for line in evidence.text(other).split("\n")[:2_000]:
+            match = word.search(line)
+            if match is None:
+                continue
+            path = next(
+                (
+                    m.group(1).rstrip("/.")
+                    for m in PATH.finditer(line[: match.start() + 200])
+                    # A bare word is a path only where a colon follows it, as in search results
+                    if "/" in m.group(1) or ":" in line[m.end() : m.end() + 1]
+                ),
+                None,
+            )
+            if (
+                path is not None
+                and plain_name(path)
+                and not any(evidence.same_place(path, place) for place in _places(entry))
+                and not _lies_in(evidence, path, entry)
+            ):
+                return other, path
+    return None
+
+
+def _places(entry: EntryView) -> list[str]:
+    command = command_of(entry)
+    if command:
+        return [word for words in parts_of(command) for word in words[1:] if not word.startswith("-")]
+    fields = fields_of(entry)
+    return [str(fields[name]) for name in _PLACE_FIELDS if isinstance(fields.get(name), str)]
+
+
+def _lies_in(evidence: Evidence, path: str, entry: EntryView) -> bool:
+    """Whether the place that was searched holds the file: then the search is at fault, and not the place."""
+    own = evidence.inside(path)
+    return any(
+        (place := evidence.inside(each)) in ("", ".") or own.startswith(f"{place.rstrip('/')}/") for each in _places(entry)
+    )
+
+
+def _answer(evidence: Evidence, entry: EntryView, term: str, same: list[EntryView], other: EntryView, path: str) -> Diagnosis:
+    places = [evidence.name(place) for place in _places(entry) if plain_name(place) and term not in place]
+    where = f" in {code(places[-1], 60)}" if places else ""
+    call = code(command_of(entry), 80) if command_of(entry) else f"{tool(entry)}"
+    source = evidence.source(other)
+    name = evidence.name(path)
+    cause = (
+        f"{call} looks for {code(term, 60)}{where} and finds nothing, {len(same)} times in all. It is not there: "
+        f"{source} has it in {code(name, 100)}."
+    )
+    step = (
+        f"Read {code(name, 100)}, where that output has {code(term, 60)}, and go on from there; do not "
+        f"search{where or ' the same place'} again."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(other), evidence.quote(entry, _searched(entry)),
+        check="The file must hold what you look for.",
+    )  # fmt: skip

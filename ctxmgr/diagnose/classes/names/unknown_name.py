@@ -1,0 +1,253 @@
+"""A script, target or sub-command is called by a name that its manifest or program does not know."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
+
+from ctxmgr.diagnose.errors.violations import violations_of
+from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
+from ctxmgr.diagnose.evidence.texts import code, listed, nearest, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.view import EntryView
+
+KIND: str = "unknownName"
+
+
+class _Way(NamedTuple):
+    """How a program says that it does not know a name: what the name is called, and where names are listed.
+
+    Each way of saying it holds the ``sign``: a text without it is not searched, nor the pattern compiled for it.
+    """
+
+    sign: str
+    pattern: re.Pattern[str]
+    noun: str
+    manifests: tuple[str, ...]
+
+
+def _way(sign: str, pattern: str, noun: str, *manifests: str) -> _Way:
+    return _Way(sign, lazy_pattern(pattern, re.IGNORECASE | re.MULTILINE), noun, manifests)
+
+
+_NAME = r"[`'\"‘]?([\w:./@-]{1,60}?)[`'\"’]?"
+_WAYS = (
+    _way("missing script", rf"missing script:? {_NAME}(?=[\s.]*$|\s)", "script", "package.json"),
+    _way("script not found", rf"error: script not found {_NAME}(?=\s|$)", "script", "package.json"),
+    _way("error command", rf"^error command {_NAME} not found", "script", "package.json"),
+    _way("no rule to make", rf"no rule to make target {_NAME}\.?  ?stop"
+         rf"|no rule to make target {_NAME}\.  stop", "target", "Makefile", "GNUmakefile"),
+    _way("justfile does not", rf"justfile does not contain recipe {_NAME}(?=[.\s]|$)", "recipe", "justfile", "Justfile"),
+    _way("command: ", rf"no such (?:sub)?command: {_NAME}(?=\s|$)", "command"),
+    _way("target named", rf"no (?:test|bin|example|bench) target named {_NAME}(?=[\s.]|$)", "target", "Cargo.toml"),
+    _way("not found in", rf"task {_NAME} not found in (?:root )?project", "task", "build.gradle", "build.gradle.kts"),
+    _way("know how to build", rf"don't know how to build task {_NAME}", "task", "Rakefile"),
+    _way("does not exist", rf"task:? {_NAME} does not exist", "task", "Taskfile.yml"),
+    _way("task not found", rf"task not found: {_NAME}(?=\s|$)", "task", "deno.json"),
+    _way("is not a", rf"(?:git|docker|npm): {_NAME} is not an? \w+ command", "command"),
+    _way("unknown command", rf"unknown command:? {_NAME}(?=[\s.]|$)", "command"),
+    _way("no such command", rf"no such command {_NAME}(?=[.\s]|$)", "command"),
+    _way("has no command", rf"has no command named {_NAME}(?=[\s.]|$)", "command"),
+    _way("invalid choice", rf"invalid choice: {_NAME} \(", "choice"),
+    _way("is not defined", rf"command {_NAME} is not defined", "command", "composer.json"),
+    _way("no such service", rf"no such service: {_NAME}(?=\s|$)", "service",
+         "docker-compose.yml", "compose.yaml", "docker-compose.yaml"),
+    _way("unknown lifecycle", rf"unknown lifecycle phase {_NAME}(?=[.\s]|$)", "phase", "pom.xml"),
+    _way("could not find task", rf"could not find tasks? {_NAME}(?=[\s.]|$)", "task", "turbo.json", "package.json"),
+    _way("sessions not found", rf"sessions not found: {_NAME}(?=[\s.,]|$)", "session", "noxfile.py"),
+    _way("no idea what", rf"no idea what {_NAME} is", "task", "tasks.py"),
+    _way("could not be found", rf"the task {_NAME} could not be found", "task", "mix.exs"),
+    _way("unknown target", rf"unknown target {_NAME}(?=[\s,.]|$)", "target"),
+    _way("failed to spawn", rf"failed to spawn: {_NAME}(?=[\s.]|$)", "command", "pyproject.toml"),
+    _way("in the reactor", rf"could not find the selected project in the reactor: {_NAME}(?=[\s.]|$)", "module", "pom.xml"),
+    _way("no hook with id", rf"no hook with id {_NAME}(?=[\s.]|$)", "hook", ".pre-commit-config.yaml"),
+    _way("no such preset", rf"no such preset in [^:\n]{{1,200}}: {_NAME}(?=[\s.]|$)", "preset", "CMakePresets.json"),
+    _way("profile", rf"no such profile:? {_NAME}(?=[\s.]|$)", "profile", "docker-compose.yml", "compose.yaml"),
+    _way("environment", rf"(?:unknown|undefined) (?:tox )?environments? {_NAME}(?=\s|$)", "environment", "tox.ini"),
+)  # fmt: skip
+_CHOICES = lazy_pattern(r"\(choose from ([^)]{1,2000})\)")
+_SUGGESTED = lazy_pattern(
+    r"(?:did you mean(?: (?:one of )?(?:these|this))?\??:?|most similar commands? (?:is|are)|is similar:|similar name exists:"
+    r"|some candidates are:)\s{0,12}((?:[`'\"\w:.@/ \t-]{1,80}\n?){1,4})",
+    re.IGNORECASE,
+)
+_WORD = lazy_pattern(r"[\w:.@/-]{1,60}")
+_TARGET = lazy_pattern(r"^([A-Za-z][\w./-]{0,59})\s*:(?![=:])", re.MULTILINE)
+_RECIPE = lazy_pattern(r"^@?([A-Za-z][\w-]{0,59})(?: [^:=\n]{1,80})?:(?!=)", re.MULTILINE)
+_FUNCTION = lazy_pattern(r"^def (\w{1,60})\(", re.MULTILINE)
+_HOOK = lazy_pattern(r"^\s*- id: ([\w-]{1,60})", re.MULTILINE)
+_PRESET = lazy_pattern(r"\"name\"\s*:\s*\"([\w.-]{1,60})\"")
+_MODULE = lazy_pattern(r"<module>([\w./-]{1,60})</module>")
+_GRADLE = lazy_pattern(r"^[ \t]*(?:task |tasks\.(?:register|create)\(\s*[\"'])([\w-]{1,60})", re.MULTILINE)
+_TASK = lazy_pattern(r"^ {2}([A-Za-z][\w:.-]{0,59}):\s*(?:$|\{|&)", re.MULTILINE)
+_SECTIONED = lazy_pattern(r"^(?:\[testenv:([\w.-]{1,60})\]|name\s*=\s*\"([\w.-]{1,60})\")", re.MULTILINE)
+_SCRIPT = lazy_pattern(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"")
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which name is not known, and the nearest one that is."""
+    for entry in evidence.failing:
+        command = command_of(entry)
+        if not command:
+            continue
+        said = evidence.text(entry)
+        folded = said.casefold()
+        for way in _WAYS:
+            match = way.pattern.search(said) if way.sign in folded else None
+            name = next((group for group in match.groups() if group), None) if match else None
+            # A missing prerequisite of a target is a file, which wrong_place seeks
+            if name and _is_asked(name, command) and "needed by" not in said[match.start() :][:200] if match else False:
+                return _answer(evidence, entry, command, name or "", way)
+    return None
+
+
+def _is_asked(name: str, command: str) -> bool:
+    """Whether a command asks for a name in its last part: what fails before a semicolon does not decide how it ends."""
+    last = [part for part in re.split(r";\s|\n", command) if part.strip()][-1:]
+    return bool(last) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", last[0]) is not None
+
+
+def _in_other(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
+    """Say which other manifest has the name, in a folder where the call does not run."""
+    for each in evidence.before(entry.index):
+        named = [path_of(each) or "", *(word for words in parts_of(command_of(each)) for word in words[1:])]
+        path = next((evidence.inside(word) for word in named if word.rpartition("/")[2] in way.manifests), "")
+        folder, _, manifest = path.rpartition("/")
+        # The manifest of the folder in which the call runs has been judged already
+        if each.status != "ok" or not folder or not plain_name(folder) or folder in command:
+            continue
+        content = evidence.seen(path, each.index + 1)
+        if content is None or name not in _names_in(manifest, content.text):
+            continue
+        last = re.split(r"&&|;", command)[-1].strip()
+        cause = f"{code(command, 90)} can't work where it runs: its {manifest} has no {way.noun} {code(name, 60)}. "
+        cause += f"{code(evidence.name(path), 90)} has it."
+        line = next((line for line in content.lines if name in line), content.text)
+        return diagnosis(
+            KIND, cause, f"Run it there: {code(f'cd {folder} && {last}', 160)}.", evidence.quote(entry),
+            evidence.quote(content.entry, line), check="The command must start its work instead of naming the missing one.",
+        )  # fmt: skip
+    return None
+
+
+def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
+    other = _in_other(evidence, entry, command, name, way)
+    if other is not None:
+        return other
+    suggested = [other for other in _suggested(evidence.text(entry), name) if plain_name(other)]
+    manifest, names, shown = _known(evidence, way, name, entry)
+    near = nearest(name, names, 0.5) or nearest(name, suggested, 0.4) or _related(name, names)
+    quotes = [evidence.quote(entry), *shown]
+    where = (
+        f"{evidence.name(manifest)} has no {way.noun} {code(name, 60)}"
+        if manifest
+        else f"there is no {way.noun} {code(name, 60)}"
+    )
+    cause = f"{code(command, 90)} can't work: {where}."
+    if near is not None:
+        source = "It has" if manifest and near in names else "The output names"
+        corrected = _corrected(command, name, near)
+        cause += f" {source} {code(near, 60)}, the nearest name."
+        # The nearest name was tried and failed, so it is not the right one
+        if not evidence.tried(corrected) or corrected not in {command_of(each) for each in evidence.failing}:
+            return diagnosis(
+                KIND, cause, f"Run {code(corrected, 160)} instead.", *quotes,
+                check="The command must start its work instead of naming the missing one.",
+            )  # fmt: skip
+    # None is near, but what there is may be told
+    if names:
+        cause += f" It has {listed(names, 8)}."
+        step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
+        return diagnosis(KIND, cause, step, *quotes)
+    if nearest_recorded(evidence, name, entry) is not None or violations_of(None, evidence.text(entry)):
+        return None  # the wider search has it, or it is the value of an option, which the schema judges
+    wanted = way.manifests[0] if way.manifests else None
+    program = command.split()[0]
+    step = (
+        f"Read {wanted} to see which {way.noun}s there are."
+        if wanted
+        else f"Run {code(program + ' --help', 60)} to see what it knows."
+    )
+    return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+
+
+def _related(name: str, names: list[str]) -> str | None:
+    """Return the one name that shares a whole word with another, as `lint:types` does with `typecheck`; None of several."""
+    asked = "".join(filter(str.isalnum, name.casefold()))
+    found = [
+        each
+        for each in names
+        if any(len(part) > 3 and part.rstrip("s") in asked for part in re.split(r"[\W_]+", each.casefold()))
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _corrected(command: str, name: str, near: str) -> str:
+    return re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda _: near, command)
+
+
+def _suggested(said: str, name: str) -> Iterator[str]:
+    for match in _CHOICES.finditer(said):
+        yield from (word for word in _WORD.findall(match.group(1).replace(",", " ")) if word != name)
+    for match in _SUGGESTED.finditer(said):
+        for line in match.group(1).split("\n"):
+            words = [word for word in _WORD.findall(line) if word.lower() not in ("npm", "run", "git", "cargo", "pnpm", "yarn")]
+            yield from (word for word in words[:1] if word != name)
+
+
+def _known(evidence: Evidence, way: _Way, name: str, entry: EntryView) -> tuple[str | None, list[str], list[Quote]]:
+    """Return the manifest that was seen, the names it lists, and the quote of the place nearest to what was asked."""
+    for manifest in way.manifests:
+        content = evidence.seen(manifest, entry.index)
+        if content is None:
+            continue
+        names = [each for each in _names_in(manifest, content.text) if plain_name(each)]
+        if names:
+            near = nearest(name, names, 0.5) or names[0]
+            line = next((line for line in content.lines if near in line), content.text)
+            return manifest, names[:200], [evidence.quote(content.entry, line)]
+    return None, [], []
+
+
+def _names_in(manifest: str, text: str) -> list[str]:
+    reader: Callable[[str], list[str]] | None = {
+        "package.json": _scripts, "turbo.json": _scripts, "deno.json": _scripts, "composer.json": _scripts,
+    }.get(manifest)  # fmt: skip
+    if reader is not None:
+        return reader(text)
+    if manifest.startswith("build.gradle"):
+        return _GRADLE.findall(text[:100_000])
+    if manifest.endswith((".yml", ".yaml")):
+        return _TASK.findall(text[:100_000])
+    if manifest in ("Cargo.toml", "tox.ini"):
+        return [one or other for one, other in _SECTIONED.findall(text[:100_000])]
+    if manifest.casefold() == "justfile":
+        return _RECIPE.findall(text[:100_000])
+    if manifest == "noxfile.py" or manifest == "tasks.py":
+        return _FUNCTION.findall(text[:100_000])
+    if manifest.startswith(".pre-commit"):
+        return _HOOK.findall(text[:100_000])
+    if manifest == "CMakePresets.json":
+        return _PRESET.findall(text[:100_000])
+    if manifest == "pom.xml":
+        return _MODULE.findall(text[:100_000])
+    return [name for name in _TARGET.findall(text[:100_000]) if not name.startswith(".")]
+
+
+def _scripts(text: str) -> list[str]:
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        start = text.find('"scripts"')
+        return _SCRIPT.findall(text[start : start + 8_000]) if start >= 0 else []
+    if not isinstance(value, dict):
+        return []
+    fields = cast("dict[str, Any]", value)
+    scripts = fields.get("scripts") or fields.get("tasks")
+    return [str(name) for name in cast("dict[str, Any]", scripts)] if isinstance(scripts, dict) else []

@@ -1,0 +1,274 @@
+"""A remote, branch, table, column or host is not known by that name; the record has the right one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
+from ctxmgr.diagnose.evidence.nearest_names import likeness
+from ctxmgr.diagnose.evidence.paths import is_file_name
+from ctxmgr.diagnose.evidence.texts import capital, code, listed, nearest, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "unknownReference"
+
+_NAME = r"[`'\"‘]?([\w.:/@-]{1,100}?)[`'\"’]?"
+
+
+class _Unknown(NamedTuple):
+    """How a program says that it does not know a name, and what the name is of.
+
+    Each way of saying it holds one of the ``signs``: a text without any is not searched, nor the pattern compiled for it.
+    """
+
+    noun: str
+    signs: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+def _unknown(noun: str, signs: tuple[str, ...], pattern: str) -> _Unknown:
+    return _Unknown(noun, signs, lazy_pattern(pattern, re.IGNORECASE))
+
+
+_UNKNOWN = (
+    _unknown("remote", ("git repository", "no such remote"),
+             rf"{_NAME} does not appear to be a git repository|no such remote:? {_NAME}(?=\s|$)"),
+    _unknown("branch", ("match any", "remote ref", "reference", "revision", "branch", "a commit", "a valid", "can merge",
+                        "upstream"),
+             rf"pathspec {_NAME} did not match any|src refspec {_NAME} does not match any"
+                       rf"|couldn't find remote ref {_NAME}(?=\s|$)"
+             rf"|invalid reference: {_NAME}(?=\s|$)|ambiguous argument {_NAME}: unknown revision"
+             rf"|remote branch {_NAME} not found|{_NAME} is not a commit|not a valid (?:object name|ref):? {_NAME}(?=\s|$)"
+             rf"|branch {_NAME} not found|bad revision {_NAME}(?=\s|$)|merge: {_NAME} - not something we can merge"
+             rf"|fatal: invalid upstream {_NAME}(?=\s|$)"),
+    _unknown("table", ("table", "relation"),
+             rf"no such table: {_NAME}(?=[\s,)]|$)|relation {_NAME} does not exist|table {_NAME} doesn't exist"
+                      rf"|unknown table {_NAME}(?=\s|$)"
+             rf"|undefinedtable\W+{_NAME}"),
+    _unknown("column", ("column",),
+             rf"no such column: {_NAME}(?=[\s,)]|$)|column {_NAME} does not exist|unknown column {_NAME}(?=\s|$)"
+                       rf"|has no column named {_NAME}(?=\s|$)"),
+    _unknown("host", ("resolve host", "getaddrinfo", "name or service", "no such host", "unknown host"),
+             rf"could not resolve host(?:name)?:? {_NAME}(?=[\s:;,]|$)|getaddrinfo (?:ENOTFOUND"
+                     rf"|EAI_AGAIN) {_NAME}(?=[\s:;,]|$)"
+             rf"|ssh: {_NAME}: name or service not known|lookup {_NAME}(?: on \S+)?: no such host"
+             rf"|unknown host:? {_NAME}(?=\s|$)"),
+)  # fmt: skip
+_REMOTE = lazy_pattern(
+    r"^([\w.-]{1,60})\t|^([\w.-]{1,60}) +\S+ \((?:fetch|push)\)|remotes/([\w.-]{1,60})/|git remote add ([\w.-]{1,60})"
+    r"|clone -o ([\w.-]{1,60})",
+    re.MULTILINE,
+)
+_BRANCH = lazy_pattern(
+    r"^[*+ ] (?:remotes/[\w.-]{1,40}/)?([\w./-]{1,100})(?= |$)|On branch ([\w./-]{1,100})"
+    r"|(?:switch -c|checkout -b|branch -m|switch|checkout) ([\w./-]{1,100})"
+    r"|refs/(?:heads|remotes/[\w.-]{1,40}|tags)/([\w./-]{1,100})|origin/([\w./-]{1,100})"
+    r"|Switched to a new branch '([\w./-]{1,100})'",
+    re.MULTILINE,
+)
+_TABLE = lazy_pattern(
+    r"create (?:virtual )?table (?:if not exists )?[\"'`\[]?([\w.]{1,80})|^ *(?:public|main) \| (\w{1,80}) +\| table"
+    r"|insert into [\"'`]?(\w{1,80})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CREATED = lazy_pattern(r"create table (?:if not exists )?[\"'`\[]?([\w.]{1,80})[\"'`\]]? ?\(([^;]{1,4000})", re.IGNORECASE)
+_TABLE_INFO = lazy_pattern(
+    r"^\d{1,4}\|(\w{1,80})\||^ (\w{1,80}) +\| (?:integer|text|bigint|boolean|numeric|timestamp|character|uuid|jsonb?|date)",
+    re.MULTILINE,
+)
+_DESCRIBED = lazy_pattern(
+    r"^[^\w\n]{0,6}(\w{1,80}) *[|\t ]\s*(?:\w*int|varchar|text|date\w*|time\w*|decimal|float|double|bool|json|char|enum)",
+    re.MULTILINE,
+)
+_COLUMN = lazy_pattern(r"^\s*[\"'`\[]?(\w{1,80})[\"'`\]]?(?=\s+\w|\s*$)")
+_NO_COLUMN = frozenset(["primary", "foreign", "unique", "check", "constraint", "key", "index", "like"])
+_HOST = lazy_pattern(
+    r"(?<![\w.-])((?:[a-z0-9][a-z0-9-]{0,62}\.){1,5}[a-z][a-z0-9-]{0,30}[a-z])(?![\w-])(?!\()|^ *Host(?:Name)? +([\w.-]{1,80})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HINT = lazy_pattern(r"perhaps you meant to reference the (?:column|table) [\"']?(?:\w+\.)?(\w{1,80})", re.IGNORECASE)
+_FILES = word_set("py js ts json md txt yml yaml toml html css sh rs go java c h cpp log csv lock sql xml ini cfg")
+_REVISIONS = lazy_pattern(
+    r"\bgit (?:-\S+ \S+ )?(?:checkout|switch|merge|rebase|branch|push|pull|fetch|cherry-pick|log|diff|show|reset|worktree|tag"
+    r"|rev-parse|clone|revert|bisect|describe|range-diff)\b"
+)
+_LOOKED_AT = 400
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which name is unknown, and the recorded one nearest to it."""
+    for entry in evidence.failing:
+        said, asked = evidence.text(entry)[:12_000], _asked(evidence, entry)
+        folded = said.casefold()
+        for noun, signs, pattern in _UNKNOWN:
+            match = pattern.search(said) if any(sign in folded for sign in signs) else None
+            name = next((group for group in match.groups() if group), "") if match else ""
+            # A name that the call does not have comes from a hook or a library
+            if name and name.rpartition(".")[2] and name in asked and _is_meant(noun, name, command_of(entry)):
+                found = _answer(evidence, entry, noun, name, said)
+                if found is not None:
+                    return found
+    return None
+
+
+def _asked(evidence: Evidence, entry: EntryView) -> str:
+    """Return what a call was given, and what its agent wrote of late into files that the call names."""
+    wrote = [each for each in evidence.edits[-_WROTE:] if each.agent == entry.agent and each.index < entry.index]
+    names = {path.rpartition("/")[2]: each for each in wrote for path in edited_paths(each)}
+    return "\n".join([given(entry), *(given(each) for name, each in names.items() if name in given(entry))])
+
+
+_WROTE = 12
+
+
+def _is_meant(noun: str, name: str, command: str) -> bool:
+    """Whether the call means such a thing by the name: a path that git does not know is no branch."""
+    return noun != "branch" or (_REVISIONS.search(command) is not None and not is_file_name(name))
+
+
+def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str) -> Diagnosis | None:
+    places: dict[str, tuple[EntryView, str]] = {}
+    by_user: set[str] = set()
+    for message in evidence.user_texts:
+        by_user |= {each for each in _names(noun, message.text) if plain_name(each)}
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # An answer that fails repeats the wrong name
+        if evidence.failed(other):
+            continue
+        for text in (evidence.text(other), given(other)):
+            for each in _names(noun, text, command_of(other), _asked(evidence, entry)):
+                if plain_name(each):
+                    places.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
+    hint = _HINT.search(said)
+    known = [*by_user, *places]
+    # The name itself, and its last part alone, are what is not found
+    unfit = {each for each in known if each == name or each in {name.rpartition("/")[2]}}
+    fair = [each for each in known if each not in unfit and not _tried(evidence, each, name, entry)]
+    near = _column(evidence, entry, name, fair) if noun == "column" else nearest(name, fair, 0.55)
+    near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
+    if near is None:
+        # With several tables nobody knows whose columns are meant
+        one = len(set(_FROM.findall(_asked(evidence, entry)))) == 1 and len(fair) > _MARGINAL
+        listed_ones = sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and one else []
+        return _only(evidence, entry, noun, name, listed_ones)
+    line = next((line for line in said.split("\n") if name in line), said)
+    quotes = [evidence.quote(entry, line)]
+    cause = f"There is no {noun} {code(name, 80)}."
+    if near in places:
+        other, shown = places[near]
+        cause += f" {capital(evidence.source(other))} has {code(near, 80)}."
+        quotes.append(evidence.quote(other, shown))
+    elif near in by_user:
+        cause += f" The user spoke of {code(near, 80)}."
+    else:
+        cause += f" The message offers {code(near, 80)}."
+    # A host that only an output names may be another's
+    if noun == "host" and not evidence.known_to_agent(near):
+        step = (
+            f"The output names the host {code(near, 80)}; if you trust it, use it in place of {code(name, 80)}, else ask the"
+            " user."
+        )
+        return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+    command = command_of(entry)
+    corrected = (
+        re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda _: near, command) if command and len(command) < 160 else ""
+    )
+    step = (
+        f"Run {code(corrected, 170)}."
+        if corrected and corrected != command
+        else f"Use the {noun} {code(near, 80)} in place of {code(name, 80)}."
+    )
+    return diagnosis(KIND, cause, step, *quotes, check=f"The message that there is no such {noun} must be gone.")
+
+
+def _column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -> str | None:
+    """Return the column most like all the names that were tried in vain; one that the call has beside it is none."""
+    noun = next(each for each in _UNKNOWN if each.noun == "column")
+    tried = {name.rpartition(".")[2]}
+    for each in evidence.tail:
+        # The answers to all tried forms tell together which column was meant
+        match = noun.pattern.search(evidence.text(each)[:12_000]) if evidence.failed(each) else None
+        tried |= {group.rpartition(".")[2] for group in match.groups() if group} if match else set()
+    own = set(re.findall(r"\w+", _asked(evidence, entry)))
+    rated = sorted(
+        ((max(likeness(one, each) for one in tried), each) for each in known if each not in tried | own), reverse=True
+    )
+    fair = [rate for rate in rated if rate[0] >= _LIKE and rate[0] > rated[0][0] - _MARGIN]
+    return fair[0][1] if len(fair) == 1 or (fair and fair[0][0] > fair[1][0]) else None
+
+
+_LIKE, _MARGIN, _MARGINAL = 0.6, 0.05, 2
+_FROM = lazy_pattern(r"\b(?:from|join|into|update)\s+[\"'`]?([\w.]{1,80})", re.IGNORECASE)
+
+
+def _only(evidence: Evidence, entry: EntryView, noun: str, name: str, known: list[str]) -> Diagnosis | None:
+    """Say which ones there are, where the record lists them and none is like the one that was asked for."""
+    if not known:
+        return None
+    cause = f"There is no {noun} {code(name, 80)}. The record knows {listed(known)}."
+    one = (
+        f"Use {code(known[0], 80)} if that is the one you mean; else"
+        if len(known) == 1
+        else f"Choose the right {noun} among these; if none is,"
+    )
+    return diagnosis(KIND, cause, f"{one} ask the user which {noun} is meant.", evidence.quote(entry), confidence="medium")
+
+
+def _tried(evidence: Evidence, near: str, name: str, entry: EntryView) -> bool:
+    """Whether the same call with the other name failed already."""
+    command = command_of(entry)
+    swapped = command.replace(name, near)
+    # The nearest name in the same call failed already
+    return bool(command) and any(command_of(each) == swapped for each in evidence.failing)
+
+
+def _names(noun: str, text: str, command: str = "", asked: str = "") -> Iterator[str]:
+    text = text[:20_000]
+    if noun == "remote":
+        # The answer to anything else than a bare `git remote` is not a list of names alone
+        if re.fullmatch(r"\s*git remote\s*", command):
+            yield from text.split()
+        yield from (name for match in _REMOTE.finditer(text) for name in match.groups() if name)
+    elif noun == "branch":
+        yield from (name for match in _BRANCH.finditer(text) for name in match.groups() if name and not name.startswith("-"))
+    elif noun == "table":
+        if ".tables" in command and "create" not in text.lower():
+            yield from text.split()
+        yield from (name for match in _TABLE.finditer(text) for name in match.groups() if name)
+    elif noun == "column":
+        for table, body in _CREATED.findall(text):
+            # Columns of a table that the statement does not use are no candidates
+            if re.search(rf"\b{re.escape(table)}\b", asked, re.IGNORECASE) is None:
+                continue
+            columns = (_COLUMN.match(part) for part in _parts(body))
+            yield from (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
+        if re.search(r"\b(?:describe|desc|show columns)\b", command, re.IGNORECASE):
+            yield from _DESCRIBED.findall(text)
+        yield from (name for match in _TABLE_INFO.finditer(text) for name in match.groups() if name)
+    else:
+        for match in _HOST.finditer(text):
+            name = next(group for group in match.groups() if group)
+            # Names of files look like hosts
+            if name.rpartition(".")[2].lower() not in _FILES:
+                yield name
+
+
+def _parts(body: str) -> Iterator[str]:
+    """Yield what stands between the commas of a table's definition, commas within brackets aside."""
+    depth, start = 0, 0
+    for place, char in enumerate(body):
+        depth += (char == "(") - (char == ")")
+        # The list of columns ends at the bracket that opened it
+        if depth < 0 or (char == "," and depth == 0):
+            yield body[start:place]
+            start = place + 1
+        if depth < 0:
+            return
+    yield body[start:]

@@ -1,0 +1,216 @@
+"""A file is sought where it is not; the record shows where it is, or that only its like is there."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool
+from ctxmgr.diagnose.evidence.paths import Mention, asked_paths, is_file_name, listed_paths, mentions
+from ctxmgr.diagnose.evidence.texts import capital, code, how_often, listed, nearest, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "wrongPlace"
+
+_MISSING = lazy_pattern(
+    r"no such file|does not exist|doesn't exist|cannot access|can't open|cannot open|not found|ENOENT|cannot find"
+    r"|no files? (?:found|match)|did not match any file|file not found|unable to (?:open|read)|could not (?:open|read|find)",
+    re.IGNORECASE,
+)
+_OF_FILE = lazy_pattern(
+    r"\b(?:file|path|directory|folder)\b.{0,30}(?:not found|does not exist|doesn't exist)|no such file|ENOENT",
+    re.IGNORECASE,
+)
+_COMMON = lazy_pattern(r"^(?:__init__\.py|index\.\w+|main\.\w+|mod\.rs|README(?:\.\w+)?)$")
+_QUOTED = lazy_pattern(
+    r"[`'\"‘]([^`'\"’\n]{2,300})[`'\"’]|(?<![\w/.~-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w@+-][\w.@+-]{0,100})(?![\w/])"
+)
+_MOST_NAMES = 12
+_LOOKED_AT = 60
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return where the record has what is sought."""
+    for entry in evidence.failing:
+        said = evidence.text(entry)
+        # A long log may hold many; the first ones are of the call
+        for line in [line for line in said.split("\n")[:400] if _MISSING.search(line)][:6]:
+            for path in _missing_paths(entry, line):
+                found = _judged(evidence, entry, path, line)
+                if found is not None:
+                    return found
+    return None
+
+
+def _missing_paths(entry: EntryView, line: str) -> list[str]:
+    """Return the paths which a message says are missing and which the call itself named, or its program."""
+    groups: list[tuple[str, str]] = _QUOTED.findall(line[:1_000])
+    named = [one or other for one, other in groups]
+    asked = asked_paths(entry)
+    named = [path.rstrip(":.,") for path in named if "/" in path or path in asked or is_file_name(path.rstrip(":.,"))]
+    own = [path for path in named if any(same_file(path, each) for each in asked)]
+    # A message without a name is about the only path that the call has
+    generic = not named and len(asked) == 1 and _OF_FILE.search(line) is not None
+    every: list[str] = [*own, *named, *(asked if generic else [])]
+    return list(dict.fromkeys(every))[:_MOST_NAMES]
+
+
+def _judged(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
+    name = path.rstrip("/").rpartition("/")[2]
+    # Short and common names stand everywhere
+    if len(name) < 3 or not plain_name(path) or _COMMON.match(name):
+        return None
+    if _was_there(evidence, entry, path):
+        return None
+    elsewhere: dict[str, Mention] = {}
+    for mention in mentions(evidence, name, entry.index):
+        # A place that was refused too is no better one
+        if not evidence.same_place(mention.path, path) and plain_name(mention.path) and not _refused(evidence, mention.path):
+            elsewhere.setdefault(mention.path.removeprefix("./"), mention)
+        # More places make it likelier that the name is common
+        if len(elsewhere) >= 4:
+            break
+    if elsewhere:
+        return _elsewhere(evidence, entry, path, line, list(elsewhere.values()))
+    return _alike(evidence, entry, path, name, line) or _folders(evidence, entry, path, line)
+
+
+_TREE = lazy_pattern(r"\bgit ls-files\b|^(?:\S+ && )?(?:ls(?: -\w+)*|tree|find(?: \.)?)(?: \.)?(?: [-|].*)?$")
+
+
+def _folders(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
+    """Say which folders the project has, where a call names one that it has not."""
+    top = evidence.inside(path).split("/")[0]
+    outside = path.startswith(("/", "~", "..")) and evidence.inside(path) == path
+    # Outside of the project its folders say nothing
+    if not top or outside or is_file_name(top):
+        return None
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or not _TREE.search(command_of(other)):
+            continue
+        shown = [word.removeprefix("./") for word in _FOLDER.findall(evidence.text(other)[:20_000])]
+        there = [each for each in dict.fromkeys(word.rstrip("/") for word in shown) if plain_name(each)]
+        # The folder is there, so the rest of the path is wrong
+        if top in there or len(there) < _LEAST:
+            continue
+        source = capital(evidence.source(other))
+        cause = f"{_start(evidence, entry, path, line)} {source} has no folder {code(top, 60)}: it shows {listed(there, 8)}."
+        return diagnosis(
+            KIND, cause, f"Make the call with the folder that holds what you look for: {listed(there, 8)}.",
+            evidence.quote(entry, line), evidence.quote(other), check="The message that it is missing must be gone.",
+            confidence="medium",
+        )  # fmt: skip
+    return None
+
+
+_FOLDER = lazy_pattern(r"^(\.?/?[\w.@-]{1,60}/)[\w./@-]{0,200}$", re.MULTILINE)
+_LEAST = 2
+
+
+def _was_there(evidence: Evidence, entry: EntryView, path: str) -> bool:
+    """Whether the same path was seen before: then it is gone, and not sought in the wrong place."""
+    return any(
+        each.given and evidence.same_place(each.path, path) for each in mentions(evidence, path.rpartition("/")[2], entry.index)
+    )
+
+
+def _refused(evidence: Evidence, path: str) -> bool:
+    return any(evidence.same_place(path, asked) for entry in evidence.failing for asked in asked_paths(entry))
+
+
+def _start(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
+    times = evidence.times(entry)
+    call = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} of {evidence.name(path)}"
+    return f"{call} fails{how_often(times)}: {code(evidence.name(path), 100)} is not there."
+
+
+def _elsewhere(evidence: Evidence, entry: EntryView, path: str, line: str, found: list[Mention]) -> Diagnosis:
+    mention = found[0]
+    where = evidence.name(mention.path)
+    shown = evidence.source(mention.entry)
+    cause = f"{_start(evidence, entry, path, line)} {capital(shown)} {'used' if mention.given else 'shows'} {code(where, 100)}."
+    root = _root(mention.path)
+    if root is not None:
+        cause += f" It is installed for {code(evidence.name(root), 80)} alone, and the call does not run there."
+        step = (
+            f"Run it from {code(evidence.name(root), 80)}, where it is installed, or from a folder below it; install nothing."
+        )
+        quotes = (evidence.quote(entry, line), evidence.quote(mention.entry, _line(evidence, mention)))
+        return diagnosis(KIND, cause, step, *quotes, check="The message that it is missing must be gone.")
+    if len(found) > 1:
+        cause += f" There is also {code(evidence.name(found[1].path), 80)}."
+    step = f"Use {code(where, 100)} in place of {code(evidence.name(path), 100)}."
+    # A path that only an output named may be planted there
+    if not mention.given and not evidence.known_to_agent(mention.path):
+        step = (
+            f"Look at {code(where, 100)}, which the output names, and if it is what you need, use it in place of"
+            f" {code(evidence.name(path), 80)}."
+        )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, line), evidence.quote(mention.entry, _line(evidence, mention)),
+        check="The message that the file is missing must be gone.",
+    )  # fmt: skip
+
+
+def _root(path: str) -> str | None:
+    """Return the folder whose installed packages hold a path, or None."""
+    match = re.match(r"(.{1,200}?)/(?:node_modules|\.?venv/lib|vendor/bundle)/", path)
+    return match.group(1) if match else None
+
+
+def _alike(evidence: Evidence, entry: EntryView, path: str, name: str, line: str) -> Diagnosis | None:
+    """Say what lies in the folder in place of the file, where a listing of that folder was recorded."""
+    folder = path.rstrip("/").rpartition("/")[0]
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or not re.search(r"\b(?:ls|find|tree|dir)\b|LS$|Glob$|list", command_of(other) or other.action):
+            continue
+        said = evidence.text(other)
+        there = [each for each in _names_beside(other, said, folder) if plain_name(each)]
+        near = nearest(name, there, 0.72)
+        # The very name is listed, so the place is right
+        if near is None or name in there:
+            continue
+        beside = f"{folder}/{near}" if folder else near
+        # The like name was refused as well
+        if _refused(evidence, beside):
+            return None
+        cause = (
+            f"{_start(evidence, entry, path, line)} The listing of its folder{clock(other.ts)} has {code(near, 80)}, and no"
+            f" {code(name, 80)}."
+        )
+        cause += " They differ in upper and lower case only." if near.casefold() == name.casefold() else ""
+        step = (
+            f"Do not run this again until {code(name, 80)} exists. If {code(near, 80)} is meant, use that name; if it is not,"
+            f" ask the user where {code(name, 80)} comes from."
+        )
+        check = f"List {evidence.name(folder) or 'the folder'} before you run it again."
+        quotes = (evidence.quote(entry, line), evidence.quote(other))
+        return diagnosis(KIND, cause, step, *quotes, check=check, confidence="medium")
+    return None
+
+
+def _names_beside(entry: EntryView, said: str, folder: str) -> list[str]:
+    names: list[str] = []
+    for word in dict.fromkeys(re.findall(r"[\w.@+-]{3,100}", said[:40_000])):
+        # A word without an ending may be anything
+        if not is_file_name(word):
+            continue
+        for path in listed_paths(entry, said, word):
+            parent = path.rpartition("/")[0].removeprefix("./")
+            if parent == folder.removeprefix("./") or (folder and (folder.endswith(f"/{parent}") and parent)) or not folder:
+                names.append(word)
+                break
+        # A listing of thousands is no help
+        if len(names) > 200:
+            break
+    return names
+
+
+def _line(evidence: Evidence, mention: Mention) -> str:
+    name = mention.path.rpartition("/")[2]
+    if mention.given:
+        return mention.path
+    return next((line for line in evidence.text(mention.entry).split("\n") if name in line), mention.path)

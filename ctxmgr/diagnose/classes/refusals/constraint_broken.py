@@ -1,0 +1,424 @@
+"""A constraint of the user is broken again and again: what they forbade is tried, or what they protected is changed."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, parts_of, patched_paths, path_of, tool
+from ctxmgr.diagnose.evidence.sentences import ALLOWS, BINDS, forbids, sentences
+from ctxmgr.diagnose.evidence.texts import capital, code, listed, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "constraintBroken"
+
+_TOUCH = lazy_pattern(
+    r"\b(?:edit|change|touch|modify|write|delete|remove|move|rename|overwrite|alter|leave|format|commit|add|off[- ]limits"
+    r"|hands off|alone)\w*\b",
+    re.IGNORECASE,
+)
+_PATH = lazy_pattern(
+    r"(?<![\w/])((?:[\w.@-]{1,60}/){1,8}[\w.@*-]{0,60}|[\w-]{1,60}\.(?:py|js|ts|tsx|go|rs|java|c|h|cpp|rb|php|md|txt|json|ya?ml"
+    r"|toml|lock|sql|sh|cfg|ini|env|html|css))(?![\w/])"
+)
+_VERBS = "commit push merge deploy install delete drop reset restart publish release rebase force"
+_ACT = lazy_pattern(
+    r"(?:never|do not|don['’]t|must not|may not|should not)\s+(?:ever |again )?(?:run |use |call |execute "
+    rf"|try to )?(?:`([^`\n]{{2,100}})`|((?:git |npm |pip |docker "
+    rf"|kubectl )?(?:{_VERBS.replace(' ', '|')}))\b(?:\s+(?:anything\s+)?(?:directly\s+)?(?:to|on|into|from"
+    rf"|with)?\s*(?:the\s+)?[`'\"]?([\w./-]{{2,60}}))?)",
+    re.IGNORECASE,
+)
+_SUFFICES = lazy_pattern(
+    r"\b(?:is|are) (?:enough|sufficient|fine|good enough|what we)\b|\b(?:suffices?|will do|does it|works)\b"
+)
+_SOURCE = lazy_pattern(r"\b(?:made|generated|built) (?:from|by)\b")
+_WRITES = lazy_pattern(r"\b(?:rm|mv|sed -i|tee|truncate|git (?:add|rm|mv))\b|>")
+_ONLY = lazy_pattern(
+    r"\bonly (?:change|edit|touch|modify|write|work)\b|\b(?:change|edit|touch|modify|work) (?:\w+ ){0,2}only (?:in|files"
+    r"|inside)\b",
+    re.IGNORECASE,
+)
+_MANAGERS = word_set(
+    "git npm pnpm yarn pip pip3 python python3 uv poetry apt apt-get brew cargo gem go docker kubectl helm terraform gh"
+)
+_ANY = frozenset(
+    ("", "anything", "any", "new", "more", "other", "packages", "dependencies", "yet", "until", "before", "without", "to")
+)
+_DENIES = lazy_pattern(r"\b(?:not|never|no|nor|without|n['’]t|don['’]?t|stop|avoid|leave|again)\b|n['’]t\b", re.IGNORECASE)
+_MADE = lazy_pattern(
+    r"(?:generated|made|built|derived|compiled|rendered|created)(?: automatically)? (?:from|by|with|using) "
+    r"[`'\"]?(?:the )?([\w./@-]{2,80})(?: (?:by|with|using|from) [`'\"]?([\w./@-]{2,80}))?"
+    r"|(?:source|input|template|schema)\s?: [`'\"]?([\w./-]{2,80}\.\w{1,8})",
+    re.IGNORECASE,
+)
+_BY = lazy_pattern(r"\w+(?: automatically)? (?:by|with|using)\b")
+_PACKAGES = lazy_pattern(r"\b(?:dependenc\w+|packages?|librar(?:y|ies)|install\w*|modules?)\b", re.IGNORECASE)
+_INSTALLS = lazy_pattern(
+    r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go"
+    r"|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
+)
+_LEAST = 2
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which words of the user the loop breaks."""
+    for message, sentence in sentences(evidence):
+        over = _over(evidence, sentence)
+        if over is not None:
+            return _over_limit(evidence, message, sentence, *over)
+        if forbids(sentence):
+            # Changes first: a file that is protected may also stand in a command that is forbidden
+            breaking = _changing(evidence, sentence) or _acting(evidence, sentence)
+        else:
+            breaking = _outside(evidence, sentence)
+        # Once may be a slip, and what the user took back is allowed again
+        if len(breaking) >= _LEAST and not _taken_back(evidence, message, sentence):
+            return _answer(evidence, message, sentence, breaking)
+    return _reminded(evidence) or _refused_again(evidence)
+
+
+_AGAIN = lazy_pattern(
+    r"\b(?:i (?:have )?(?:already )?(?:said|told you)|as i (?:said|wrote|told)|i['’]ve (?:already )?(?:said|told)"
+    r"|for the (?:second|third|last) time|i repeat|like i said|that['’]s not what i (?:said|asked)|(?:schon"
+    r"|bereits|doch) gesagt"
+    r"|(?:hatte|habe) (?:ich )?(?:es |das )?(?:schon |bereits )?gesagt|je l['’]ai (?:déjà )?dit|ya (?:lo |te "
+    r")?(?:he )?dicho)\b",
+    re.IGNORECASE,
+)
+"""How people say that they had said it before."""
+
+
+def _reminded(evidence: Evidence) -> Diagnosis | None:
+    """Say that a person had to say the same again, and that what follows is like what came before."""
+    said = evidence.user_texts
+    for place in range(len(said) - 1, 0, -1):
+        reminder = said[place]
+        # A long message gives a new task, even where it says "again"
+        if not _AGAIN.search(reminder.text) or len(reminder.text) > _MOST_WORDS:
+            continue
+        words = _content(reminder.text)
+        first = max(said[:place], key=lambda each: len(words & _content(each.text)))
+        shared = words & _content(first.text)
+        # Little in common, so it is another thing that is said again
+        if len(shared) < _LEAST:
+            continue
+        sentence = max(
+            re.findall(r"[^.!?\n]{3,300}[.!?]?", first.text) or [first.text], key=lambda each: len(words & _content(each))
+        ).strip()
+        times = 1 + sum(bool(_AGAIN.search(each.text) and shared & _content(each.text)) for each in said[:place]) + 1
+        after = reminder.after if reminder.after is not None else -1
+        own = [m for m in evidence.messages if m.by == "agent" and m.after is not None and m.after >= after]
+        later = [entry for entry in evidence.recent if entry.index > after]
+        # Nothing has followed the reminder yet
+        if not later and not own:
+            continue
+        cause = (
+            f"The user said{clock(first.at)}: {code(sentence, 150)}, and had to say it again{clock(reminder.at)}: "
+            f"{code(reminder.text, 150)}."
+        )
+        step = (
+            f"Do what the user asks for before anything else: {code(sentence, 150)}. Look at your last answer or "
+            "change, correct it so, and keep to it in all that follows."
+        )
+        return diagnosis(
+            KIND, cause, step, evidence.quote_of(first, sentence), evidence.quote_of(reminder),
+            check="Hold each answer and change against those words before you give "
+                f"it{'' if times < 3 else '; they were said ' + str(times) + ' times'}.", confidence="medium",
+        )  # fmt: skip
+    return None
+
+
+_REFUSAL = lazy_pattern(
+    r"^\W{0,3}(?:no\b(?! (?:need|problem|worries|rush|hurry))|nope|nein|non|not (?:like|what|this|that|good|right|yet)"
+    r"|still (?:wrong|not|the same|broken)"
+    r"|wrong|again\b|stop\b|that(?:['’]s| is) (?:not|wrong)|this is (?:not|wrong)|same (?:reason|problem|mistake"
+    r"|error)|i (?:said|wrote)"
+    r"|look at what i|read (?:what|again|it)|please read)",
+    re.IGNORECASE,
+)
+_SHORT = 160
+
+
+def _refused_again(evidence: Evidence) -> Diagnosis | None:
+    """Say that a person refuses what is made again and again, and what they had said that it must be."""
+    said = evidence.user_texts
+    refusals = [each for each in said[1:] if len(each.text) <= _SHORT and _REFUSAL.search(each.text.strip())]
+    # Refusals far back were answered by what came after
+    if len(refusals) < _LEAST or refusals[-1] not in said[-_LEAST:]:
+        return None
+    first = said.index(refusals[0])
+    rules = [(each, part.strip()) for each in said[:first] for part in _PARTS.findall(each.text) if BINDS.search(part)]
+    made = _content("\n".join(given(each) for each in evidence.edits[-_MOST_EDITS:]))
+    rule = max(rules, key=lambda each: len(made & _content(each[1])), default=None)
+    if rule is None:
+        return None
+    message, sentence = rule
+    cause = (
+        f"The user has refused what you made {len(refusals)} times, last{clock(refusals[-1].at)}:"
+        f" {code(refusals[-1].text, 80)}. They had"
+        f" said{clock(message.at)} how it has to be: {code(sentence, 190)}."
+    )
+    step = (
+        f"Do it as the user said, {code(sentence, 190)}: read what those words name, and change what you made so that"
+        f" it keeps to them."
+        " If they can't be kept to, say which word can't and ask once."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote_of(refusals[-1]),
+        check="Hold the next change against those words before you show it.", confidence="medium",
+    )  # fmt: skip
+
+
+_PARTS = lazy_pattern(r"[^!?\n.]{3,300}(?:\.(?=\S)[^!?\n.]{1,200}){0,6}[.!?]?")
+_MOST_WORDS, _MOST_EDITS = 400, 10
+
+
+def _content(text: str) -> frozenset[str]:
+    return frozenset(
+        word
+        for each in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold())
+        if (word := each.strip(".").removesuffix("s")) not in _NO_CONTENT
+    )
+
+
+_NO_CONTENT = word_set(
+    "said told asked have please with that this your again from they them when what were will would should could only once "
+    "more last time"
+)
+
+
+_AT_MOST = lazy_pattern(
+    r"\b(?:at most|no more than|not more than|max(?:imum|\.)?(?: of)?|up to|under|below|less than|fewer than"
+    r"|within|never (?:more than|over|above)"
+    r"|not (?:over|above)|limit(?:ed)? (?:of|to|is)|stay (?:below"
+    r"|under))\s+(?:\w{1,12} ){0,2}?(?P<number>\d[\d ,._]{0,12}k?)\s*(?P<unit>[A-Za-z%]{2,20})?",
+    re.IGNORECASE,
+)
+_NUMBER = lazy_pattern(r"(?<![\w.:/-])\d(?:[\d_,.]| (?=\d{3}\b)){0,12}(?![\w:/-])")
+
+
+def _over(evidence: Evidence, sentence: str) -> tuple[list[EntryView], list[str], str] | None:
+    """Return the refused calls that go over a limit of the user's, their numbers, and the limit.
+
+    A number counts that the refusal names with the unit of the limit, or that all refused calls give and no accepted one.
+    """
+    match = _AT_MOST.search(sentence)
+    limit = _value(match.group("number")) if match else None
+    if match is None or limit is None or limit < _LEAST:
+        # A limit of one is mostly an article
+        return None
+    unit = (match.group("unit") or "").casefold().rstrip("s")
+    over: list[tuple[EntryView, str]] = []
+    for entry in evidence.failing:
+        said = evidence.text(entry)[:2_000]
+        named = [
+            number.group(0) for number in _NUMBER.finditer(said)
+            # A number counts only with the unit that the user's limit has
+            if unit and said[number.end() :].strip().casefold().startswith(unit) and (_value(number.group(0)) or 0) > limit
+        ]  # fmt: skip
+        asked = [
+            number for number in _NUMBER.findall(f"{given(entry)[:4_000]} {json.dumps(entry.input, default=str)[:4_000]}")
+            # A number hundreds of times as large is an id
+            if entry.status in ("error", "denied") and limit < (_value(number) or 0) <= limit * _MOST_TIMES
+        ]  # fmt: skip
+        if named or asked:
+            over.append((entry, named[0] if named else asked[-1]))
+    # Where most failures are about something else, the limit is not the trouble
+    if sum(max(1, evidence.times(entry)) for entry, _ in over) < _LEAST or len(over) < len(evidence.failing) / 2:
+        return None
+    return [entry for entry, _ in over], list(dict.fromkeys(number for _, number in over)), match.group("number").strip()
+
+
+_MOST_TIMES = 100
+
+
+def _value(number: str) -> float | None:
+    """Return a written number: blanks, commas and underscores between its digits are left out."""
+    bare = re.sub(r"[ ,_](?=\d{3}\b)", "", number.strip().rstrip(".,").rstrip("k"))
+    try:
+        return float(bare) * (1_000 if number.strip().endswith("k") else 1)
+    except ValueError:
+        return None
+
+
+def _over_limit(
+    evidence: Evidence, message: Message, sentence: str, breaking: list[EntryView], numbers: list[str], limit: str
+) -> Diagnosis:
+    last = breaking[0]
+    cause = (
+        f"The user set a limit{clock(message.at)}: {code(sentence, 150)}. Your refused calls are over it, with"
+        f" {listed(numbers[:4])}."
+    )
+    step = (
+        f"Make it once with at most {limit}, as the user set it; shorten or split what does not fit, and change nothing else."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote(last), check=f"Nothing may be over {limit}."
+    )
+
+
+def _taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
+    """Whether the user spoke of the same thing later without forbidding it."""
+    later = evidence.user_texts[evidence.user_texts.index(message) + 1 :]
+    things = {*_PATH.findall(sentence), *(word for word in _VERBS.split() if word in sentence.casefold())}
+    return any(thing in each.text and not _DENIES.search(each.text) for each in later for thing in things)
+
+
+def _changing(evidence: Evidence, sentence: str) -> list[EntryView]:
+    """Return the calls of the loop that change a path which the sentence protects."""
+    ban = forbids(sentence)
+    # "touch only X" protects all but X, which is judged by place
+    if ban is None or not _TOUCH.search(sentence) or re.search(r"\b(?:only|except)\b", sentence[: ban.start()]):
+        return []
+    protected = _PATH.findall(sentence[ban.start() :])[:1]
+    return [entry for entry in evidence.loop if any(_changes(entry, path) for path in protected)]
+
+
+def _outside(evidence: Evidence, sentence: str) -> list[EntryView]:
+    """Return the edits of the loop outside of the one place to which a sentence confines them."""
+    only = _ONLY.search(sentence)
+    places = _PATH.findall(sentence[only.start() :]) if only else []
+    if not places:
+        return []
+    # A denied edit has changed nothing
+    edits = [(entry, edited_paths(entry)) for entry in evidence.loop if entry.status != "denied"]
+    return [entry for entry, paths in edits if paths and not any(_lies_in(path, place) for path in paths for place in places)]
+
+
+def _lies_in(path: str, place: str) -> bool:
+    bare = place.rstrip("/*.")
+    return path == bare or path.endswith(f"/{bare}") or f"/{bare}/" in f"/{path}"
+
+
+_MANIFESTS = (
+    (
+        "package.json",
+        lazy_pattern(
+            r"\bnpm (?:pkg (?:set|delete|fix)|version|(?:i|install|add|uninstall|remove) (?!-g)[@\w])|\b(?:yarn"
+            r"|pnpm|bun) (?:add|remove)\b"
+        ),
+    ),
+    ("Cargo.toml", lazy_pattern(r"\bcargo (?:add|remove|upgrade)\b")),
+    ("pyproject.toml", lazy_pattern(r"\b(?:poetry|uv|pdm) (?:add|remove|version)\b")),
+    ("go.mod", lazy_pattern(r"\bgo (?:get|mod (?:tidy|edit))\b")),
+    ("composer.json", lazy_pattern(r"\bcomposer (?:require|remove)\b")),
+    ("Gemfile", lazy_pattern(r"\bbundle (?:add|remove)\b")),
+)
+"""Commands that change a file which they do not name."""
+
+
+def _changes(entry: EntryView, protected: str) -> bool:
+    if any(_lies_in(path, protected) for path in edited_paths(entry)):
+        return True
+    command = command_of(entry)
+    name = protected.rpartition("/")[2]
+    # A package manager writes its manifest without naming it
+    if any(name == file and words.search(command) for file, words in _MANIFESTS):
+        return True
+    # A command that does not name the file can't be said to change it
+    if not command or re.search(rf"(?<![\w/-]){re.escape(protected.rstrip('/*.'))}(?![\w-])", command) is None:
+        return False
+    return may_change(entry) and _WRITES.search(command) is not None
+
+
+def _acting(evidence: Evidence, sentence: str) -> list[EntryView]:
+    """Return the calls of the loop that run what the sentence forbids."""
+    if _PACKAGES.search(sentence):
+        added = [entry for entry in evidence.tail if _INSTALLS.search(command_of(entry))]
+        # Packages are added outside of the loop, too
+        if added:
+            return added
+    match = _ACT.search(sentence)
+    if match is None:
+        return []
+    literal, verb, target = match.groups()
+    return [entry for entry in evidence.loop if _runs(evidence, entry, literal, verb, (target or "").rstrip(".,"))]
+
+
+def _runs(evidence: Evidence, entry: EntryView, literal: str | None, verb: str, target: str) -> bool:
+    command = command_of(entry)
+    if literal or not command:
+        return bool(literal) and str(literal) in command
+    words = verb.lower().split()
+    # The verb must be a word of the command, and not a part of one
+    if re.search(rf"(?:^|[\s;&|]){re.escape(words[-1])}(?=\s|$)", command) is None or words[0] not in command:
+        return False
+    if target.lower() in _ANY:
+        return any(part[0] in _MANAGERS and words[-1] in part[1:5] for part in parts_of(command))
+    return re.search(rf"(?<![\w/-]){re.escape(target)}(?![\w-])", f"{command}\n{evidence.text(entry)[:2_000]}") is not None
+
+
+def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[EntryView]) -> Diagnosis:
+    last = breaking[-1]
+    what = (
+        code(command_of(last), 80)
+        if command_of(last)
+        else (f"the {tool(last)} of {evidence.name(path_of(last) or (patched_paths(last) or ['it'])[0])}")
+    )
+    cause = (
+        f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. {capital(what)} goes against it,"
+        f" {len(breaking)} times."
+    )
+    way = _way(message, sentence)
+    made = _made_from(evidence, breaking) if way is None or _SOURCE.search(way) else None
+    if made is not None:
+        content, source, maker = made
+        shown = evidence.source(content)
+        cause += f" {capital(shown)} says that it is made from {code(source, 60)}{f' by {code(maker, 60)}' if maker else ''}."
+        step = (
+            "Leave that file alone. Make the change in "
+            f"{code(source, 60)}{f', and run {code(maker, 60)} again' if maker else ''}."
+        )
+        quotes = (evidence.quote_of(message, sentence), evidence.quote(last), evidence.quote(content))
+        return diagnosis(KIND, cause, step, *quotes, check="The change must stand in the made file without an edit of yours.")
+    step = (
+        f"Leave that alone and go the way the user named: {code(way, 150)}."
+        if way
+        else (
+            "Leave that alone. Reach the goal without it; if it can't be reached so, tell the user which constraint stands in"
+            " the way and ask."
+        )
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote(last),
+        check="No later call may touch what the user protected.", confidence="high",
+    )  # fmt: skip
+
+
+def _made_from(evidence: Evidence, breaking: list[EntryView]) -> tuple[EntryView, str, str | None] | None:
+    """Return what a file that is edited is made from and by, where the text that was read of it says so and it is there."""
+    for path in dict.fromkeys(path for entry in breaking for path in edited_paths(entry)):
+        content = evidence.seen(path, breaking[0].index) or evidence.seen(path)
+        match = next((match for line in (content.lines[:12] if content else ()) if (match := _MADE.search(line))), None)
+        if content is None or match is None:
+            continue
+        names = [name.rstrip(".,") for name in match.groups() if name]
+        if len(names) > 1 and _BY.match(match.group(0)):
+            names.reverse()
+        # A source that nobody has seen may not be there
+        real = [name for name in names if plain_name(name) and ("." in name or "/" in name) and _is_there(evidence, name)]
+        if real:
+            return content.entry, real[0], next(iter(real[1:]), None)
+    return None
+
+
+def _is_there(evidence: Evidence, name: str) -> bool:
+    base = name.rpartition("/")[2]
+    return any(base in evidence.text(entry) or base in given(entry) for entry in evidence.recent if not edited_paths(entry))
+
+
+def _way(message: Message, sentence: str) -> str | None:
+    """Return what the user said is to be done in its place: in the same sentence behind a comma, or in the next one."""
+    rest = message.text[message.text.find(sentence) + len(sentence) :].strip()
+    parts = [part.strip() for part in re.split(r",\s+|\s+-\s+|:\s+|\bbut\b", sentence)[1:]]
+    parts += [rest.split("\n")[0].split(". ")[0]] if rest else []
+    return next(
+        (part for part in parts if len(part) > 6 and (ALLOWS.search(part) or _SOURCE.search(part) or _SUFFICES.search(part))),
+        None,
+    )

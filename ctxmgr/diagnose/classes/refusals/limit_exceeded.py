@@ -1,0 +1,92 @@
+"""A call asks for more than it may: the error names the limit and the size that it was given."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.evidence import CHECKS, Evidence
+from ctxmgr.diagnose.evidence.calls import called, command_of
+from ctxmgr.diagnose.evidence.texts import clip, how_often
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+
+KIND: str = "limitExceeded"
+
+_NUMBER = r"(\d[\d,._]{0,14}\d|\d)(?![\w.]?\d)"
+_UNIT = (
+    r"(?:\s?(characters?|chars|tokens?|bytes|[kmgt]i?b|items?|rows?|lines?|messages?|entries|elements?|records?|requests?"
+    r"|files?|words?|pages?|parameters?|columns?|pixels|seconds?))?"
+)
+_FEWER = r"(?:limit(?:ed)?|max(?:imum)?(?:[ _-]?\w{1,12}){0,2}|at most|up to|no more than|not exceed|cap|allowed|allows)"
+_BETWEEN = r"[^\n\d]{0,60}?"
+_PAIRS = (
+    (
+        "limit",
+        lazy_pattern(
+            rf"\b{_FEWER}\b{_BETWEEN}{_NUMBER}{_UNIT}[^\n\d]{{0,80}}?\b(?:requested|received|got|given|was|has|is|have|had"
+            rf"|resulted in|sent|found|actual|used|contains|provided|but)\b{_BETWEEN}{_NUMBER}{_UNIT}",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "size",
+        lazy_pattern(
+            rf"\b(?:has|have|is|was|are|got|contains|requested|of|length|size|given|received|sent|with|:)\s"
+            rf"(?:\w{{1,12}} ){{0,2}}?{_NUMBER}{_UNIT}[^\n\d]{{0,60}}?\b(?:{_FEWER}|exceeds?|over|above|more than|greater than"
+            rf"|larger than|longer than)\b{_BETWEEN}{_NUMBER}{_UNIT}",
+            re.IGNORECASE,
+        ),
+    ),
+)
+_TOO_MUCH = lazy_pattern(
+    r"too (?:long|large|big|many|much)|exceed|limit|maximum|at most|larger than|longer than|over the", re.IGNORECASE
+)
+_USED = lazy_pattern(r"\bused\b|remaining|per day|queries per|quota|timed? ?out|timeout|memory|retries|attempt", re.IGNORECASE)
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return by how much the call is too large."""
+    for entry in evidence.failing[:4]:
+        # Numbers of a test are what is tested
+        if CHECKS.search(command_of(entry)):
+            continue
+        for line in evidence.text(entry)[:8_000].split("\n"):
+            found = _too_much(line[:1_000])
+            if found is None:
+                continue
+            size, limit, unit = found
+            call = called(entry, 80)
+            times = evidence.times(entry)
+            told = f" {unit}" if unit else ""
+            cause = (
+                f"{call} fails{how_often(times)}, because what it asks for is too large or too long: "
+                f"`{size}`{told}, and the limit is `{limit}`. Waiting or sending it again can't change that."
+            )
+            step = (
+                f"Make it smaller: shorten what you send, or split it into parts (chunks, pages) of at most `{limit}`{told} "
+                "each; count the size before you send it, and do not send the same size again."
+            )
+            return diagnosis(
+                KIND, cause, step, evidence.quote(entry, clip(line, 300)), check="The size must be below the limit.",
+            )  # fmt: skip
+    return None
+
+
+def _too_much(line: str) -> tuple[str, str, str] | None:
+    """Return the size that was given, the limit, and what is counted; None where no size is above a limit."""
+    if not _TOO_MUCH.search(line):
+        return None
+    for first, pattern in _PAIRS:
+        for match in pattern.finditer(line):
+            one, unit, two, other = match.groups()
+            size, limit = (two, one) if first == "limit" else (one, two)
+            # What is used up so far is no size of this call
+            if _value(size) > _value(limit) > 1 and not _USED.search(match.group(0)):
+                return size, limit, (unit or other or "").lower()
+    return None
+
+
+def _value(number: str) -> float:
+    digits = re.sub(r"[,_]", "", number)
+    return float(digits) if digits.count(".") < 2 else 0.0

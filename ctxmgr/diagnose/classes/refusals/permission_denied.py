@@ -1,0 +1,155 @@
+"""A call is denied although a permitted way was named, or because a file may not be executed."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.errors.table import best_step
+from ctxmgr.diagnose.errors.words import told_lines
+from ctxmgr.diagnose.evidence import Evidence, Message, clock
+from ctxmgr.diagnose.evidence.calls import called, command_of
+from ctxmgr.diagnose.evidence.paths import asked_paths
+from ctxmgr.diagnose.evidence.sentences import ALLOWS, is_forbidden, sentences
+from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name, spaced, words_of
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.related.notes import way_in_note
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "permissionDenied"
+
+_DENIED = lazy_pattern(
+    r"permission (?:was )?denied|\bEACCES\b|\bEPERM\b|operation not permitted|read-only file system|access (?:is )?denied"
+    r"|not permitted|denied by|blocked by (?:policy|permission|the user|a hook)|not allowed to"
+    r"|insufficient (?:permissions?|privileges)|must be (?:run as )?root|requires? (?:permission|approval)|haven't granted"
+    r"|user (?:rejected|denied|declined)|doesn't want to proceed",
+    re.IGNORECASE,
+)
+_EXECUTED = lazy_pattern(r"(?:^|[\s:])(\.{0,2}/?[\w./-]{1,120}): Permission denied$", re.MULTILINE)
+_WAY = lazy_pattern(
+    r"(?:[~.]?/?(?:[\w.-]{1,60}/){1,8}[\w.-]{0,60}|`[^`\n]{2,120}`|\b[\w-]{2,40}\.(?:sh|py|md|txt|json|ya?ml)\b|\bMakefile\b"
+    r"|\bmake [\w-]{2,40}\b|\bbranch\b|(?<!\w)'[\w.-]{3,40}'(?!\w)|\"[\w.-]{3,40}\")"
+)
+_OF_KIND = lazy_pattern(
+    r"\b(?:role|account|profile|user|group|host|queue|project|workspace|remote|proxy)"
+    r" ([a-z][\w.@]*[-_.@\d][\w.@-]{1,40})(?<![.,])"
+)
+_RUNNERS = {".sh": "sh", ".bash": "bash", ".py": "python3", ".js": "node", ".rb": "ruby", ".pl": "perl"}
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return the permitted way that a person named."""
+    for entry in evidence.refusals():
+        said = evidence.text(entry)
+        closed = _CLOSED.search(said) is not None
+        if entry.status != "denied" and not closed and not _DENIED.search(spaced(said)):
+            continue
+        # A refused login is authentication_refused
+        if re.search(r"permission denied \(publickey|pull access denied|access denied for user", said, re.IGNORECASE):
+            continue
+        line = evidence.line(entry, _DENIED) or evidence.line(entry, _CLOSED) or said.split("\n")[0]
+        script = _script(evidence, entry, said)
+        if script is not None:
+            # With several failing forms the right to execute was probably tried, and a note knows more
+            return _noted(evidence, entry, line) or script if len(evidence.failing) > 1 else script
+        way = _way(evidence, entry)
+        if way is not None:
+            return _answer(evidence, entry, line, way)
+        noted = _noted(evidence, entry, line)
+        if noted is not None:
+            return noted
+        # A refusal alone, seen once, may belong to a search that goes on
+        if entry.status == "denied" or (evidence.times(entry) > 1 and _DENIED.search(spaced(said))):
+            return _nobody(evidence, entry, line)
+    return None
+
+
+def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
+    call = called(entry, 80)
+    times = evidence.times(entry)
+    said = told_lines([line]) or words_of(_DENIED, line) or words_of(_CLOSED, line)
+    where = next((path for path in asked_paths(entry)[::-1] if "/" in path and plain_name(path)), None)
+    place = f" for {code(evidence.name(where), 80)}" if where and where not in call else ""
+    return f"{call} is denied{place}{how_often(times)}{f': {said}' if said else ''}."
+
+
+def _answer(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, str]) -> Diagnosis:
+    message, sentence = way
+    cause = f"{_start(evidence, entry, line)} The user named what is permitted{clock(message.at)}: {code(sentence, 150)}."
+    step = f"Do it the permitted way, in the user's words: {code(sentence, 150)}."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, line), evidence.quote_of(message, sentence),
+        check="It must work without a denial. If it is denied too, ask the user and change nothing else.",
+    )  # fmt: skip
+
+
+def _nobody(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
+    known = best_step(KIND, evidence)
+    if known is not None and entry.status != "denied":
+        return known
+    step = (
+        "Stop trying forms of this call: ask the user whether it may be done, and say what it is for. Meanwhile do the parts of"
+        " the task that need no such permission."
+    )
+    cause = f"{_start(evidence, entry, line)} Making the call again can't change that."
+    return diagnosis(KIND, cause, step, evidence.quote(entry, line), confidence="medium")
+
+
+def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
+    """Say which other place, account or setting a note names beside what is refused."""
+    way = way_in_note(evidence, entry, _RIGHTS)
+    if way is None:
+        return None
+    cause = f"{_start(evidence, entry, line)} {way.source}{way.why} names another way beside it: {way.told}."
+    step = (
+        f"Look at what that note says of {way.told}; if it is the way for this, take it in place of what is refused, without "
+        "changing any rights. If you are not sure, ask the user."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, line), way.quote,
+        check="It must work without a denial, and with nobody's rights changed.",
+    )  # fmt: skip
+
+
+_RIGHTS = lazy_pattern(
+    r"\b(?:root|rights?|owne[dr]|belongs?|read-only|noexec|permissions?|protected|writable|closed)\b", re.IGNORECASE
+)
+_CLOSED = lazy_pattern(
+    r"hook declined|remote rejected|protected branch|\bis (?:closed|protected|read-only|locked down)\b|\bmay not (?:be )?\w+"
+    r"|not writable|only the owner|not (?:a member|the owner) of|policy (?:prohibits|forbids|violation)",
+    re.IGNORECASE,
+)
+"""How a place is closed to a call: that says nothing of what to do, but a note may."""
+
+
+def _way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
+    """Return the newest sentence of a person that names a permitted place or command which this call does not use."""
+    command = command_of(entry)
+    for message, sentence in sentences(evidence):
+        ways = [way.strip("`'\"") for way in [*_WAY.findall(sentence), *_OF_KIND.findall(sentence)]]
+        # A sentence that names a place only to forbid it permits nothing
+        if not ways or not ALLOWS.search(sentence) or is_forbidden(sentence, ways):
+            continue
+        # The permitted way was tried, so it is not what is missing
+        if not any(way in command or way in str(entry.input)[:4_000] for way in ways):
+            return message, sentence
+    return None
+
+
+def _script(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Say that a script lacks the right to be executed, where the shell says that of the very command it was given."""
+    command = command_of(entry)
+    match = _EXECUTED.search(said)
+    path = match.group(1) if match else ""
+    words = command.split()
+    runner = next((program for ending, program in _RUNNERS.items() if path.endswith(ending)), None if "." in path[2:] else "sh")
+    # Only of the file that the command itself runs is the right to execute meant
+    if not words or path != words[0] or runner is None or "/" not in path or not plain_name(path):
+        return None
+    cause = (
+        f"{code(command, 90)} can't start: {code(path, 80)} has no right to be executed,"
+        f" {words_of(_DENIED, evidence.line(entry, _DENIED))}."
+    )
+    step = f"Run {code(f'{runner} {command}', 140)}: it reads the file and needs no such right (`chmod +x` would give it)."
+    return diagnosis(KIND, cause, step, evidence.quote(entry))

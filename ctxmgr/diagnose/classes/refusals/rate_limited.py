@@ -1,0 +1,219 @@
+"""A server refuses because it is asked too often; the record says how long to wait."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ctxmgr.diagnose.errors.words import error_members
+from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.evidence.calls import command_of
+from ctxmgr.diagnose.evidence.items import answers
+from ctxmgr.diagnose.evidence.texts import capital, code, listed, plain_name, spaced, words_of
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.log.ids import parse_time
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "rateLimited"
+
+_LIMITED = lazy_pattern(
+    r"\b429 too many requests|too (?:many|frequent) (?:requests|attempts|calls)|\bHTTP[ :]{1,2}429\b|slow ?down\b"
+    r"|resource[ _]exhausted|request limit (?:reached|exceeded)|too frequently|rate[ _-]?limit|ratelimit|quota "
+    r"exceeded|insufficient_quota|throttl(?:ed|ing)"
+    r"|\b429\b[^\n]{0,40}(?:error|too|limit|status)|(?:status|http/[\d.]+|error|code)\W{0,3}429\b"
+    r"|\b(?:GET|POST|PUT|PATCH|DELETE) \S{1,200} 429\b|^[\s<]{0,4}retry-after: ?\d|too many [\w ]{3,30}(?:\(\d+\) )?"
+    r"(?:already )?(?:issued|sent|created|made)\b|(?:daily|hourly|monthly) (?:limit|quota)|quota (?:is )?exhausted"
+    r"|limit (?:is |was )?reached",
+    re.IGNORECASE | re.MULTILINE,
+)
+_USED_UP = lazy_pattern(
+    r"insufficient[_ ]quota|exceeded your current quota|credit balance is too low|out of credits|billing hard limit"
+    r"|quota (?:is )?used up",
+    re.IGNORECASE,
+)
+_SECONDS = lazy_pattern(
+    r"(?:retry[-_ ]?after(?:[-_ ]?(?:seconds|secs?|s|ms))?|try again (?:in|after)|wait(?: for)?|retry in"
+    r"|reset(?:s)?(?:[-_ ]in)?"
+    r"|available in)[\"'\s:=]{1,5}(?:about |at least )?(\d{1,6}(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?"
+    r"|minutes?|h|hours?)?(?:\s*(\d{1,2})\s*s)?\b(?![-:]\d)",
+    re.IGNORECASE,
+)
+_UNTIL = lazy_pattern(
+    r"(?:resets?(?: at)?|until|after)[\"'\s:=]{1,4}(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?Z?|\d\d:\d\d(?::\d\d)?)",
+    re.IGNORECASE,
+)
+_ENDS = lazy_pattern(r"reset|retry|until|expire", re.IGNORECASE)
+_MOMENT = lazy_pattern(r"\d{4}-\d\d-\d\d[T ]?\d\d:\d\d|\d\d:\d\d")
+_UNITS = {"ms": 0.001, "mi": 60, "s": 1, "m": 60, "h": 3600}
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return how long the record asks to wait."""
+    for entry in evidence.refusals() if evidence.failing else _counted(evidence):
+        said = evidence.text(entry)
+        match = _LIMITED.search(spaced(said))
+        if match is None:
+            continue
+        line = evidence.line(entry, _LIMITED)
+        return _answer(evidence, entry, said, line)
+    return None
+
+
+def _counted(evidence: Evidence) -> list[EntryView]:
+    """Return the answers of a limit near the end, where the last calls only count the statuses that they got."""
+    last = [entry for entry in evidence.recent[-_LATE:] if entry.status == "ok" and command_of(entry)]
+    # A single 429 among other statuses is load, and no limit that holds
+    if len(last) < _LEAST or not all(_ONLY_429.search(evidence.text(entry)) for entry in last[-_LEAST:]):
+        return []
+    return [entry for entry in reversed(evidence.tail) if _LIMITED.search(spaced(evidence.text(entry)))]
+
+
+def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
+    # A used-up quota comes back with the day or with money; waiting seconds is no help
+    if _USED_UP.search(said):
+        cause = f"The server refuses because the quota is used up: {words_of(_USED_UP, said)}. A short wait does not help."
+        step = (
+            "Tell the user that the quota of this account is used up, and ask which other one you may use. Make no more calls."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote(entry, said[:600]))
+    limited = [each for each in evidence.loop if _LIMITED.search(spaced(evidence.text(each)))]
+    spoken = [match for match in _LIMITED.finditer(spaced(said[:8_000])) if " " in match.group(0) or "-" in match.group(0)]
+    words = {
+        re.sub(r"[\W_]", "", match.group(0).casefold()): said[match.start() : match.end()]
+        for match in spoken
+        if not match.group(0)[-1].isdigit()
+    }
+    cause = (
+        "The server refuses because you ask too often: "
+        f"{listed(sorted(words.values(), key=len, reverse=True)[:2]) or words_of(_LIMITED, line)}."
+    )
+    if re.search(r"\b429\b", said) and "429" not in cause:
+        cause += " It answers 429."
+    wait = _wait(said)
+    until = _until(entry, said)
+    quotes = [evidence.quote(entry, said[:600])]
+    spacing = _spacing(limited)
+    if wait is not None:
+        cause += f" It asks for a wait of {_duration(wait)}"
+        cause += (
+            f"; your last {len(limited)} calls came about {_duration(spacing)} apart."
+            if spacing is not None and spacing < wait
+            else "."
+        )
+        step = f"Wait {_duration(wait)}{_from(entry)} before you make this call again, and make it once."
+    elif until is not None:
+        cause += f" The limit ends (it is reset) at {until}."
+        step = f"Do not make this call before {until}; then make it once."
+    else:
+        if spacing is not None and len(limited) > 1:
+            cause += f" Your last {len(limited)} calls came about {_duration(spacing)} apart."
+        known = _shown_limit(evidence, entry)
+        step = known.step if known else _STEP_UNKNOWN
+        cause += known.cause if known else ""
+        quotes += [evidence.quote(known.entry)] if known else []
+    return diagnosis(
+        KIND, cause, f"{step} Until then go on with what needs no answer of that server.", *quotes,
+        check="If it is refused again after the wait, tell the user that the quota is used up.",
+    )  # fmt: skip
+
+
+_ONLY_429 = lazy_pattern(r"\A\s{0,12}(?:\d{1,7} )?429\b(?:\s+(?:\d{1,7} )?429\b)*\s*\Z")
+_STEP_UNKNOWN = "Wait at least 60 seconds before you make this call again, and double the wait each time it is refused."
+_LATE, _LEAST = 8, 2
+_LIMIT = lazy_pattern(
+    r"window|period|interval|quota|burst|reset|remaining|renew|used|budget|allowance|(?:rate|max|limit|per)[ _-]?"
+    r"(?:limit|per|calls|requests|minute|hour|day|week|month|second)|^limit",
+    re.IGNORECASE,
+)
+_RESETS = lazy_pattern(r"reset|renew|refill|available|until|next", re.IGNORECASE)
+_WINDOW = lazy_pattern(r"(?:window|period|interval|cool_?down)\w*", re.IGNORECASE)
+_TIME = lazy_pattern(
+    r"(?:\d{4}-\d\d-\d\d[T ]?)?\d{1,2}:\d\d(?::\d\d)?(?: ?(?:Z|UTC|[A-Z]{3,4}|[A-Z]\w{2,12}/[A-Z]\w{2,20}))?|midnight"
+)
+_NUMBER = lazy_pattern(r"\d{1,9}")
+_EVERY = lazy_pattern(r"(?:per|each|a)[ _-]?(second|minute|hour|day|week|month)|(daily|hourly|weekly|monthly)", re.IGNORECASE)
+
+
+class _Limit(NamedTuple):
+    """A limit that another answer names, with what to do about it."""
+
+    cause: str
+    step: str
+    entry: EntryView
+
+
+def _shown_limit(evidence: Evidence, entry: EntryView) -> _Limit | None:
+    """Return the limit that an earlier answer names by its members, of the newest that says when it ends."""
+    found: list[_Limit] = []
+    for other, item in answers(evidence):
+        fields = {
+            name: value for name, value in item.fields.items()
+            if _LIMIT.search(name) and plain_name(name) and (_NUMBER.fullmatch(value) or _TIME.fullmatch(value))
+        }  # fmt: skip
+        # One value alone may be any number of an answer
+        if other.index == entry.index or evidence.failed(other) or len(fields) < _LEAST:
+            continue
+        told = ", ".join(f"{code(name, 40)} {code(value, 40)}" for name, value in list(fields.items())[:5])
+        cause = f" {capital(evidence.source(other))} names the limit: {told}."
+        found.append(_Limit(cause, _step(fields), other))
+    return next((each for each in found if each.step != _STEP_UNKNOWN), None)
+
+
+def _step(fields: dict[str, str]) -> str:
+    """Return how long to wait, as the members of a limit tell it: until it is reset, else a whole window."""
+    reset = next((value for name, value in fields.items() if _RESETS.search(name) and _TIME.fullmatch(value)), None)
+    window = next((value for name, value in fields.items() if _WINDOW.search(name) and _NUMBER.fullmatch(value)), None)
+    every = next((match for name in fields if (match := _EVERY.search(name.replace("_", " ")))), None)
+    if reset is not None:
+        return f"Smaller or other calls count too: make none before the limit is reset at {code(reset, 50)}."
+    if window is not None:
+        return (
+            f"Make no such call for a whole window, {_duration(float(window))}: a refused call may count too, and may start"
+            " the window anew. Then make it once, with no more than the limit allows."
+        )
+    if every is not None:
+        return (
+            f"The limit is one {every.group(0).replace('_', ' ')}: make no such call until that is over, or ask"
+            " the user for more."
+        )
+    return _STEP_UNKNOWN
+
+
+def _until(entry: EntryView, said: str) -> str | None:
+    """Return the moment at which the limit ends, as the answer names it."""
+    match = _UNTIL.search(said)
+    if match is not None:
+        return match.group(1)
+    members = error_members(entry, said)
+    return next((value for name, value in members if _ENDS.search(name) and _MOMENT.match(value)), None)
+
+
+def _wait(said: str) -> float | None:
+    """Return the longest wait in seconds that the answer names; plain numbers are seconds."""
+    found: list[float] = []
+    for number, unit, rest in _SECONDS.findall(said[:20_000]):
+        short = unit.lower()
+        factor = 0.001 if short.startswith(("ms", "milli")) else _UNITS.get(short[:1], 1)
+        found.append(float(number) * factor + (float(rest) if rest else 0))
+    # Less is a duration that was measured, more is no wait for an agent
+    fair = [seconds for seconds in found if 0.5 <= seconds <= 7 * 86_400]
+    return max(fair) if fair else None
+
+
+def _spacing(limited: list[EntryView]) -> float | None:
+    times = [moment for entry in limited if entry.ts and (moment := parse_time(entry.ts)) is not None]
+    return max(0.0, (times[-1] - times[0]) / (len(times) - 1)) if len(times) > 1 else None
+
+
+def _from(entry: EntryView) -> str:
+    return f", counted from the last refusal{clock(entry.ts)}," if entry.ts else ""
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        rounded = round(seconds) if seconds >= 1 else round(seconds, 1)
+        return "1 second" if rounded == 1 else f"{rounded} seconds"
+    longer = f"{round(seconds / 60)} minutes" if seconds < 7_200 else f"{seconds / 3600:.1f} hours"
+    return f"{round(seconds)} seconds ({longer})"

@@ -1,0 +1,319 @@
+"""Values of a call that its tool refuses: none of those allowed, in another form or type, too large."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, cast
+
+from ctxmgr.diagnose.errors.names import offered_names
+from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, tool
+from ctxmgr.diagnose.evidence.nearest_names import likeness, nearest_of
+from ctxmgr.diagnose.evidence.texts import code, listed, plain_name, spaced
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+_KIND = "schemaRefused"
+_NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
+_KEY = lazy_pattern(r"[\"']([A-Za-z_]\w{0,60})[\"']\s*:|(?:^|\s)(--[a-z][\w-]{0,40})(?=[\s=]|$)|[?&]([A-Za-z_]\w{0,60})=")
+_REFUSES = lazy_pattern(
+    r"not (?:one )?of|must be (?:one )?of|one of|invalid (?:value|choice|argument|option|parameter|enum)|not a "
+    r"valid|unsupported|not allowed|expected (?:one|either)"
+    r"|allowed values|valid (?:values|choices|options)|permitted values|unknown (?:value|variant)",
+    re.IGNORECASE,
+)
+_VALUE = lazy_pattern(r"[`'\"]([^`'\"\n]{1,60})[`'\"]|(?<=[=: ])([\w.+-]{2,60})")
+_FIELD = lazy_pattern(
+    r"[\"']?(?:field|param(?:eter)?|property|argument|attribute|key|path"
+    r"|loc)[\"']?\s?[:=]?\s?[\"'`\[]{1,2}([A-Za-z_-][\w.-]{0,40})[\"'`]"
+    r"|(?:for|of) (?:[a-z]{2,12} ){0,2}[`'\"]?(-{1,2}[a-z][\w-]{1,40}|[a-z][\w.]{1,40})[`'\"]?(?=[:,. ]|$)",
+    re.IGNORECASE,
+)
+_FORMS = lazy_pattern(
+    r"(?:in (?:the )?(?:form(?:at)?|pattern)|(?:expected|required|valid|correct|date|time) format|format(?: must "
+    r"be| is|:| of)|match(?:es)?(?: the)? (?:pattern|format|regex)|formatted (?:as|like)"
+    r"|(?:is )?not (?:in |an? )?(?:valid |well-formed )?|must (?:look like|be (?:an? |in |of the form |formatted "
+    r"as )?)|should (?:look like|be (?:an? |in )?)|expects?|expected|wants)"
+    r"\s?(?:to be|is|as|like|an?|the|form(?:at)?|of)?\W{0,4}"
+    r"(?P<form>[YMDHhmsdyS]{2,4}(?:[-/.:T ]{0,2}[YMDHhmsdyS]{1,4}){1,6}Z?|ISO[ -]?8601[\w ]{0,12}|RFC ?3339|E\.164"
+    r"|\^[^\s\"']{3,60}\$|UUID\w{0,2}|base64|kebab-case|snake_case|camelCase|lower ?case|upper ?case"
+    r"|(?:an? )?(?:integer|number|whole number|string|array|list|object|boolean|date|timestamp|positive \w{3,10}"
+    r"|non-?negative \w{3,10})(?: of [a-z]{3,12})?)",
+    re.IGNORECASE,
+)
+_LARGEST = lazy_pattern(
+    r"(?:at most|no more than|maximum(?: of| is|:)?|must be (?:<=?|less than(?: or equal to)?|below|under)"
+    r"|max(?:imum)?[ _]?(?:length|size|value|items)?\W{1,3}|exceeds(?: the)?(?: maximum| limit)?(?: of)?|greater "
+    r"than)\s?(\d[\d.,]{0,12})",
+    re.IGNORECASE,
+)
+
+
+def refused_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Return which value of a call its answer refuses, and what it wants in place of it."""
+    return (
+        _outdated(evidence, entry, said)
+        or _chosen(evidence, entry, said)
+        or _form(evidence, entry, said)
+        or _bounded(evidence, entry, said)
+    )
+
+
+_CONFLICT = lazy_pattern(
+    r"conflict|stale|outdated|out of date|modified|precondition|changed since|newer|mismatch|\b(?:409|412)\b", re.IGNORECASE
+)
+_REVISION = lazy_pattern(r"version|revision|rev|etag|sha|seq|generation|lock_?version|base|parent", re.IGNORECASE)
+
+
+def _outdated(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Say that a call rests on a version of something which is not the newest any more."""
+    head = said[:4_000]
+    # A version is only at fault where the answer speaks of a conflict
+    if not _CONFLICT.search(head):
+        return None
+    for name, value in fields_of(entry).items():
+        own = str(value)
+        # A long value is a text, and no version
+        if not _REVISION.search(name) or not isinstance(value, int | str) or len(own) > _SHORT or not plain_name(own):
+            continue
+        newer = _numbered(name, own, head)
+        if newer is None or isinstance(value, bool):
+            continue
+        shown = (each for each in evidence.before(entry.index) if each.status == "ok" and name in evidence.text(each))
+        source = next((evidence.source(each) for each in shown if _stands(own, evidence.text(each))), "")
+        cause = (
+            f"The {tool(entry)} call rests on {code(name, 40)} {code(own, 40)}{f', from {source}' if source else ''}, and the"
+            f" answer says that it is {code(newer, 40)} by now: somebody changed it in between."
+        )
+        again = f"Make {source} again" if source else "Read it anew"
+        step = (
+            f"{again}, put your change on top of what it shows now, and send it once with {code(name, 40)} {code(newer, 40)}."
+        )
+        check = "The answer must no longer speak of a conflict, and what others wrote must still be there."
+        return diagnosis(_KIND, cause, step, evidence.quote(entry), check=check)
+    return None
+
+
+def _numbered(name: str, own: str, said: str) -> str | None:
+    """Return another number than a call's own that stands behind the name of its version."""
+    word = re.escape(re.split(r"[_-]", name)[-1])
+    other = rf"(?!{re.escape(own)}\b)(\d{{1,12}})\b"
+    match = re.search(rf"(?<!\w){word}[\"']?(?: is|:| =|=|,)? ?(?:now |at )?[\"']?{other}", said, re.IGNORECASE)
+    return match.group(1) if match else None
+
+
+def argument_names(entry: EntryView) -> list[str]:
+    """Return the names of a call's arguments; of a command, its options, query fields and JSON keys."""
+    command = command_of(entry)
+    if command:
+        return list(dict.fromkeys(next(name for name in groups if name) for groups in _KEY.findall(command)))
+    names: list[str] = []
+    waiting: list[Any] = [entry.input]
+    while waiting and len(names) < 200:
+        item = waiting.pop(0)
+        if isinstance(item, dict):
+            fields = cast("dict[str, Any]", item)
+            names += list(fields)
+            waiting += fields.values()
+        elif isinstance(item, list):
+            waiting += cast("list[Any]", item)[:50]
+    return list(dict.fromkeys(names))
+
+
+def converted(value: Any, kind: str) -> str | None:
+    """Return a value in the type that is wanted, as JSON, where that is plain."""
+    # A long text is no value that was written in the wrong type
+    if not isinstance(value, str) or len(value) > _SHORT:
+        return None
+    if kind in ("array", "list"):
+        parts = [part.strip().strip("'\"") for part in value.strip("[]").split(",")]
+        return json.dumps([part for part in parts if part], ensure_ascii=False)
+    if kind in ("integer", "number") and re.fullmatch(r"-?\d+(?:\.\d+)?", value.strip()):
+        return value.strip()
+    if kind == "boolean" and value.strip().lower() in ("true", "false", "yes", "no"):
+        return "true" if value.strip().lower() in ("true", "yes") else "false"
+    return None
+
+
+_SHORT = 100
+
+
+def _bounded(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Return which number is larger than the answer allows."""
+    match = _LARGEST.search(spaced(said[:4_000]))
+    if match is None:
+        return None
+    most = match.group(1).rstrip(".,")
+    names = [name for name in argument_names(entry) if _stands(name, said[:4_000])]
+    name = next(iter(names), None)
+    value = fields_of(entry).get(name) if name is not None else None
+    value = value if isinstance(value, int | float | str) else _valued(entry, name)
+    # A long value can't be shown, and without a name nobody knows what is too large
+    if name is None or value is None or len(str(value)) > _SHORT:
+        return None
+    shown = called(entry, 70)
+    size = code(str(value), 40) if not isinstance(value, str) or value.isdigit() else f"{len(value)} characters"
+    cause = f"{shown} is refused: {code(name, 40)} may be at most {most}, and you gave {size}."
+    return diagnosis(
+        _KIND,
+        cause,
+        f"Make the same call with {code(name, 40)} at {most} or less, and ask for the rest in further calls if you need it.",
+        evidence.quote(entry),
+    )
+
+
+def _chosen(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Return which value of a call is none of those that its answer allows."""
+    if not _REFUSES.search(spaced(said[:4_000])):
+        return None
+    options = offered_names(said[:4_000])
+    # One option alone is an example
+    if len(options) < _TWO:
+        return None
+    return _of_field(evidence, entry, said, options) or _of_call(evidence, entry, said, options)
+
+
+_TWO = 2
+
+
+def _of_field(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
+    """Judge the value of the argument that the answer names."""
+    demands = r"(?:must|should|has to|is not (?:one|a valid|valid|in)|is invalid|invalid|needs)"
+    names = (name for name in argument_names(entry) if len(name) > 1)
+    field = next(
+        (name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}\w{{0,8}}[`'\"]?:? {demands}", said[:4_000])), None
+    )
+    field = field or _abbreviated(entry, said)
+    own = fields_of(entry).get(field) if field is not None else None
+    # An allowed value is refused for another reason
+    if field is None or not isinstance(own, str) or own in options or len(own) > _SHORT:
+        return None
+    near = nearest_of(own, options, 0.6)
+    allowed = listed(options, 8)
+    cause = f"The {tool(entry)} call is refused: {code(field, 40)} is {code(own, 60)}, and only {allowed} are allowed."
+    value = code(near, 60) if near else f"the one of {allowed} that fits the task"
+    step = f"Make the same call with {code(field, 40)} set to {value}."
+    return diagnosis(
+        _KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this argument.",
+        confidence="high" if near else "medium",
+    )  # fmt: skip
+
+
+def _of_call(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
+    """Judge the value that the answer quotes and the call has."""
+    call, keys = given(entry), set(argument_names(entry))
+    quoted = dict.fromkeys(one or other for one, other in _VALUE.findall(said[:4_000]))
+    # A word that the call does not have is the answer's own
+    values = [word for word in quoted if word not in options and word not in keys and _stands(word, call) and plain_name(word)]
+    values = [word for word in values if word.casefold() not in _NO_NAMES]
+    wrong = max(values, key=lambda each: max(likeness(each, option) for option in options), default=None)
+    if wrong is None:
+        return None
+    near = nearest_of(wrong, options, 0.6)
+    fields = (name for pair in _FIELD.findall(said[:4_000]) for name in pair if name and name != wrong)
+    field = next((name for name in fields if _stands(name, call)), None)
+    what = f"{code(field, 40)} is {code(wrong, 60)}" if field else f"it was given {code(wrong, 60)}"
+    shown = called(entry, 70)
+    cause = f"{shown} is refused: {what}, and only {listed(options, 8)} are allowed."
+    value = code(near, 60) if near else f"the one of {listed(options, 8)} that fits the task"
+    place = f"{code(field, 40)} set to {value}" if field and near else f"{value} in place of {code(wrong, 60)}"
+    step = f"Make the same call with {place}."
+    return diagnosis(
+        _KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this value.",
+        confidence="high" if near else "medium",
+    )  # fmt: skip
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def dated(value: str, form: str) -> str | None:
+    """Return a date in the form YYYY-MM-DD, where that is wanted and the date can be read in one way only."""
+    # Another form than year, month, day is not written by us
+    if re.sub(r"[^ymd]", "", form.lower()) != "yyyymmdd" or "-" not in form:
+        return None
+    month = next((number for number, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", value, re.IGNORECASE)), None)
+    numbers = re.findall(r"\d+", value)
+    year = next((each for each in numbers if len(each) == 4), None)
+    rest = [int(each) for each in numbers if len(each) < 3]
+    # Without a year of four digits the order of the parts is open
+    if year is None or not rest:
+        return None
+    # With dots the day stands first
+    if month is None and len(rest) == 2 and "." in value:
+        month, rest = rest[1], rest[:1]
+    # Only a number above 12 tells day from month
+    if month is None and len(rest) == 2 and (rest[0] > 12) != (rest[1] > 12):
+        month, rest = min(rest), [max(rest)]
+    return f"{year}-{month:02}-{rest[0]:02}" if month and len(rest) == 1 and month <= 12 and 0 < rest[0] <= 31 else None
+
+
+def _abbreviated(entry: EntryView, said: str) -> str | None:
+    """Return the name in a call that is a short form of the one which its answer names."""
+    named = re.search(r"\b([a-z][\w]{3,40})[`'\"]?:? (?:must|should) be", said[:4_000])
+    # The answer names an argument that the call has, in full
+    if named is None or named.group(1) in argument_names(entry):
+        return None
+    return next(
+        (
+            key
+            for key in fields_of(entry)
+            if len(key) > 1 and key[0] == named.group(1)[0] and re.search(".*".join(map(re.escape, key)), named.group(1))
+        ),
+        None,
+    )
+
+
+def _form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Return in which form a value is wanted, where the answer names the form and a field or value of the call."""
+    for match in sorted(_FORMS.finditer(said[:4_000]), key=lambda each: each.group("form").isalpha()):
+        key, value = _wrong(entry, said, match)
+        if key is None and value is None:
+            continue
+        shown = called(entry, 70)
+        form = match.group("form")
+        what = code(key or value or "", 60)
+        kind = form.split()[-1].lower()
+        typed = kind in _TYPES
+        of = f"of type {kind}" if typed else f"in the form {code(form, 40)}"
+        written = converted(value, kind) if typed else dated(value or "", form)
+        has = f", and you gave {code(value, 60)}" if value and key else ""
+        like = f", {code(written, 40)}" if written else ""
+        cause = f"{shown} is refused: {what} must be {of}{has}."
+        step = f"Make the same call with {what} {of}{like}; keep the other arguments as they are."
+        return diagnosis(_KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this argument.")
+    return None
+
+
+_TYPES = frozenset(("array", "list", "integer", "number", "string", "object", "boolean"))
+
+
+def _wrong(entry: EntryView, said: str, match: re.Match[str]) -> tuple[str | None, str | None]:
+    """Return the argument that a demand for a form is about, and its value, as far as the answer names them."""
+    line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
+    near = said[max(0, match.start() - 200) : match.end() + 200]
+    names = argument_names(entry)
+    key = next((each for each in names if _stands(each, line)), None)
+    key = key or next((each for each in names if len(each) > 2 and _stands(each, near)), None)
+    quoted = (one for one, _ in _VALUE.findall(near) if one and one != key and one not in names and _stands(one, given(entry)))
+    own = fields_of(entry).get(key) if key is not None and not command_of(entry) else None
+    plain = str(own)[:60] if isinstance(own, str | int | float) and own != "" else None
+    return key, next(quoted, None) or plain or _valued(entry, key)
+
+
+def _valued(entry: EntryView, key: str | None) -> str | None:
+    """Return the value that a command gives to a name."""
+    match = (
+        re.search(rf"{re.escape(key)}[\"']?\s?[:= ]\s?(?:[\"']([^\"'\n]{{1,60}})[\"']|([^\"'\s,&}}]{{1,60}}))", given(entry))
+        if key
+        else None
+    )
+    value = (match.group(1) or match.group(2)) if match else ""
+    return value if value and re.fullmatch(r"[\w .,:/+@-]{1,60}", value) else None
+
+
+def _stands(word: str, text: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None

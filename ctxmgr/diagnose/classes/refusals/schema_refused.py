@@ -1,0 +1,390 @@
+"""Arguments are refused by a schema; the answer says what it wants, and the call shows what it was given."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ctxmgr.diagnose.classes.refusals.refused_values import argument_names, converted, refused_value
+from ctxmgr.diagnose.classes.refusals.wanted_values import (
+    arguments_of,
+    given_at,
+    recorded_fields,
+    shown_form,
+    shown_sibling,
+    unit_of,
+    worked_out,
+)
+from ctxmgr.diagnose.errors.names import offered_names
+from ctxmgr.diagnose.errors.violations import Violation, violations_of
+from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of
+from ctxmgr.diagnose.evidence.items import objects_in
+from ctxmgr.diagnose.evidence.nearest_names import nearest_of
+from ctxmgr.diagnose.evidence.texts import code, listed, nearest, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "schemaRefused"
+
+_WORD = r"[`'\"]?(-{0,2}[A-Za-z_][\w.-]{0,60})[`'\"]?"
+_WANTED = tuple(
+    lazy_pattern(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_WORD} is a required (?:property|argument|parameter|field)",
+        r"(?:missing|must have|needs|lacks)(?: the)?(?: \d+)? ?required (?:keyword-only |positional )?(?:propert(?:y|ies)"
+        rf"|arguments?|param(?:eter)?s?|fields?|keys?)\s?:?\s?{_WORD}",
+        rf"required (?:property|argument|parameter|field|param) {_WORD}",
+        r"[`'\"](-{0,2}[A-Za-z_][\w.-]{0,60})[`'\"]:? (?:is|are) required(?![\w ]*by)",
+        r"(?:^|\n|error: )(-{0,2}[A-Za-z_][\w.-]{0,60}): (?:is )?required\b",
+        rf"(?:the following arguments are required): {_WORD}",
+        rf"(?:^|\n){_WORD}\n\s+field required",
+        r"\"loc\":\s*\[[^\]]{0,120}\"([A-Za-z_]\w{0,60})\"\],?[^}]{0,80}?(?:required|missing)",
+        r"\"path\":\s*\[[^\]]{0,120}\"([A-Za-z_]\w{0,60})\"\],?[^}]{0,80}?required",
+        rf"missing (?:field|parameter|argument|property|value for) {_WORD}",
+    )
+)
+_UNWANTED = tuple(
+    lazy_pattern(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\(?{_WORD} was unexpected",
+        rf"unexpected (?:keyword argument|property|argument|field|key|option|parameter):? {_WORD}",
+        rf"unrecogni[sz]ed (?:arguments?|options?|keys?(?:\(s\))?)(?: in object)?:? {_WORD}",
+        rf"(?:unknown|invalid|no such) (?:option|argument|flag|field|property|parameter):? {_WORD}",
+        r"(?:additional|extra|unknown|unexpected) (?:propert(?:y|ies)|inputs?|fields?|keys?|arguments?"
+        rf"|parameters?) [^\n]{{0,40}}?\(?{_WORD}",
+        rf"(?:^|\n){_WORD}\n\s+extra inputs are not permitted",
+    )
+)
+_TYPE = lazy_pattern(
+    rf"{_WORD}:? (?:must be|should be|is not of type|expected) (?:an? |of type |type )?[`'\"]?(string|integer|number|boolean"
+    r"|array|object|list|null)"
+    rf"|(?:^|\n){_WORD}\n\s+input should be (?:an? )?(?:valid )?(string|integer|number|boolean|array|object|list)",
+    re.IGNORECASE,
+)
+_ONE_OF = lazy_pattern(
+    r"(?:['\"]?([\w./-]{1,60})['\"]? is not one of|must be one of|expected one of|valid values(?: are)?"
+    r"|invalid enum value\. expected)\s*:?\s*\[?\(?((?:['\"`]?[\w./-]{1,60}['\"`]?(?:, | \| |, or | or )?){2,20})",
+    re.IGNORECASE,
+)
+_RECEIVED = lazy_pattern(r"received ['\"]([\w./-]{1,60})")
+_OPTION = lazy_pattern(r"(?<![\w-])(--[a-z][\w-]{1,40})")
+_NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
+
+
+class _Asked(NamedTuple):
+    wanted: list[str]
+    unwanted: list[str]
+    given: list[str]
+    offered: list[str]
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what the schema wants in place of what was given."""
+    for entry in evidence.refusals():
+        said = evidence.text(entry)[:12_000].replace('\\"', '"')
+        found = _validated(evidence, entry)
+        if found is not None:
+            return found
+        asked = _asked(entry, said)
+        if asked.wanted or asked.unwanted:
+            found = _answer(evidence, entry, asked)
+            if found is not None:
+                return found
+        found = _value(evidence, entry, said)
+        if found is not None:
+            return found
+    return None
+
+
+def _validated(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say each place that a validator names, and what stands there when it is right."""
+    given = arguments_of(evidence, entry)
+    names = list(dict.fromkeys([*argument_names(entry), *(name for fields in objects_in(given) for name in fields)]))
+    result: list[Any] = [each for each in (entry.error, entry.output) if isinstance(each, dict | list)]
+    told = [_placed(each, given) for each in violations_of(result, evidence.text(entry))]
+    refused = [each for each in told if _concerns(each, given, names, command_of(entry))][:_MOST_PLACES]
+    free = [each.name for each in refused if each.kind == "unexpected"] or names
+    steps = [_mended(evidence, entry, each, given, free) for each in refused]
+    parts = [(each, *step) for each, step in zip(refused, steps, strict=True) if step is not None]
+    if not parts:
+        return None
+    cause = f"{called(entry, 70)} is refused: {'; '.join(_demand(each, given) for each, _, _ in parts)}."
+    # Names that are merely not taken need no value, so that what to give is told in one sentence
+    if all(each.kind == "unexpected" and (each.options or sure or " names, " in step) for each, step, sure in parts):
+        cause += f" Give {_joined([step for _, step, _ in parts])}."
+    replaced = " ".join(step for _, step, _ in parts)
+    texts = [
+        step
+        for each, step, _ in parts
+        # A name that is replaced by another is told with that one
+        if each.kind != "unexpected" or f"in place of {code(each.name, 40)}" not in replaced.replace(step, "")
+    ]
+    step = f"Make the same call with {_joined(texts)}; keep the other arguments as they are."
+    # A value that the record does not hold would be a guess
+    if any(each.kind == "required" and not sure for each, _, sure in parts):
+        step += " Take a value that nothing names from the task, or ask the user."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), check="The answer must no longer name these places.",
+        confidence="high" if all(sure for _, _, sure in parts) else "medium",
+    )  # fmt: skip
+
+
+_MOST_PLACES = 5
+_GIVES_FILE = lazy_pattern(
+    r"(?:\s-f|--file(?:name)?|--values|--config|--from-file|file://|[=@])\s?=?[\w./-]{1,120}\.(?:ya?ml|json|toml)\b"
+)
+
+
+def _joined(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _placed(violation: Violation, given: object) -> Violation:
+    """Return a violation with the name of its argument, where the answer names the value alone."""
+    # A validator that names the place needs no look at the values
+    if violation.kind != "choice" or given_at(given, violation.path) is not None:
+        return violation
+    keys = [name for fields in objects_in(given) for name, value in fields.items() if value == violation.name]
+    # A value that stands twice does not tell its place
+    return violation._replace(path=(keys[0],)) if len(keys) == 1 else violation
+
+
+def _concerns(violation: Violation, given: object, names: list[str], command: str) -> bool:
+    """Whether a violation is one of the call, and not of something that its answer shows."""
+    # The call gives a file to its tool: the places lie in that file
+    if len(violation.path) > 1 and _GIVES_FILE.search(command):
+        return True
+    if violation.kind == "required":
+        # A required name is missing by definition, but its parent is the call's
+        parents = [part for part in violation.path[:-1] if isinstance(part, str)]
+        return given_at(given, violation.path) is None and (not parents or parents[-1] in names)
+    return violation.name in names
+
+
+def _demand(violation: Violation, given: object) -> str:
+    place = code(violation.shown, 60)
+    own = given_at(given, violation.path)
+    has = f" and is {code(json.dumps(own, ensure_ascii=False)[:100], 50)}" if own is not None else ""
+    if isinstance(own, str) and violation.kind == "type":
+        has += ", a string"
+    if violation.kind == "required":
+        return f"it wants {place}{f' ({violation.wants})' if violation.wants else ''}, which is not there"
+    if violation.kind == "unexpected":
+        return f"it does not take {place}"
+    if violation.kind == "choice":
+        return f"{place} must be one of {listed(violation.options)}{has}"
+    form = f"in the form {code(violation.wants, 50)}" if violation.kind == "form" else f"of type {violation.wants}"
+    return f"{place} must be {form}{has}"
+
+
+def _mended(
+    evidence: Evidence, entry: EntryView, violation: Violation, given: object, free: list[str]
+) -> tuple[str, bool] | None:
+    """Return what to give at a place, in words, and whether the record tells it; None where nothing can be said."""
+    place = code(violation.shown, 60)
+    if violation.kind == "unexpected":
+        return _replaced(evidence, entry, violation, given)
+    near = _like(violation.name, free) if violation.kind == "required" else None
+    # Another unit needs another value, not just another name
+    if near is not None and unit_of(near) == unit_of(violation.name):
+        return f"{place} in place of {code(near, 40)}", True
+    value = worked_out(evidence, entry, violation, given)
+    typed = f" ({violation.wants})" if violation.wants and violation.kind != "form" else ""
+    if value:
+        return f"{place} as {code(value, 60)}{typed}", True
+    form = (
+        shown_form(evidence, entry, violation)
+        # A plain type is told in a word; only a list or an object needs an example
+        if violation.wants in ("array", "object", "") and violation.kind != "choice"
+        else None
+    )
+    if form is not None:
+        return f"{code(violation.name, 40)} as {evidence.source(form.entry)} has it, {code(form.text, 110)}", True
+    if violation.kind == "required":
+        return f"{place} added{typed}", False
+    if violation.kind == "choice":
+        return f"{place} set to the one of {listed(violation.options)} that fits the task", False
+    return (
+        f"{place} {f'in the form {code(violation.wants, 50)}' if violation.kind == 'form' else f'of type {violation.wants}'}",
+        False,
+    )
+
+
+def _replaced(evidence: Evidence, entry: EntryView, violation: Violation, given: object) -> tuple[str, bool] | None:
+    """Return what to give in place of a name that is not taken."""
+    own = code(violation.name, 40)
+    sibling = shown_sibling(evidence, entry, violation, given)
+    if sibling:
+        form = shown_form(evidence, entry, violation._replace(path=(*violation.path[:-1], sibling), kind="required"))
+        has = f", as {evidence.source(form.entry)} has it, {code(form.text, 110)}," if form is not None else ""
+        return f"{code(sibling, 40)}{has} in place of {own}", True
+    near = nearest_of(violation.name, violation.options, 0.65)
+    if near is not None:
+        return f"{code(near, 40)} in place of {own}", True
+    recorded = recorded_fields(evidence, entry)
+    if recorded is None:
+        takes = f"the one of {listed(violation.options, 12)} that is meant" if violation.options else ""
+        return f"{takes or 'the name that its schema or help has'} in place of {own}", False
+    fields, source = recorded
+    fair = {name: values for name, values in fields.items() if plain_name(name) and all(map(plain_name, values))}
+    near = nearest_of(violation.name, fair, 0.65)
+    if near is not None:
+        return f"{code(near, 40)}, as {evidence.source(source)} has it, in place of {own}", True
+    choices = {name: values for name, values in fair.items() if values} or fair
+    # Without values the names alone may still be chosen from
+    if not choices:
+        return None
+    offered = [f"{code(name, 40)}{f' (one of {listed(values)})' if values else ''}" for name, values in choices.items()][:5]
+    return (
+        f"the field that is meant of those which {evidence.source(source)} names, {' or '.join(offered)}, in place of {own}",
+        False,
+    )
+
+
+def _asked(entry: EntryView, said: str) -> _Asked:
+    given = argument_names(entry)
+    # A name that was given is not missing, whatever the sentence says
+    wanted = [name for name in _all(_WANTED, said) if name not in given]
+    unwanted = [name for name in _all(_UNWANTED, said) if name in given]
+    offered = [option for option in dict.fromkeys(_OPTION.findall(said)) if option not in unwanted]
+    return _Asked(wanted, unwanted, given, offered)
+
+
+def _all(patterns: Iterable[re.Pattern[str]], said: str) -> list[str]:
+    found = [name for pattern in patterns for name in pattern.findall(said)]
+    fair = [name for name in found if name.lower() not in _NO_NAMES and plain_name(name.lstrip("-"))]
+    return list(dict.fromkeys(fair))[:8]
+
+
+def _answer(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | None:
+    free = asked.unwanted or asked.given
+    pairs: list[tuple[str, str]] = []
+    lacking: list[str] = []
+    for name in asked.wanted:
+        near = _like(name, [each for each in free if each not in [old for old, _ in pairs]])
+        # What no given name is like has to be added
+        if near is None:
+            lacking.append(name)
+        else:
+            pairs.append((near, name))
+    for name in asked.unwanted:
+        near = nearest(name, asked.offered, 0.6) if name.startswith("--") and name not in [old for old, _ in pairs] else None
+        if near is not None:
+            pairs.append((name, near))
+    if not pairs and not lacking:
+        return _not_taken(evidence, entry, asked)
+    call = called(entry, 70)
+    wants = [new for _, new in pairs] + lacking
+    cause = f"{call} is refused: it wants {listed(wants)}"
+    cause += (
+        (f", and you gave {listed([old for old, _ in pairs])}.")
+        if pairs
+        else (f", and you gave {listed(asked.given[:6])}.")
+        if asked.given
+        else "."
+    )
+    swaps = [f"{code(new, 40)} in place of {code(old, 40)}" for old, new in pairs]
+    parts = [f"with {' and '.join(swaps[:6])}"] if swaps else []
+    parts += [f"{'and ' if swaps else 'with '}{listed(lacking)} added"] if lacking else []
+    step = f"Make the same call {' '.join(parts)}."
+    if lacking:
+        step += " Take the values from the task; ask the user for one that nothing names."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), check="The answer must no longer name these arguments.",
+        confidence="high" if pairs and not lacking else "medium",
+    )  # fmt: skip
+
+
+def _not_taken(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | None:
+    """Say which argument the schema does not take, and which it names."""
+    names = [name for name in offered_names(evidence.text(entry)[:4_000]) if name not in asked.unwanted]
+    # Nothing to take in its place is known
+    if not asked.unwanted or not (names or asked.offered):
+        return None
+    call = called(entry, 70)
+    wrong, takes = asked.unwanted[0], names or asked.offered
+    near = nearest_of(wrong, takes, 0.65)
+    cause = f"{call} is refused: it does not take {code(wrong, 40)}. The answer names {listed(takes, 8)}."
+    step = (
+        f"Make the same call with {code(near, 40)} in place of {code(wrong, 40)}."
+        if near
+        else f"Make the same call without {code(wrong, 40)}, or give its value to the one of {listed(takes, 8)} that "
+        "it belongs to."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), check="The answer must no longer name these arguments.", confidence="medium"
+    )
+
+
+def _like(name: str, given: list[str]) -> str | None:
+    plain = {_letters(each): each for each in given}
+    if _letters(name) in plain:
+        return plain[_letters(name)]
+    return nearest(name, given, 0.62)
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).casefold()
+
+
+_VALIDATED = lazy_pattern(
+    r"is not of type '(\w+)'[\s\S]{0,80}?validating 'type' in schema(?:\['\w{1,40}'\]){0,8}?\['properties'\]\['(\w{1,60})'\]"
+)
+_REQUIRED = lazy_pattern(r"'required': \[((?:'[\w.-]{1,40}'(?:, )?){1,8})\]")
+
+
+def _typed(evidence: Evidence, entry: EntryView, name: str, kind: str, needs: re.Match[str] | None) -> Diagnosis:
+    """Say which type an argument must have, and what its items must have."""
+    value = fields_of(entry).get(name)
+    shown = f", and you gave {code(json.dumps(value, ensure_ascii=False)[:80], 60)}" if name in fields_of(entry) else ""
+    was = " as a string" if isinstance(value, str) and shown else ""
+    members = listed(re.findall(r"[\w.-]+", needs.group(1))) if needs else ""
+    of = f" of objects, each with {members}" if members and kind == "array" else f" with {members}" if members else ""
+    cause = f"The call is refused: {code(name, 40)} must be of type {kind}{of}{shown}{was}."
+    like = "" if of else converted(value, kind)
+    step = (
+        f"Make the same call with {code(name, 40)} as {kind}{of}{f', as in {code(like, 60)}' if like else ''}; keep the other"
+        " arguments as they are."
+    )
+    return diagnosis(KIND, cause, step, evidence.quote(entry))
+
+
+def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Return which value has the wrong type, or is none of those that are allowed."""
+    names = argument_names(entry)
+    failed = _VALIDATED.search(said)
+    # A type counts only for an argument that the call has
+    if failed is not None and failed.group(2) in names:
+        return _typed(evidence, entry, failed.group(2), failed.group(1).lower(), _REQUIRED.search(said))
+    match = _TYPE.search(said)
+    name = (match.group(1) or match.group(3)) if match else ""
+    if match and name in names:
+        return _typed(evidence, entry, name, (match.group(2) or match.group(4)).lower(), None)
+    allowed = _ONE_OF.search(said)
+    # In a command the values have no names, so they are judged by what the answer quotes
+    if allowed is None or command_of(entry):
+        return refused_value(evidence, entry, said)
+    options = [
+        word for word in re.findall(r"[\w./-]{1,60}", allowed.group(2)) if word not in ("or", "received") and plain_name(word)
+    ]
+    values = {value: key for key, value in fields_of(entry).items() if isinstance(value, str) and len(value) <= 60}
+    named = [allowed.group(1), *_RECEIVED.findall(said)]
+    like = (each for each in values if each not in options and nearest(each, options, 0.6))
+    wrong = next((each for each in named if each in values), None) or next(like, None)
+    # One option is an example
+    if wrong is None or wrong in options or len(options) < 2:
+        return refused_value(evidence, entry, said)
+    near = nearest(wrong, options, 0.6)
+    cause = f"The call is refused: {code(values[wrong], 40)} is {code(wrong, 60)}, and only {listed(options)} are allowed."
+    step = (
+        (f"Make the same call with {code(values[wrong], 40)} set to {code(near, 60)}.")
+        if near
+        else f"Make the same call with {code(values[wrong], 40)} set to the allowed value that fits the task, one of "
+        f"{listed(options)}; keep the other arguments as they are."
+    )
+    return diagnosis(KIND, cause, step, evidence.quote(entry))

@@ -1,0 +1,260 @@
+"""Works out the value that a validator wants, from what the call gave, what the user said, and what the record shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+from ctxmgr.diagnose.classes.refusals.refused_values import converted, dated
+from ctxmgr.diagnose.errors.violations import Violation
+from ctxmgr.diagnose.evidence import Evidence, may_change
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of
+from ctxmgr.diagnose.evidence.items import json_in, objects_in
+from ctxmgr.diagnose.evidence.nearest_names import nearest_of
+from ctxmgr.diagnose.evidence.texts import plain_name, unnumbered
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.view import EntryView
+
+_UNITS: dict[str, tuple[str, float]] = {
+    name: (dimension, factor)
+    for dimension, factor, names in (
+        ("time", 0.001, "ms milli millis milliseconds millisecond msec"),
+        ("time", 1, "s sec secs second seconds"),
+        ("time", 60, "min mins minute minutes"),
+        ("time", 3600, "h hr hrs hour hours"),
+        ("time", 86400, "d day days"),
+        ("mass", 0.001, "mg milligrams"),
+        ("mass", 1, "g gram grams gramme grammes"),
+        ("mass", 1000, "kg kilo kilos kilogram kilograms"),
+        ("mass", 1_000_000, "t tonne tonnes"),
+        ("length", 1, "mm millimetres millimeters"),
+        ("length", 10, "cm centimetres centimeters"),
+        ("length", 1000, "m metre metres meter meters"),
+        ("length", 1_000_000, "km kilometres kilometers"),
+        ("size", 1, "b byte bytes"),
+        ("size", 1024, "kb kib"),
+        ("size", 1024**2, "mb mib"),
+        ("size", 1024**3, "gb gib"),
+        ("money", 1, "cent cents minor"),
+        ("money", 100, "eur usd gbp chf euro euros dollar dollars € $ £"),
+    )
+    for name in names.split()
+}
+_QUANTITY = lazy_pattern(
+    r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+(?:[.]\d+)?|\d+,\d{1,2})\s{0,2}([A-Za-z]{1,12}|[€$£])(?![\w])|([€$£])\s?(\d+(?:\.\d{1,2})?)"
+)
+_PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_LOOKED_AT, _SHORT, _MOST = 200, 60, 12_000
+_MISSING = object()
+
+
+class Known(NamedTuple):
+    """The outline in which the record shows a name, as JSON, and the call that showed it."""
+
+    text: str
+    entry: EntryView
+
+
+def arguments_of(evidence: Evidence, entry: EntryView) -> Any:
+    """Return what a call was given: its input, the JSON within its command, or that of the file which the command reads."""
+    command = command_of(entry)
+    if not command:
+        return entry.input
+    inline = next(iter(json_in(command)), None)
+    # JSON in the command itself comes before a file that it may write
+    if inline is not None:
+        return inline
+    for word in re.findall(r"[\w./-]{1,120}\.json\b", command):
+        seen = evidence.seen(word.removeprefix("//"), entry.index)
+        value = next(iter(json_in(seen.text)), None) if seen is not None else None
+        if value is not None:
+            return value
+    return fields_of(entry)
+
+
+def value_at(value: Any, path: tuple[str | int, ...]) -> Any:
+    """Return what stands at a path, or `_MISSING`; names that lead to it from outside of the call are skipped."""
+    # Some validators begin a path at the body, the request or the model
+    for start in range(len(path)):
+        found = value
+        for part in path[start:]:
+            if isinstance(found, dict) and part in found:
+                found = cast("dict[str, Any]", found)[str(part)]
+            elif isinstance(found, list) and isinstance(part, int) and part < len(cast("list[Any]", found)):
+                found = cast("list[Any]", found)[part]
+            else:
+                break
+        else:
+            return found
+    return _MISSING
+
+
+def given_at(given: Any, path: tuple[str | int, ...]) -> Any:
+    """Return what a call gave at a path, or None."""
+    found = value_at(given, path)
+    return None if found is _MISSING else found
+
+
+def worked_out(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
+    """Return the value that fits, as JSON, or "" where the record does not tell it."""
+    own = given_at(given, violation.path)
+    text = str(own) if isinstance(own, str | int | float) and not isinstance(own, bool) else ""
+    if violation.kind == "choice":
+        had = text or violation.had
+        same = (each for each in violation.options if each.casefold() == had.casefold() != "")
+        near = next(same, None) or nearest_of(had, violation.options, 0.6)
+        return json.dumps(near) if near else ""
+    if violation.kind == "form":
+        # A fixed part of the pattern is put around the own text before the text is read as a date
+        fit = _fitted(violation.wants, text) or dated(text, violation.wants)
+        return json.dumps(fit) if fit else ""
+    # A unit in the name wants another number, where a mere type wants another spelling
+    if violation.wants in ("integer", "number", "") and (amount := _amount(evidence, entry, violation, text, given)):
+        return amount
+    return (converted(own, violation.wants) or "") if violation.wants and not isinstance(violation.path[-1], int) else ""
+
+
+def _fitted(pattern: str, text: str) -> str:
+    """Return a text with the fixed words of a pattern put around its own part, where that makes it match."""
+    try:
+        wanted = re.compile(pattern)
+    except re.error:
+        return ""
+    plain = re.sub(r"\\([-./_])", r"\1", pattern.strip("^$"))
+    match = re.match(r"[\w/.-]*?(?=[\[\\(]|$)", plain)
+    before = match.group(0) if match else ""
+    # The whole text first: what is cut out of it may lose something
+    for core in (text, *re.findall(r"\d+", text), *re.findall(r"[A-Za-z]+", text), text.lower(), text.upper()):
+        for try_ in (f"{before}{core}", core):
+            if try_ != text and 0 < len(try_) <= _SHORT and wanted.fullmatch(try_):
+                return try_
+    return ""
+
+
+def _amount(evidence: Evidence, entry: EntryView, violation: Violation, text: str, given: Any) -> str:
+    """Return an amount in the unit that a name speaks of: what was given with another unit, else the user's only one."""
+    unit = unit_of(violation.name)
+    if unit is None:
+        return ""
+    found = list(_quantities(text))
+    if not found:
+        parent = given_at(given, violation.path[:-1]) if len(violation.path) > 1 else given
+        for key, value in cast("dict[str, Any]", parent).items() if isinstance(parent, dict) else ():
+            other = unit_of(key)
+            if other is not None and isinstance(value, int | float) and not isinstance(value, bool):
+                found.append((float(value), *other))
+            elif isinstance(value, str):
+                found += _quantities(value)
+    # A unit of another dimension does not measure the same
+    found = [each for each in found if each[1] == unit[0]]
+    if not found:
+        found = [each for message in evidence.user_texts for each in _quantities(message.text) if each[1] == unit[0]]
+    amounts = {round(number * factor / unit[1], 6) for number, _, factor in found}
+    # With two amounts nobody knows which one is meant
+    if len(amounts) != 1:
+        return ""
+    amount = amounts.pop()
+    return str(int(amount)) if amount == int(amount) else str(amount) if violation.wants == "number" else ""
+
+
+def unit_of(name: str) -> tuple[str, float] | None:
+    """Return the dimension and size of the unit that a name ends in, as `timeout_ms`, `grams` and `amountCents` do."""
+    parts = [part.casefold() for part in _PART.findall(name)]
+    # A single letter is a name of its own, and no unit
+    if not parts or parts[-1] not in _UNITS or (len(parts) == 1 and len(parts[0]) < 2):
+        return None
+    return _UNITS[parts[-1]]
+
+
+def _quantities(text: str) -> Iterator[tuple[float, str, float]]:
+    for match in _QUANTITY.finditer(text[:_MOST]):
+        number, unit = match.group(1) or match.group(4), (match.group(2) or match.group(3)).casefold()
+        if unit in _UNITS:
+            # A comma before three digits groups them, else it is the decimal mark
+            plain = number.replace(",", "") if re.search(r",\d{3}", number) else number.replace(",", ".")
+            yield (float(plain), *_UNITS[unit])
+
+
+def shown_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Known | None:
+    """Return the form in which an earlier file or answer has a name, of the type that is wanted where one is told."""
+    name = violation.name
+    mark = re.compile(rf"[\"']?{re.escape(name)}[\"']?\s?:\s?(?=\S)")
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # A call like the refused one shows the form that is refused
+        if other.status != "ok" or evidence.failed(other) or (may_change(other) and other.action == entry.action):
+            continue
+        text = unnumbered(evidence.text(other)[:_MOST])
+        for match in mark.finditer(text):
+            value = next(iter(json_in(text[match.end() :][:2_000], 1)), None) if text[match.end()] in "[{" else None
+            # A member called `type` makes it a schema, and no example
+            if value is None or not _of_type(value, violation) or "type" in value:
+                continue
+            own = given_at(arguments_of(evidence, entry), violation.path)
+            fill = own if isinstance(own, str | int | float) and not isinstance(own, bool) else None
+            return Known(f'"{name}": {json.dumps(_outline(value, fill), ensure_ascii=False)}', other)
+    return None
+
+
+def _outline(value: Any, fill: str | float | None) -> Any:
+    """Return the shape of a value: its names, and in the place of its first text the caller's own one."""
+    if isinstance(value, list):
+        return [_outline(cast("list[Any]", value)[0], fill)] if value else []
+    if isinstance(value, dict):
+        fields = [(name, each) for name, each in cast("dict[str, Any]", value).items() if plain_name(name)][:6]
+        return {name: _outline(each, fill if len(fields) == 1 else None) for name, each in fields}
+    return fill if fill is not None else "…" if isinstance(value, str) else value
+
+
+def shown_sibling(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
+    """Return the name that an earlier file or answer has beside the same neighbours, where the call has one not taken."""
+    parent = given_at(given, violation.path[:-1]) if len(violation.path) > 1 else given
+    neighbours = set(cast("dict[str, Any]", parent)) - {violation.name} if isinstance(parent, dict) else set[str]()
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT] if len(neighbours) > 1 else ():
+        if other.status != "ok" or evidence.failed(other):
+            continue
+        for fields in objects_in(evidence.text(other)[:_MOST]):
+            new = [name for name in fields if name not in neighbours and name in violation.options]
+            if len(new) == 1 and len(neighbours & fields.keys()) * 2 > len(neighbours):
+                return new[0]
+    return ""
+
+
+def _of_type(value: Any, violation: Violation) -> bool:
+    if violation.path and isinstance(violation.path[-1], int) and isinstance(value, list) and value:
+        value = cast("list[Any]", value)[0]
+    return not violation.wants or isinstance(value, {"array": list, "object": dict}.get(violation.wants, dict | list))
+
+
+def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tuple[str, ...]], EntryView] | None:
+    """Return the names that an earlier answer of the same tools gives to what a call is about, with the values it allows.
+
+    An answer counts that describes this very tool, or that shows the thing whose key the call gives.
+    """
+    own = fields_of(entry)
+    keys = [(name, value) for name, value in own.items() if isinstance(value, str | int) and not isinstance(value, bool)]
+    family = entry.action.rpartition("__")[0] or entry.action.rpartition(".")[0]
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or not other.action.startswith(family) or other.action == entry.action:
+            continue
+        for fields in objects_in(other.output):
+            described = fields.get("properties")
+            if isinstance(described, dict) and entry.action.rpartition("__")[2] in str(other.input) + str(other.output)[:_MOST]:
+                return {name: _enum(value) for name, value in cast("dict[str, Any]", described).items()}, other
+            if any(fields.get(name) == value and len(str(value)) > 1 for name, value in keys):
+                allowed = next((cast("dict[str, list[Any]]", value) for value in fields.values() if _allows(value)), None) or {}
+                shown = {name: tuple(map(str, allowed.get(name, ()))) for name in fields if not _allows(fields[name])}
+                return {name: values for name, values in shown.items() if name not in own}, other
+    return None
+
+
+def _enum(value: Any) -> tuple[str, ...]:
+    allowed = cast("dict[str, Any]", value).get("enum") if isinstance(value, dict) else None
+    return tuple(map(str, cast("list[Any]", allowed)[:12])) if isinstance(allowed, list) else ()
+
+
+def _allows(value: Any) -> bool:
+    """Whether a value lists the values of several names: `{"severity": ["minor", "major"]}`."""
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return bool(fields) and all(isinstance(each, list) for each in fields.values())

@@ -1,0 +1,192 @@
+"""A command fails for want of what the project's own notes, or where the file lies, say: an option, a folder, a runner."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.diagnose.errors.names import unknown_names
+from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.sentences import forbids
+from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, how_often, listed, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.view import EntryView
+
+KIND: str = "documentedWay"
+
+_LACKS = lazy_pattern(
+    r"can(?:not|['’]t)(?: be)? (?:locate|find|load|resolve|open|import)|cannot be found|could not (?:find|locate"
+    r"|load|resolve|open)|no module named|module not found|not found|no such file"
+    r"|is not set|must be set|unset|undefined|not defined|missing|not installed|unable to (?:find|locate|resolve"
+    r"|load)|no package|not (?:a|in a|inside) \w+ (?:repository|project|workspace|directory)"
+    r"|fatal error: [\w./-]+: No such|ClassNotFoundException|NoClassDefFound|unresolved import|KeyError|LoadError"
+    r"|cannot open shared object|not available|required",
+    re.IGNORECASE,
+)
+_DOCS = lazy_pattern(
+    r"(?:README|CONTRIBUTING|HACKING|INSTALL|DEVELOP\w*|AGENTS|CLAUDE|NOTES|RUNBOOK|Makefile|justfile"
+    r"|package\.json|tox\.ini|noxfile)|\.(?:md|rst|txt|adoc)\b|\bdocs?/",
+    re.IGNORECASE,
+)
+_INLINE = lazy_pattern(r"`([^`\n]{4,90})`")
+_BLOCK = lazy_pattern(rf"^(?:{LINE_NUMBER} {{0,8}}(?:\$ )?| {{4,8}}|\t|\$ |> )(\S[^\n]{{3,88}})$", re.MULTILINE)
+_SAFE = lazy_pattern(
+    r"(?:[A-Z][A-Z0-9_]{1,30}=[\w./:@+,-]{0,60} )*[A-Za-z.][\w./@+-]{0,60}(?: [\w./=:@+,%{}\[\]*-]{1,60}){0,8}"
+)
+_NEVER = word_set(
+    "curl wget sh bash zsh sudo rm eval chmod chown dd mkfs kill ssh scp nc git docker kubectl aws gcloud open echo cat ls cd"
+)
+_ROOTS = (
+    (lazy_pattern(r"\.p[ml]$"), lazy_pattern(r"\b(perl|prove)\b"), "-I{root}"),
+    (lazy_pattern(r"\.(?:h|hh|hpp|hxx)$"), lazy_pattern(r"\b(gcc|g\+\+|cc|c\+\+|clang|clang\+\+)\b"), "-I{root}"),
+    (lazy_pattern(r"\.rb$"), lazy_pattern(r"\b(ruby|rspec|rake)\b"), "-I{root}"),
+)
+_LOOKED_AT = 300
+
+
+class _Way(NamedTuple):
+    """A command that a note names; ``added`` are its words that no failing call has."""
+
+    command: str
+    added: list[str]
+    source: str
+    quote: Quote
+    by_user: bool
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which documented command, or which folder, the failing one lacks."""
+    for entry in evidence.failing:
+        command = command_of(entry)
+        said = evidence.text(entry)[:8_000]
+        # A note tells how to get what is missing, not how to mend a test
+        if not command or not _LACKS.search(said):
+            continue
+        missing = list(dict.fromkeys(each.name for each in unknown_names(said) if plain_name(each.name)))[:2]
+        found = _root(evidence, entry, command, missing)
+        way = _way(evidence, entry, command)
+        # A documented command is a better witness than where a file lies
+        if way is not None:
+            return _answer(evidence, entry, command, missing, way)
+        if found is not None:
+            return found
+    return None
+
+
+def _answer(evidence: Evidence, entry: EntryView, command: str, missing: list[str], way: _Way) -> Diagnosis:
+    times = evidence.times(entry)
+    lack = f": it does not find {listed(missing)}" if missing else ""
+    cause = (
+        f"{code(command, 90)} fails{how_often(times)}{lack}. "
+        f"{capital(way.source)} names another way, {code(way.command, 90)}, with "
+        f"{listed(way.added, 3)}, which you have not tried."
+    )
+    step = (
+        f"Run it the way the user said: {code(way.command, 90)}."
+        if way.by_user
+        else f"That note says {code(way.command, 90)}; if you trust it, run your command that way, with "
+        f"{listed(way.added, 3)}. Install nothing before that."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), way.quote,
+        check="What was missing must be found; only then judge the rest of the output.",
+    )  # fmt: skip
+
+
+def _way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
+    """Return the command of a note that is like a failing one and has words that no call of the session had."""
+    tried = "\n".join(command_of(each) for each in evidence.recent)
+    for text, source, quote, by_user in _notes(evidence, entry):
+        for each in commands_in(text):
+            # A note may show a command as the one not to run
+            if forbids(next((line for line in text.split("\n") if each in line), "")) is not None:
+                continue
+            added = _added(each, command, tried)
+            if added:
+                return _Way(each, added, source, quote, by_user)
+    return None
+
+
+def commands_in(text: str, *, inline: bool = False) -> Iterator[str]:
+    """Yield the commands that a note shows, in blocks or only within its lines: one program each, none that is dangerous."""
+    for pattern in (_INLINE,) if inline else (_BLOCK, _INLINE):
+        for match in pattern.finditer(text[:20_000]):
+            each = match.group(1).strip()
+            words = parts_of(each)
+            if (
+                _SAFE.fullmatch(each)
+                and words
+                # A note's command that fetches, deletes or needs rights is never passed on
+                and words[0][0] not in _NEVER
+                and len(words) == 1
+                and (len(words[0]) > 1 or "=" in each)
+            ):
+                yield each
+
+
+def _added(documented: str, command: str, tried: str) -> list[str]:
+    """Return the words of a documented command that nothing had so far, when it is a form of the failing one."""
+    theirs = documented.split()
+    own = [words for words in parts_of(command) if words]
+    heads = {words[0].rpartition("/")[2] for words in own}
+    arguments = {word for words in own for word in words[1:] if not word.startswith("-")}
+    head = next((word for word in theirs if "=" not in word), theirs[0])
+    rest = [word for word in theirs[theirs.index(head) + 1 :] if not word.startswith("-")]
+    shared = any(_is_within(word, each) for word in rest for each in arguments)
+    same = head.rpartition("/")[2] in heads and (not rest or shared or not arguments or rest[0] in arguments)
+    wraps = any(word in heads for word in rest) and shared
+    # A documented command for another program or other files helps nothing
+    if not (same or wraps or (shared and len(rest) > 0)):
+        return []
+    return [word for word in theirs if (word.startswith("-") or "=" in word or (wraps and word == head)) and word not in tried]
+
+
+def _is_within(place: str, word: str) -> bool:
+    return len(place) > 1 and (
+        word == place or (place.endswith("/") and word.startswith(place)) or word.startswith(f"{place}/")
+    )
+
+
+def _notes(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, str, Quote, bool]]:
+    for message in reversed(evidence.user_texts):
+        yield message.text, "the user", evidence.quote_of(message), True
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # Only notes and manifests speak for the project; any other output may be a stranger's
+        if other.status == "ok" and _DOCS.search(f"{path_of(other) or ''} {command_of(other)}"):
+            text = evidence.text(other)
+            yield text, evidence.source(other), evidence.quote(other, text[:300]), False
+
+
+def _root(evidence: Evidence, entry: EntryView, command: str, missing: list[str]) -> Diagnosis | None:
+    """Say that what is missing lies in the project, under a folder that the call does not name."""
+    for name in missing:
+        for ending, program, option in _ROOTS:
+            ran = program.search(command)
+            if ran is None or not ending.search(name):
+                continue
+            for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+                if other.status != "ok":
+                    continue
+                path = path_of(other) or ""
+                own = evidence.inside(path)
+                root = own[: -len(name) - 1] if own.endswith(f"/{name}") else ""
+                given = option.format(root=root)
+                # The folder was given already, so that is not what is missing
+                if not root or not plain_name(root) or given in command or evidence.tried(given):
+                    continue
+                cause = (
+                    f"{code(command, 90)} fails: it does not find {code(name, 60)}. "
+                    f"{capital(evidence.source(other))} shows that it lies under "
+                    f"{code(root, 60)}, which the call does not name."
+                )
+                better = command[: ran.end()] + f" {given}" + command[ran.end() :]
+                return diagnosis(
+                    KIND, cause, f"Run it with {code(given, 60)}: {code(better, 120)}.", evidence.quote(entry),
+                    evidence.quote(other), check="What was missing must be found.",
+                )  # fmt: skip
+    return None

@@ -1,0 +1,20 @@
+"""The tool's words are those of a widely known error, and name what it is about."""
+
+from __future__ import annotations
+
+from ctxmgr.diagnose.classes.names import not_found
+from ctxmgr.diagnose.errors import table as error_table
+from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.types.finding import Diagnosis
+
+KIND: str = "knownError"
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what the words mean."""
+    found = error_table.known_error(KIND, evidence, late=False)
+    if found is None:
+        return None
+    name = not_found.applies(evidence)  # a name that is nearly right says more than what the words mean
+    # What the record holds of the name is more precise than the general meaning of the words
+    return None if name is not None and name.confidence == "high" else found

@@ -1,0 +1,93 @@
+"""A call fails, and a note that was read speaks of the very thing: a README, a runbook, a comment, an exported variable."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.evidence import Evidence, program_of
+from ctxmgr.diagnose.evidence.calls import command_of
+from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.related.notes import failure_text, note_on
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "notedWay"
+
+_LOOKED_AT = 200
+_EXPORT = lazy_pattern(
+    rf"^(?:{LINE_NUMBER}|\s{{0,6}})(?:export |ENV |set |\$env:)?([A-Z][A-Z0-9_]{{2,30}})=[\"']?([\w./:@+-]{{2,120}})",
+    re.MULTILINE,
+)
+_OF_PROGRAM = {
+    "node": "NODE_", "npm": "NPM_ NODE_", "npx": "NODE_", "psql": "PG", "pg_dump": "PG", "python": "PYTHON VIRTUAL_ENV",
+    "java": "JAVA_ CLASSPATH", "javac": "JAVA_ CLASSPATH", "mvn": "JAVA_ MAVEN_", "gradle": "JAVA_ GRADLE_", "aws": "AWS_",
+    "kubectl": "KUBE", "helm": "KUBE HELM_", "go": "GO", "perl": "PERL5LIB", "prove": "PERL5LIB", "docker": "DOCKER_",
+    "mysql": "MYSQL_", "ruby": "RUBY GEM_ BUNDLE_", "bundle": "BUNDLE_ GEM_", "cargo": "CARGO_ RUST", "terraform": "TF_",
+    "gcc": "CPATH C_INCLUDE_PATH", "pkg-config": "PKG_CONFIG_PATH", "lua": "LUA_PATH", "R": "R_LIBS", "gh": "GH_",
+    "git": "GIT_", "ansible": "ANSIBLE_", "ansible-playbook": "ANSIBLE_", "vault": "VAULT_", "redis-cli": "REDIS", "php": "PHP",
+}  # fmt: skip
+"""How the variables begin that a program reads."""
+_LACKS = lazy_pattern(
+    r"not find|can['’]?t (?:find|locate|open)|not found|no module|no such|unable to (?:find|locate)|not set|unset|refused"
+    r"|could not|does not exist|credentials|denied|unauthori[sz]ed",
+    re.IGNORECASE,
+)
+_OTHER = lazy_pattern(r"AssertionError|timed out|[?:\]] ?\Z")
+"""What a check expects, and what waits: no note speaks of why."""
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return the note that speaks of what a call fails for."""
+    # A call that hangs has said nothing that a note could be about
+    if evidence.finding is not None and evidence.finding.severity == "hung":
+        return None
+    for entry in evidence.failing[:3]:
+        if _OTHER.search(evidence.text(entry)[-4_000:]):
+            continue
+        found = _exported(evidence, entry) or note_on(KIND, evidence, entry)
+        if found is not None:
+            return found
+    return None
+
+
+def _exported(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Return the variable of the program that a file of the project sets, and no call has."""
+    program = program_of(entry).rstrip("0123456789.") if command_of(entry) else ""
+    begins = tuple(_OF_PROGRAM.get(program, "").split())
+    said = evidence.text(entry)[:8_000]
+    # A program may read variables and fail for any other reason
+    if not begins or not _LACKS.search(said):
+        return None
+    calls = "\n".join(command_of(each) for each in evidence.recent)
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # An error repeats variables without setting them
+        if other.status != "ok" or evidence.failed(other):
+            continue
+        found = [(name, value) for name, value in _EXPORT.findall(evidence.text(other)[:20_000])
+                 if name.startswith(begins) and f"{name}=" not in calls and plain_name(value)]  # fmt: skip
+        if not found:
+            continue
+        told = " ".join(f"{name}={value}" for name, value in found[:2])
+        cause = (
+            f"{failure_text(evidence, entry)} {capital(evidence.source(other))} sets {code(told, 140)}, and no call of this "
+            "session has it: a shell that reads no such file runs without."
+        )
+        better = re.sub(
+            rf"(?<![\w./-]){re.escape(program_of(entry))}(?=\s)",
+            lambda ran, told=told: f"{told} {ran.group(0)}",
+            command_of(entry),
+            count=1,
+        )
+        step = f"Run it with that variable, if you trust the file: {code(better, 200)}."
+        return diagnosis(
+            KIND,
+            cause,
+            step,
+            evidence.quote(other),
+            evidence.quote(entry),
+            check="The message must be gone.",
+            confidence="medium",
+        )
+    return None

@@ -1,0 +1,111 @@
+"""What a file or a list was seen to hold explains the error: a pointer in place of a file, a page in place of an archive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ctxmgr.diagnose.errors.table import Fact, fact_rows, filled, named_groups
+from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence.calls import called, changes_of, command_of, edited_paths, parts_of, path_of
+from ctxmgr.diagnose.evidence.texts import capital, how_often, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "recordFact"
+
+_LOOKED_AT, _MOST, _LEAST_NAME = 200, 8_000, 4
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return the fact that explains why a call fails."""
+    return explained(evidence, late=False)
+
+
+def explained(evidence: Evidence, *, late: bool) -> Diagnosis | None:
+    """Return the fact that explains why a call fails, of those that are asked early or late."""
+    for entry in evidence.failing[:6]:
+        said = evidence.text(entry)[-_MOST:]
+        named = f"{given(entry)}\n{said}"
+        for fact in fact_rows():
+            error = fact.error.search(said) if fact.late == late else None
+            if error is None:
+                continue
+            for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+                if other.id == entry.id or other.status != "ok" or evidence.failed(other):
+                    continue
+                found = _shown(evidence, fact, error, entry, other, named)
+                if found is not None:
+                    return _answer(evidence, entry, fact, other, *found)
+    return None
+
+
+def _shown(
+    evidence: Evidence, fact: Fact, error: re.Match[str], entry: EntryView, other: EntryView, named: str
+) -> tuple[dict[str, str], str] | None:
+    """Return the slots of a fact and the line that shows it, where a call shows it of what the failing one names."""
+    command = command_of(other)
+    if fact.call and not re.search(fact.call, command):
+        return None
+    file = next((each for each in _subjects(other) if _is_named(each, named)), "")
+    if fact.about == "file" and (not file or (fact.files and not re.search(fact.files, file))):
+        return None
+    if fact.about == "command" and not any(_is_named(each, command) for each in _subjects(entry)):
+        return None
+    pattern = fact.pattern(error)
+    made = "\n".join(change.new for change in changes_of(other)) or (given(other) if edited_paths(other) else "")
+    text = f"{evidence.text(other)[:_MOST]}\n{made[:_MOST]}"
+    for match in pattern.finditer(text):
+        groups = {**named_groups(error), **named_groups(match)}
+        if fact.about == "name" and not _is_named(groups.get("name", ""), named):
+            continue
+        if fact.about == "source":
+            place = groups.get("place") or next(
+                (each for each in _subjects(other) if re.search(r"\.(?:c|cc|cpp|cxx)$", each)), ""
+            )
+            if not place or place.rpartition("/")[2] in named:
+                continue
+            groups["place"] = place
+        groups.setdefault("place", next((each for each in _subjects(other) if each.endswith("conftest.py")), ""))
+        groups = {"file": file, **{key: value for key, value in groups.items() if value}}
+        return groups, text[text.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
+    return None
+
+
+def _subjects(entry: EntryView) -> Iterator[str]:
+    """Yield the files that a call is about."""
+    path = path_of(entry)
+    if path:
+        yield path
+    yield from edited_paths(entry)
+    for words in parts_of(command_of(entry)):
+        for word in words[1:]:
+            if not word.startswith("-") and re.search(r"\w\.\w{1,8}$|^[\w./-]+/[\w-]+$", word):
+                yield word.rstrip(",;:)'\"")
+
+
+def _is_named(path: str, text: str) -> bool:
+    name = path.rstrip("/").rpartition("/")[2]
+    return len(name) >= _LEAST_NAME and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
+
+
+def _answer(
+    evidence: Evidence, entry: EntryView, fact: Fact, other: EntryView, slots: dict[str, str], line: str
+) -> Diagnosis | None:
+    shown = {key: evidence.inside(value) if key in ("file", "place") else value for key, value in slots.items()}
+    means, step = filled(fact.means, shown), filled(fact.step, shown)
+    if (
+        means is None
+        or step is None
+        or not all(plain_name(value) for key, value in shown.items() if key in ("file", "place") and value)
+    ):
+        return None
+    call = called(entry, 80)
+    times = evidence.times(entry)
+    source = evidence.source(other)
+    cause = f"{call} fails{how_often(times)}, because {means}. {capital(source)} shows it."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(other, line), evidence.quote(entry), check="The error must be gone or be another.",
+        confidence="medium",
+    )  # fmt: skip

@@ -1,0 +1,15 @@
+"""The tool itself says why it refuses; asked after the classes that find more of the cause in the record."""
+
+from __future__ import annotations
+
+from ctxmgr.diagnose.classes.statements import record_fact
+from ctxmgr.diagnose.errors import table as error_table
+from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.types.finding import Diagnosis
+
+KIND: str = "statedReason"
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what the tool's own words mean."""
+    return error_table.known_error(KIND, evidence, late=True) or record_fact.explained(evidence, late=True)

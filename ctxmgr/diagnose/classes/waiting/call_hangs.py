@@ -1,0 +1,429 @@
+"""A call does not return; the record shows what it waits for."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of, started
+from ctxmgr.diagnose.evidence.calls import command_of, parts_of, tool
+from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, waits_for
+from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "callHangs"
+
+
+_INPUT = "it waits for input that nobody types"
+_SERVER = "it does not end by itself: it runs until it is stopped"
+_FOLLOWS = lazy_pattern(r"\s(?:-\w*[fFw]|--follow|--watch)\b|\bwatch \b")
+_FOLLOW_OPTION = lazy_pattern(r"\s(?:-[fFw]|--follow(?:=\S+)?|--watch)(?=\s|$)")
+_STEP_FOLLOW = "It is the call without the option that follows; to wait for something, give it a limit, `timeout 60 COMMAND`."
+_STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
+_STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
+_READS_INPUT = lazy_pattern(
+    r"\binput\s*\(|\bread -[a-z]*p|\breadline\b|getpass|\bprompt(?:s)?\s*\(|stdin\.read|gets\.chomp|\bScanner\(System\.in"
+    r"|\bscanf\s*\(|\bselect \w+ in\b"
+)
+_LOOPS = lazy_pattern(r"\b(?:until|while !|while)\s([^;\n]{2,200});\s{0,4}do\b")
+_CONDITION = lazy_pattern(r"[\w ./:=@\[\]\"'$!-]{2,70}")
+_STARTS = lazy_pattern(r"\b(?:serve|server|dev|start|run|runserver|vite|nodemon|tsc|webpack\S*|jest|vitest|cargo)\b")
+_NETWORK = lazy_pattern(
+    r"^(?:curl|wget|ssh|scp|rsync|nc|git (?:clone|fetch|pull|push)|docker pull|pip install|npm (?:i|install|ci))\b"
+)
+
+
+_MOST_ASKED = 14
+_ASKED = lazy_pattern(r"[\w ,.()\[\]/?:>'-]{3,70}")
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what an open call waits for, or one that was stopped because it did not return."""
+    # An open call beside a loop is mostly just under way
+    hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
+    for entry in evidence.failing:
+        if command_of(entry) and _was_stopped(evidence, entry):
+            found = _asks(evidence, entry)
+            if found is not None:
+                return found
+    for entry in hangs:
+        command = command_of(entry)
+        # Earlier tries of the program that were interrupted may hold its question
+        before = [each for each in evidence.before(entry.index) if each.status == "interrupted"][:_MOST_BEFORE]
+        for each in [entry, *(each for each in before if program_of(each) == program_of(entry))]:
+            found = _prompted(evidence, each, command_of(each))
+            if found is not None:
+                return found
+        found = _child(evidence, entry) if not command else _command(evidence, entry, command)
+        if found is not None:
+            return found
+    return None
+
+
+_STOPPED = lazy_pattern(
+    r"timed? ?out|time limit|\bexit(?:ed)?(?: with)?(?: code| status)?:? ?(?:124|130|137|143)\b|\bkilled\b|terminated"
+    r"|interrupted|no (?:new )?output (?:for|after|in)\b"
+    r"|(?:stdin|input|standard input) (?:is )?not (?:a |from a )?(?:tty|terminal)|not a tty|waiting for your editor"
+    r"|terminal is dumb|EOF when reading|cannot prompt|prompt(?:ed)? for input|no tty present",
+    re.IGNORECASE,
+)
+"""How a call ends that waited for somebody."""
+_MOST_END, _MOST_START, _MOST_BEFORE = 600, 120, 3
+
+
+def _was_stopped(evidence: Evidence, entry: EntryView) -> bool:
+    """Whether a call ended because it waited too long, as its client says below or above what it printed."""
+    said = evidence.text(entry)
+    # A client says it at either end; in the middle a program may speak of timeouts of its own
+    return _STOPPED.search(said[-_MOST_END:]) is not None or _STOPPED.search(said[:_MOST_START]) is not None
+
+
+def _asks(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say what a call that was stopped has asked for, where its output ends in a prompt or its program is one that asks."""
+    command = command_of(entry)
+    # A dump of the stack shows the line itself, where a prompt only shows that it asks
+    dumped = _stands_at(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
+    found = dumped or _prompted(evidence, entry, command) or _asked_before(evidence, entry, command)
+    wait = _wait_of(command) if found is None else None
+    return found if wait is None else _answer(evidence, entry, command, wait)
+
+
+def _wait_of(command: str) -> Wait | None:
+    """Return what a program of a command waits for, where nothing is piped or read into it."""
+    found = ((words, wait) for words in parts_of(command) if "<" not in command and (wait := waits_for(words)) is not None)
+    # What is piped in answers the program
+    return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
+
+
+_PROMPT = lazy_pattern(
+    r"(?P<asked>[^\n]{0,200}(?:\[[yY]/[nN]\]|\((?:yes|y)/(?:no|n)[^)\n]{0,30}\)|\((?:yes|y|no|n)\)|\(END\)|--More--|password"
+    r"|passphrase|passcode|\[[^\]\n]{0,40}\]|[?:>$#%])[:?>]? {0,3})\Z",
+    re.IGNORECASE,
+)
+_SECRET = lazy_pattern(r"pass(?:word|phrase|code)|\bPIN\b|token|one-time|OTP|2FA", re.IGNORECASE)
+_HOST_KEY = lazy_pattern(r"authenticity of host|continue connecting")
+_ANSWERS = (
+    (r"\bopenssl req\b", "give the subject with `-subj` and the rest with `-batch`"),
+    (r"\bopenssl\b", "give its answers by options, such as `-passin`, `-passout` and `-batch`"),
+    (r"\b(?:ssh|scp|sftp|rsync)\b", "run it with `-o BatchMode=yes`, which fails in place of asking"),
+    (r"(?<![\w-])git\b", "set `GIT_TERMINAL_PROMPT=0`, which makes it fail in place of asking"),
+    (r"\b(?:apt|apt-get|dnf|yum|zypper)\b", "give it `-y`, if the user wants that"),
+    (r"\b(?:npm|npx|pnpm|yarn|bun)\b", "give it `--yes`"),
+    (
+        r"\bterraform\b.{0,80}\binit\b",
+        "`-force-copy` answers yes to the copy of the state, where the user wants that state kept; `-input=false`"
+        " fails in place of asking",
+    ),
+    (r"\bterraform\b", "give it `-input=false`, and `-auto-approve` only if the user allowed it"),
+    (
+        r"\b(?:rm|mv|cp)\b",
+        "name the files exactly, and use the form that does not ask only if the user wants them gone or replaced",
+    ),
+    (r"\bgpg\b", "give it `--batch`"),
+    (r"\b(?:psql|mysql|mongosh|sqlite3|redis-cli)\b", "give it the statement with the command"),
+    (r"\bpip\b", "give it `-y` or `--no-input`"),
+    (r"\bcargo|rustup\b", "give it `-y`"),
+    (r"\b(?:gh|az|aws|gcloud|heroku|vercel|fly)\b", "give its answers as options, or ask the user to log in"),
+)
+"""How a program is kept from asking."""
+
+
+_STREAMED = ("tool_call_update", "stream", "output", "progress")
+_CLOSING = lazy_pattern(
+    r"(?:\n+\[?(?:exit(?: code)?[ :]*\d+|command timed out[^\n]*|[^\n]{0,40}timed? ?out[^\n]{0,60}"
+    r"|[^\n]{0,60}\b(?:killed|terminated|exceed\w* time)[^\n]{0,60}|</?\w{1,40}>)\]?\.?)+\s*\Z",
+    re.IGNORECASE,
+)
+"""What a client writes below the output of a call that it has stopped."""
+
+
+def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say what an open call has asked, where its output so far ends in a prompt."""
+    told = [m for m in evidence.messages if m.by == "program" and m.kind in _STREAMED and m.after == entry.index]
+    said = _CLOSING.sub("", clean("".join(m.text for m in told) or evidence.text(entry)).rstrip("\n"))
+    match = _PROMPT.search(said[-400:])
+    asked = match.group("asked").strip() if match else ""
+    # A long line that ends like a shell's prompt is output
+    if len(asked) < 3 or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
+        return None
+    shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
+    call = code(command, 100) if command else f"Your {tool(entry)} call"
+    cause = (
+        f"{call}{started(entry)} {_ended(entry)}: its output ends in a prompt, {shown}, and it waits for input that "
+        "nobody types."
+    )
+    quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or given(entry)[:300])]
+    # A pager waits for a key and no answer
+    if asked in ("(END)", "--More--") or asked.endswith(("(END)", "--More--")):
+        step = "Stop it and run it without its pager: `PAGER=cat`, `--no-pager`, or with `| cat` at its end."
+        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+    if _SECRET.search(asked):
+        step = (
+            "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and "
+            "run it non-interactive."
+        )
+        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+    if _HOST_KEY.search(said[-_MOST_END:]):
+        step = (
+            "Stop it. Ask the user whether the fingerprint of this host key is right; if it is, add the key to "
+            "`known_hosts` and"
+            " make the call with `-o BatchMode=yes`, which fails in place of asking."
+        )
+        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+    option = _option_for(evidence, entry, asked)
+    if option is not None:
+        name, shown = option
+        step = (
+            f"Stop it and run it with {code(name, 50)}, which {evidence.source(shown)} names, so that it does not"
+            " ask (if what it"
+            " asks is what the user wants)."
+        )
+        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_limit())
+    return diagnosis(KIND, cause, _unasked(command), *quotes, check=_limit())
+
+
+def _unasked(command: str) -> str:
+    """Return how a program is run so that it asks nothing."""
+    way = next((way for pattern, way in _ANSWERS if re.search(pattern, command)), "give it its answers by options")
+    return (
+        f"Stop it and run it so that it does not ask: {way}; where there is no option for it, answer on its input "
+        "(stdin), or close that with `</dev/null`."
+    )
+
+
+_QUESTION = lazy_pattern(
+    r"[^\n]{0,120}(?:\[[yY](?:es)?/[nN]o?\]|\(y(?:es)?/n(?:o)?\)|Enter a value:|\b(?:Do you want to|Are you sure"
+    r"|Proceed|Continue|Overwrite)\b"
+    r"[^\n?]{0,90}\?)"
+)
+_YES = lazy_pattern(
+    r"--?(?:y|yes|assume-yes|no-?input|non-?interactive|batch|force-copy|auto-approve|confirm|no-?prompt|no-?confirm|defaults?)"
+)
+_OPTION = lazy_pattern(r"(?<![\w-])--[a-z][\w-]{1,30}")
+_DUMP = lazy_pattern(r"most recent call first\)|^goroutine \d+ \[|Full thread dump|^Thread \d+ \(idle", re.MULTILINE)
+_OWN_FRAME = lazy_pattern(
+    r"^\s*File \"(?P<file>[^\"\n]{2,200})\", line (?P<line>\d{1,6})(?:,)? in (?P<name>[\w.<>]{1,80})"
+    r"|^\s+at (?:(?P<jname>[\w.$<>]{2,120})\()(?P<jfile>[\w.-]{2,60}):(?P<jline>\d{1,6})\)?",
+    re.MULTILINE,
+)
+_LIBRARY = lazy_pattern(r"/(?:lib|lib64|site-packages|dist-packages|node_modules|jre|jdk)\S*/|^<|^node:|^(?:java|jdk|sun)\.")
+
+
+def _option_for(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str, EntryView] | None:
+    """Return the option that spares a question, as the help or the text of the program names it, and where that stands."""
+    command = command_of(entry)
+    programs = {
+        name for words in parts_of(command) for word in words[:_FIRST]
+        if len(name := word.rpartition("/")[2]) > 2 and name[0].isalpha() and "=" not in word and name not in _WRAPPERS
+    }  # fmt: skip
+    stems = {word[:5].casefold() for word in re.findall(r"[A-Za-z]{4,30}", asked)}
+    near: tuple[str, EntryView] | None = None
+    # Only the help and the text of the program itself name its options
+    for other in list(evidence.before(entry.index))[:_MOST_LOOKS]:
+        said = evidence.text(other)
+        if other.status == "open" or not any(word in f"{given(other)}" for word in programs) or evidence.failed(other):
+            continue
+        for name in dict.fromkeys(_OPTION.findall(said[:12_000])):
+            # The option was given and did not spare the question
+            if name in command:
+                continue
+            # An option that says yes to everything is better than one that is alike in a word
+            if _YES.fullmatch(name):
+                return name, other
+            if name[2:7].casefold() in stems:
+                near = near or (name, other)
+    return near
+
+
+_MOST_LOOKS, _FIRST = 60, 6
+_WRAPPERS = frozenset(
+    ("nice", "timeout", "bash", "python", "python3", "node", "nohup", "env", "sudo", "stdbuf", "workspace", "work", "home")
+)
+
+
+def _asked_before(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say that a call waits for an answer, where its own output or that of another form of it holds the question."""
+    for other in [entry, *evidence.failing, *reversed(evidence.tail)]:
+        if program_of(other) != program_of(entry) or not _was_stopped(evidence, other):
+            continue
+        matches = list(_QUESTION.finditer(evidence.text(other)[-4_000:]))
+        if not matches:
+            continue
+        asked = matches[-1].group(0).strip()
+        shown = code(asked, 90) if _ASKED.fullmatch(asked) else "a question"
+        whose = "" if other.index == entry.index else f", as {evidence.source(other)} shows"
+        cause = (
+            f"{code(command, 100)}{started(entry)} {_ended(entry)}: it asks a question, {shown}{whose}, and"
+            " waits for an answer that nobody gives."
+        )
+        option = _option_for(evidence, entry, asked)
+        step = (
+            _unasked(command)
+            if option is None
+            else f"Stop it and run it with {code(option[0], 50)}, which {evidence.source(option[1])} names."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=_limit())
+    return None
+
+
+def _stands_at(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say in which line of the project's own code a call stands, where its output holds a dump of its stack."""
+    frames = [
+        (
+            match.group("file") or match.group("jfile"),
+            match.group("line") or match.group("jline"),
+            match.group("name") or match.group("jname"),
+        )
+        for match in _OWN_FRAME.finditer(evidence.text(entry)[-8_000:])
+    ]
+    inside = {
+        frame: " in " + code(before[0].rpartition("/")[2].partition(".")[0] + "." + before[2], 50)
+        for before, frame in pairwise(frames) if _LIBRARY.search(before[0]) and plain_name(before[2])
+    }  # fmt: skip
+    own = list(dict.fromkeys(frame for frame in frames if not _LIBRARY.search(frame[0]) and not _LIBRARY.search(frame[2])))
+    if not own or not all(plain_name(part.strip("<>")) for frame in own[:4] for part in frame):
+        # A path with blanks or signs is not told
+        return None
+    places = [
+        code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "") for file, line, name in own[:4]
+    ]
+    cause = (
+        f"{code(command, 90)}{started(entry)} {_ended(entry)}. The dump of its stack shows where it stands:"
+        f" {', '.join(places)}."
+    )
+    step = (
+        f"More time can't help. Read these lines, {' and '.join(places[:2])}: find what each waits for (a queue, a"
+        " lock, a thread, an answer),"
+        " and which case never puts, releases or counts it; mend that and run it once with a time limit."
+    )
+    return diagnosis(KIND, cause, step, evidence.quote(entry), check=_limit(), confidence="medium")
+
+
+def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    # What runs in the background holds nobody up
+    background = re.search(r"&\s*$", command) is not None
+    if (wait := _wait_of(command)) is not None:
+        return _answer(evidence, entry, command, wait)
+    if not background and _FOLLOWS.search(command) and not _STARTS.search(command) and RUNS_ON.search(command):
+        plain = " ".join(_FOLLOW_OPTION.sub(" ", command).split())
+        wait = Wait(_SERVER, f"Stop it and run {code(plain, 120)}, which shows what is there and ends. {_STEP_FOLLOW}")
+        return _answer(evidence, entry, command, wait)
+    if not background and (RUNS_ON.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
+        return _answer(
+            evidence, entry, command, Wait(_SERVER, _STEP_SERVER),
+        )  # fmt: skip
+    loops = _LOOPS.search(command)
+    if loops is not None and not background:
+        until = loops.group(1).strip()
+        # `while` waits for the end of its condition, `until` and `while !` for its beginning
+        ends = re.match(r"while (?!!)", loops.group(0)) is not None
+        shown = f" {code(until, 70)}" if _CONDITION.fullmatch(until) else ""
+        how = f"{'as long as' if ends else 'until'}{shown or ' its condition'} holds"
+        why = f", and why{shown} {'still holds' if ends else 'fails'}" if shown else ""
+        cause = (
+            f"{_start(evidence, entry, command)}: it repeats {how}, without a limit, "
+            f"and nothing in the record shows that it will{' end' if ends else ''}."
+        )
+        step = (
+            "Stop it. Look once at what it waits for, the state and the log of what should bring it "
+            f"about{why}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_limit())
+    asks = _asking_program(evidence, entry, command)
+    if asks is not None:
+        return asks
+    # A program of the network comes last: it may also hang for any reason above
+    if any(_NETWORK.match(" ".join(words)) for words in parts_of(command)):
+        return _network(evidence, entry, command)
+    return _took(evidence, entry, command)
+
+
+def _asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say which line of a program that was read asks for input."""
+    # What is read or piped in answers it
+    if "<" in command or "|" in command:
+        return None
+    for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl|php)\b", command)):
+        content = evidence.seen(word, entry.index)
+        if content is None:
+            continue
+        line = next((line for line in content.lines[:4_000] if _READS_INPUT.search(line)), None)
+        if line is not None:
+            source = evidence.source(content.entry)
+            cause = f"{_start(evidence, entry, command)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
+            return diagnosis(
+                KIND, cause, _STEP_INPUT, evidence.quote(entry, command), evidence.quote(content.entry, line), check=_limit()
+            )
+    return None
+
+
+def _network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
+    cause = f"{_start(evidence, entry, command)}. It needs the network, and no answer is recorded."
+    step = (
+        "Stop it and make the call once with a time limit, such as `timeout 60 COMMAND`; if it ends without an answer, tell the"
+        " user that the other side does not answer."
+    )
+    return diagnosis(KIND, cause, step, evidence.quote(entry, command), confidence="medium")
+
+
+def _took(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say how long the same call took before, where it returned then."""
+    for other in evidence.before(entry.index):
+        if (
+            call_key(other) == call_key(entry)
+            and other.status == "ok"
+            and other.duration_ms is not None
+            # A long time before is no proof that it would return by now
+            and other.duration_ms < 120_000
+        ):
+            cause = (
+                f"{_start(evidence, entry, command)}; the same call returned after {other.duration_ms / 1000:.1f}"
+                f" seconds{clock(other.ts)}."
+            )
+            changed = evidence.changes(other.index, entry.index)
+            since = (
+                (f" Since then you made {len(changed)} changes, the last by {evidence.source(changed[-1])}.") if changed else ""
+            )
+            step = (
+                "Stop it and run it again once with a time limit, `timeout 60 COMMAND`; if it does not return, look at what was"
+                " changed since it did."
+            )
+            return diagnosis(
+                KIND, f"{cause}{since}", step, evidence.quote(other), evidence.quote(entry, command), confidence="medium"
+            )
+    return None
+
+
+def _child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say what the agent does that an open call has launched."""
+    children = [each for each in evidence.recent if each.parent == entry.id and each.agent != entry.agent]
+    if not children:
+        return None
+    last = children[-1]
+    name = last.agent if plain_name(last.agent) else "that agent"
+    cause = (
+        f"Your {tool(entry)} call{clock(entry.ts)} waits for {name[:60]}, whose last step was {evidence.source(last)},"
+        f" {last.status}."
+    )
+    step = f"Do not wait any longer: end {name[:60]}, and do the rest of its work yourself from what it has found."
+    return diagnosis(KIND, cause, step, evidence.quote(last), confidence="medium")
+
+
+def _answer(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
+    cause = f"{_start(evidence, entry, command)}: {wait.why}."
+    return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_limit())
+
+
+def _start(evidence: Evidence, entry: EntryView, command: str) -> str:
+    return f"{code(command, 100)}{started(entry)} {_ended(entry)}"
+
+
+def _ended(entry: EntryView) -> str:
+    return "has not returned" if entry.status == "open" else "did not return by itself"
+
+
+def _limit() -> str:
+    return "It must return; run it with a time limit, so that it can't hang again."

@@ -1,0 +1,266 @@
+"""Something is waited for that can't begin or go on: it is switched off, held for a reason, or wants what nobody offers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, given, program_of
+from ctxmgr.diagnose.evidence.calls import command_of, tool
+from ctxmgr.diagnose.evidence.items import Item, answers, heads_of, ids_in, row_of
+from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
+from ctxmgr.diagnose.evidence.texts import capital, code, listed, nearest, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "cannotBegin"
+
+_WAITS = lazy_pattern(
+    r"\b(?:queued|pending|waiting|held|on[ _]hold|blocked|scheduled|submitted|not[ _]started|unscheduled|paused"
+    r"|suspended|deferred|starting"
+    r"|timed out waiting|created|new)\b|\b0/[1-9]\d*\b",
+    re.IGNORECASE,
+)
+_OFF = (
+    r"paused|suspend(?:ed)?|disabled|on_?hold|held|frozen|halted|maintenance(?:_mode)?|draining|cordoned"
+    r"|offline|inactive|stopped|deactivated"
+)
+_OFF_KEY = lazy_pattern(rf"(?:is[_ ])?(?:{_OFF})", re.IGNORECASE)
+_ON_KEY = lazy_pattern(r"(?:is[_ ])?(?:enabled|active|schedulable|running|online|accepting)", re.IGNORECASE)
+_OFF_STATE = lazy_pattern(rf"(?:{_OFF})(?:[_ -]\w{{2,20}})?", re.IGNORECASE)
+_RESUMES = lazy_pattern(r"resume|unpause|enable|activate|start|suspend=false|publish|scale", re.IGNORECASE)
+_NO_REASON = frozenset(("", "null", "none", "false", "true"))
+_TRUE, _FALSE = frozenset(("true", "yes", "1", "on")), frozenset(("false", "no", "0", "off"))
+_STATE_KEY = lazy_pattern(r"(?:\w{0,20}_)?(?:state|status|phase|mode)", re.IGNORECASE)
+_HOLD_KEY = lazy_pattern(r"hold\w*|block\w*|wait\w*|pending\w*|missing\w*|unmet\w*|unsatisfied\w*|depend\w*", re.IGNORECASE)
+_REASON_KEY = lazy_pattern(
+    r"reason|missing|input|needs?\w*|requires?\w*|wait\w*|block\w*|hold\w*|depend\w*|after|message|detail|unmet\w*",
+    re.IGNORECASE,
+)
+_LACKS_KEY = lazy_pattern(r"missing|input|needs|requires|unmet|depends", re.IGNORECASE)
+_WANTS_KEY = lazy_pattern(
+    r"(?:needs?|requires?|wants?|runs[_-]on|requested)(?:[_ -]?\w{2,20})?|(?:node_?)?selector|queue|pool|label|class",
+    re.IGNORECASE,
+)
+_OFFERS_KEY = lazy_pattern(
+    r"(?:labels?|tags?|queues?|pools?|class(?:es)?|capabilit\w+|partitions?|runners?|zones?|sizes?|names?)", re.IGNORECASE
+)
+_SHORT, _LEAST, _LATE, _MOST, _MOST_TEXT = 60, 3, 3, 40, 4_000
+_WORD = lazy_pattern(r"[A-Za-z][\w.-]{3,60}")
+_COMMON = word_set(
+    "sleep curl grep head tail status list show view describe wait jobs state runs timeout json name output kubectl airflow "
+    "docker dags https http localhost null true false"
+)
+
+
+class _Poll(NamedTuple):
+    """What is polled: the last look, how many there were, the first one, and the names that it is about."""
+
+    last: EntryView
+    times: int
+    names: set[str]
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return why what is waited for does not begin."""
+    poll = _poll(evidence)
+    if poll is None:
+        return None
+    return _held(evidence, poll) or _switched_off(evidence, poll) or _not_offered(evidence, poll)
+
+
+def _poll(evidence: Evidence) -> _Poll | None:
+    """Return the look at one thing that is made again and again to the end, and is answered with one state of waiting."""
+    looks = [entry for entry in evidence.tail if entry.status in ("ok", "error") and not CHECKS.search(command_of(entry))]
+    waiting = [entry for entry in looks if len(said := evidence.text(entry)) < _MOST_TEXT and _WAITS.search(said)]
+    # What waited long ago may run by now
+    if not waiting or evidence.recent[-1].index - waiting[-1].index > _LATE:
+        return None
+    last = waiting[-1]
+    own = _names(last)
+    # Looks at one thing: the same program, with a name in common
+    same = [entry for entry in waiting if program_of(entry) == program_of(last) and own & _names(entry)]
+    held = Counter(name for entry in same for name in own & _names(entry))
+    shared = {name for name, times in held.items() if times == len(same)} or {
+        name for name, times in held.items() if times >= _LEAST
+    }
+    states = {
+        " ".join(sorted({match.group(0).casefold() for match in _WAITS.finditer(evidence.text(entry))}))
+        for entry in same[-_LEAST:]
+    }
+    # More states than two show that it moves
+    if len(same) < _LEAST or len(states) > 2 or not shared:
+        return None
+    rows = [line for line in evidence.text(last).split("\n") if _WAITS.search(line)]
+    shared |= ids_in("\n".join(rows))
+    return _Poll(last, len(same), shared)
+
+
+def _names(entry: EntryView) -> set[str]:
+    """Return the ids and other names that a look was given."""
+    return ids_in(given(entry)) | {word for word in _WORD.findall(given(entry)) if word.casefold() not in _COMMON}
+
+
+def _about(poll: _Poll, item: Item) -> str | None:
+    """Return which of the names an item is about: an id anywhere in it, a plain word as its first value or name."""
+    firsts = {*list(item.fields.values())[:1], item.fields.get("name", ""), item.fields.get("id", "")}
+    # Ids first, as a plain word may stand in any row
+    for name in sorted(poll.names, key=lambda each: (not re.search(r"[\d_-]", each), -len(each), each)):
+        if name in firsts or (re.search(r"[\d_-]", name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", item.text)):
+            return name
+    return None
+
+
+def _start(poll: _Poll) -> str:
+    return (
+        f"{code(command_of(poll.last) or tool(poll.last), 80)} was answered {poll.times} times that it waits,"
+        " and waiting can't change it"
+    )
+
+
+def _items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
+    """Yield the items of the answers, with the rows of tables whose head was shown apart."""
+    yield from answers(evidence)
+    for head in list(reversed(evidence.recent))[:_MOST]:
+        heads = heads_of(evidence.text(head)[:600])
+        for entry in list(reversed(evidence.recent))[:_MOST] if heads else ():
+            # A table may show its head in one call and its rows in the next, as with `grep`
+            if entry.index != head.index and program_of(entry) == program_of(head):
+                for line in evidence.text(entry)[:_MOST_TEXT].split("\n"):
+                    if (fields := row_of(line, heads)) is not None:
+                        yield entry, Item("", fields, "")
+
+
+def _switched_off(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
+    """Say that an answer about what is waited for shows it as switched off."""
+    seen: set[str] = set()
+    for entry, item in _items(evidence):
+        name = _about(poll, item)
+        if name is None:
+            continue
+        for key, value in item.fields.items():
+            off = _OFF_KEY.fullmatch(key) and value.casefold() in _TRUE
+            off = off or (_ON_KEY.fullmatch(key) and value.casefold() in _FALSE)
+            # A state with a reason beside it is told by its reason
+            off = off or (_STATE_KEY.fullmatch(key) and _OFF_STATE.fullmatch(value) and not _reasons(item))
+            known = key in seen
+            seen.add(key)
+            if not off or known or _is_resumed(evidence, entry, name):
+                continue  # a newer answer tells it otherwise, or nobody has looked since it was switched on
+            source = evidence.source(entry)
+            own = item.fields.get("name") or item.fields.get("id") or ""
+            name = own if plain_name(own) else name
+            cause = (
+                f"{_start(poll)}. {capital(source)} shows {code(f'{key}: {value}', _SHORT)} for"
+                f" {code(name, _SHORT)}: so it does not begin."
+            )
+            step = (
+                f"Stop polling. {code(name, _SHORT)} stays so until {code(f'{key}: {value}', _SHORT)} is changed:"
+                " resume or un-pause it, if the "
+                "user's task covers that, else ask the user whether you may; then look at its state once."
+            )
+            return diagnosis(
+                KIND, cause, step, evidence.quote(entry), evidence.quote(poll.last), check="Its state must move on."
+            )
+    return None
+
+
+def _is_resumed(evidence: Evidence, shown: EntryView, name: str) -> bool:
+    """Whether a later call that names a thing switched it on."""
+    later = (each for each in evidence.recent if each.index > shown.index and each.status == "ok" and name in given(each))
+    return any(_RESUMES.search(f"{each.action} {given(each)}") for each in later)
+
+
+def _reasons(item: Item) -> dict[str, str]:
+    return {
+        key: value for key, value in item.fields.items()
+        if value not in _NO_REASON and (_REASON_KEY.fullmatch(key) or _HOLD_KEY.fullmatch(item.key))
+    }  # fmt: skip
+
+
+def _held(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
+    """Say for what reason it is held, by the members of its own answer, and what the record has in place of what is missing."""
+    for entry, item in answers(evidence):
+        # The reason must stand in the answer that says it waits
+        if program_of(entry) != program_of(poll.last) or _about(poll, item) is None or not _WAITS.search(evidence.text(entry)):
+            continue
+        reasons = dict(sorted(_reasons(item).items(), key=lambda each: _LACKS_KEY.match(each[0]) is None))
+        named = [value for value in reasons.values() if plain_name(value) and re.search(r"[\d_./-]", value)]
+        # Without a named thing the reason says nothing to provide
+        if not reasons or not named or not (_HOLD_KEY.fullmatch(item.key) or any(_HOLD_KEY.fullmatch(key) for key in reasons)):
+            continue
+        told = ", ".join(
+            f"{code(key, 30)} {code(value, _SHORT)}" for key, value in list(reasons.items())[:4] if len(value.split()) <= _LEAST
+        )
+        cause = f"{_start(poll)}: the answer itself says why it is held: {told}."
+        near = nearest_recorded(evidence, named[0].rpartition("/")[2], poll.last)
+        quotes = [evidence.quote(entry)]
+        if near is not None:
+            cause += f" {capital(near.source)} has {code(near.name, _SHORT)}."
+            quotes.append(near.quote)
+        step = f"Stop polling. Provide what it waits for, {code(named[0], 80)}" + (
+            f"; {code(near.name, _SHORT)} may be it under another name: give it the name that is wanted, or name"
+            " that one in the job. If that is not "
+            "yours to do, tell the user."
+            if near is not None
+            else ", or tell the user that it is missing. Then look at the state once."
+        )
+        return diagnosis(KIND, cause, step, *quotes, check="Its state must move on.")
+    return None
+
+
+def _not_offered(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
+    """Say that it wants a value that none of those has which are there, as a list shows."""
+    for entry, item in answers(evidence):
+        if _about(poll, item) is None:
+            continue
+        for key, value in item.fields.items():
+            # A value that is the waiting thing's own name is not what it wants
+            if not _WANTS_KEY.fullmatch(key) or not plain_name(value) or not re.search(r"[a-z]", value) or value in poll.names:
+                continue
+            offers = _offers(evidence, entry)
+            names = list(dict.fromkeys(each for _, each in offers))
+            near = nearest(value, names, 0.4)
+            # One name alone is no list, and a value that is there is not missing
+            if len(names) < 2 or value in names or near is None:
+                continue
+            shown = offers[0][0]
+            files = [
+                word
+                for other in evidence.recent
+                if value in given(other)
+                for word in re.findall(r"[\w./-]{3,80}\.ya?ml\b", given(other))
+            ]
+            where = f" in {code(files[-1], _SHORT)}" if files and plain_name(files[-1]) else ""
+            cause = (
+                f"{_start(poll)}: it wants {code(key, 30)} {code(value, 50)}, and nothing offers that."
+                f" {capital(evidence.source(shown))} "
+                f"shows {listed(names, 6)}."
+            )
+            step = (
+                f"Stop polling. Set {code(value, 50)}{where} to one that is there, such as {code(near, 50)}, if"
+                " the task allows it, and start it anew; "
+                f"else tell the user that nothing with {code(value, 50)} is there."
+            )
+            return diagnosis(
+                KIND, cause, step, evidence.quote(shown), evidence.quote(entry), check="It must leave the state of waiting."
+            )
+    return None
+
+
+def _offers(evidence: Evidence, asked: EntryView) -> list[tuple[EntryView, str]]:
+    """Return the names that listings of the same program show as labels, queues or the like, each with its listing."""
+    return [
+        (entry, each)
+        for entry, listing in answers(evidence)
+        if entry.index != asked.index and program_of(entry) == program_of(asked)
+        for name, values in listing.fields.items()
+        if _OFFERS_KEY.fullmatch(name)
+        for each in re.split(r"[,\s]+", values)
+        if plain_name(each)
+    ]

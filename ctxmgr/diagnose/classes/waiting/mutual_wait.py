@@ -1,0 +1,253 @@
+"""Two agents each wait for the other's decision."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ctxmgr.diagnose.evidence import Evidence, clock, given, may_change
+from ctxmgr.diagnose.evidence.calls import command_of
+from ctxmgr.diagnose.evidence.items import answers
+from ctxmgr.diagnose.evidence.sentences import spoken_of
+from ctxmgr.diagnose.evidence.texts import clean, code, listed, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.related.bearing_records import names_in
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.view import EntryView
+
+KIND: str = "mutualWait"
+
+_WAITS = lazy_pattern(
+    r"\b(?:(?:am|are|is|be|still|keep|'m|’m) (?:still )?(?:waiting|blocked)|wait(?:ing)? (?:for|on|until)|await(?:ing)?"
+    r"|hold(?:ing)? (?:off|on) until|blocked (?:on|by|until)|as soon as you|once you|until you|after you (?:have )?"
+    r"|when you (?:have|send|are)|once i (?:have|get|know)|(?:can['’]t|cannot|can not|won['’]t|unable to) "
+    r"[^.!?\n]{2,60}\b(?:before|until|without|unless)\b|before i (?:can|start|write|build|begin)|i(?: still)? "
+    r"need (?:the|your|you)\b[^.!?\n]{0,60}|need [^.!?\n]{2,40} first|first (?:send|tell|give) me|please send|i "
+    r"build [^.!?\n]{2,40} from your|any news on|depends? on your|(?:tell|give|send|show"
+    r"|let) me\b[^.!?\n]{2,80}\b(?:then|so that|and) i\b|\bi (?:only )?\w+ only\b[^.!?\n]{2,60}"
+    r"|(?:as soon as|once|until|when|after|before) (?:the )?[\w./-]{2,40}(?: [\w-]+){0,3} (?:is|are|has|have|was"
+    r"|exists?|arrives?)\b"
+    r"|depends? on\b|need your (?:decision|choice|answer|approval"
+    r"|input|go))\b",
+    re.IGNORECASE,
+)
+_WAITING = lazy_pattern(r"wait|sleep|await|poll|pause|idle", re.IGNORECASE)
+_LAST = 40
+
+
+class _Wait(NamedTuple):
+    who: str
+    text: str
+    at: str | None
+    quote: Quote
+    to: str
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which two agents wait for each other, in their own words."""
+    agents = {entry.agent for entry in evidence.recent[-_LAST:]} | {
+        m.who for m in evidence.messages[-_LAST:] if m.by == "agent"
+    }
+    shown = _shown_needs(evidence)
+    if shown is not None or len(agents) < 2:
+        return shown
+    waits = _waits(evidence)
+    for first in waits:
+        for second in waits:
+            # Each pair once
+            if first.who < second.who and _is_for(first, second.who, agents) and _is_for(second, first.who, agents):
+                return _answer(evidence, first, second)
+    return _both_look(evidence, agents)
+
+
+class _Need(NamedTuple):
+    """What one agent needs of another, as an answer shows it."""
+
+    who: str
+    needs: str
+    of: str
+    entry: EntryView
+
+
+_NEEDS = lazy_pattern(
+    r"needs?|waits?(?:[_ ](?:for|on))?|waiting[_ ](?:for|on)|blocked[_ ](?:by|on)|depends[_ ]on|requires?", re.IGNORECASE
+)
+_IS_WHO = frozenset(("agent", "name", "owner", "who", "role", "worker", "task", "id"))
+
+
+def _shown_needs(evidence: Evidence) -> Diagnosis | None:
+    """Say that two need something of each other, as what they wrote of themselves shows."""
+    found: list[_Need] = []
+    for entry, item in answers(evidence):
+        who = next((value for key, value in item.fields.items() if key in _IS_WHO and plain_name(value)), "")
+        needs = next((value for key, value in item.fields.items() if _NEEDS.fullmatch(key)), "")
+        if who and needs:
+            found.append(_Need(who, needs, "", entry))
+    for one in found:
+        for two in found:
+            # Both must name each other; one alone waits in a chain
+            if one.who < two.who and _is_of(one.needs, two.who) and _is_of(two.needs, one.who):
+                return _needed(evidence, one, two)
+    return None
+
+
+def _is_of(needs: str, who: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(who[:60])}(?![\w-])", needs) is not None
+
+
+def _thing(needs: str, who: str) -> str:
+    """Return the file or name that is needed: the first one that is not the other's name."""
+    names = [name for name in _THING.findall(needs) if name != who and plain_name(name)]
+    return next((name for name in names if re.search(r"[./_-]", name)), names[0] if names else "")
+
+
+_THING = lazy_pattern(r"[\w./-]{2,80}")
+
+
+def _needed(evidence: Evidence, one: _Need, two: _Need) -> Diagnosis:
+    named = [each.who for each in (one, two) if evidence.by_user(f"You are {each.who}") or evidence.agent == each.who]
+    own, other = (two, one) if named[:1] == [two.who] else (one, two)
+    mine, theirs = _thing(own.needs, other.who), _thing(other.needs, own.who)
+    cause = (
+        f"{own.who} and {other.who} wait for each other: {own.who} needs {code(mine, 60)} of {other.who}, as"
+        f" {evidence.source(own.entry)} "
+        f"shows, and {other.who} needs {code(theirs, 60)} of {own.who}, as {evidence.source(other.entry)} shows."
+    )
+    step = (
+        f"End the wait: make {code(theirs, 60)} yourself now, as far as that goes without {code(mine, 60)}, within"
+        " what the user asked for, "
+        f"and tell {other.who}. If it can't be made first, put both sides to the user."
+    )
+    return diagnosis(
+        KIND,
+        cause,
+        step,
+        evidence.quote(own.entry),
+        evidence.quote(other.entry),
+        check=f"{code(mine, 60)} must come after that.",
+    )
+
+
+_LOOK = lazy_pattern(r"sleep|poll|wait|log|fetch|cat|tail|grep|status|get|list|read|show|diff|check|view", re.IGNORECASE)
+_LEAST_LOOKS, _ENDED = 3, 16
+
+
+def _both_look(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
+    """Say that two agents do nothing but look, answered alike, and what each wrote of itself where both look."""
+    last = list(evidence.recent)[-_ENDED:]
+    idle: dict[str, EntryView] = {}
+    for agent in agents:
+        own = [entry for entry in last if entry.agent == agent][-_LEAST_LOOKS:]
+        looks = [entry for entry in own if entry.status in ("ok", "error") and _looks(entry)]
+        shared = (
+            set[str]()
+            .union(*(names_in(given(entry)) for entry in looks))
+            .intersection(*(names_in(given(entry)) for entry in looks))
+        )
+        # An agent that does anything but look at one thing goes on
+        if len(looks) == _LEAST_LOOKS and shared:
+            idle[agent] = own[-1]
+    if len(idle) != 2:
+        return None
+    one, two = sorted(idle)
+    for entry in reversed(last):
+        lines = {agent: _line_of(evidence.text(entry), agent) for agent in (one, two)}
+        # Both must be told of in one place, or they are two matters
+        if all(lines.values()):
+            told = " ".join(f"{clean(agent)[:40]} wrote {code(line, 120)}." for agent, line in lines.items() if line)
+            names = [name for name in names_in("\n".join(filter(None, lines.values()))) if evidence.by_user(name)] or [
+                name for message in evidence.user_texts for name in names_in(message.text) if name in evidence.text(entry)
+            ]
+            about = f" (it is about {listed(list(dict.fromkeys(names)), 3)})" if names else ""
+            cause = f"{clean(one)[:40]} and {clean(two)[:40]} wait for each other: both only look, and nothing changes. {told}"
+            step = (
+                f"End the wait: one of the two must act first{about}. Do your part on what is there now, without"
+                " waiting for the other's, within what "
+                "the user asked for, and write down that it is done; if you may not, put both sides to the user."
+            )
+            return diagnosis(
+                KIND,
+                cause,
+                step,
+                evidence.quote(entry),
+                evidence.quote(idle[one]),
+                evidence.quote(idle[two]),
+                confidence="medium",
+            )
+    return None
+
+
+def _looks(entry: EntryView) -> bool:
+    call = command_of(entry) or entry.action
+    return (_LOOK.search(call) is not None and not may_change(entry)) or _FETCHES.match(call) is not None
+
+
+_FETCHES = lazy_pattern(r"(?:sleep \d+\s*(?:&&|;)\s*)?git fetch\b(?!.*\b(?:push|commit|merge|rebase)\b)")
+
+
+def _line_of(text: str, agent: str) -> str | None:
+    """Return the line in which an agent stands with what it does."""
+    match = re.search(rf"^\W{{0,4}}{re.escape(agent[:60])}\W{{1,3}}([^\n]{{4,200}})$", text[:8_000], re.MULTILINE)
+    return match.group(0).strip() if match else None
+
+
+def _waits(evidence: Evidence) -> list[_Wait]:
+    """Return the words of each agent that say it waits, newest first; of its messages only where no call says it."""
+    called = [
+        _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), given(entry))
+        for entry in reversed(evidence.recent[-_LAST:]) if (text := _sentence(given(entry)) or _reason(entry))
+    ]  # fmt: skip
+    own = {wait.who for wait in called}
+    said = [
+        _Wait(message.who, text, message.at, evidence.quote_of(message, text), message.text)
+        for message in reversed(evidence.messages[-_LAST:])
+        # A call that waits is surer than words
+        if message.by == "agent" and message.who not in own and (text := _sentence(message.text))
+    ]
+    return called + said
+
+
+def _reason(entry: EntryView) -> str:
+    """Return what a call that does nothing but wait says it waits for."""
+    return given(entry).strip()[:200] if _WAITING.search(entry.action) else ""
+
+
+def _sentence(text: str) -> str:
+    parts = [part.strip() for part in _PARTS.findall(text[:4_000]) if _WAITS.search(part)]
+    return max(parts, key=lambda part: len(_FILE.findall(part)), default="")
+
+
+_PARTS = lazy_pattern(r"(?:[^.!?\n]|[.!?](?=\w)){1,300}[.!?]?")
+_FILE = lazy_pattern(r"(?<![\w/.-])[\w/-]{1,60}\.[a-z]{1,5}(?![\w/])")
+
+
+def _is_for(wait: _Wait, other: str, agents: set[str]) -> bool:
+    """Whether the words are meant for the other: it is named, or they say "you" and there are only two agents."""
+    return re.search(rf"(?<![\w-]){re.escape(other[:60])}(?![\w-])", wait.to) is not None or (
+        len(agents) == 2 and re.search(r"\byour?\b", wait.text, re.IGNORECASE) is not None
+    )
+
+
+def _answer(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
+    one, two = (clean(each.who)[:40] for each in (first, second))
+    cause = (
+        f"{one} and {two} wait for each other. {one} said{clock(first.at)}: {code(first.text, 130)}. {two}"
+        f" said{clock(second.at)}: {code(second.text, 130)}."
+    )
+    own = evidence.agent if evidence.agent in (first.who, second.who) else second.who
+    other = clean(second.who if own == first.who else first.who)[:40]
+    other = other if plain_name(other) else "the other agent"
+    # Files that a failing call has are what is waited for
+    files = [name for name in _FILE.findall(f"{first.text} {second.text}") if any(name in given(e) for e in evidence.failing)]
+    files = files or [name for name in _FILE.findall(f"{first.text} {second.text}") if plain_name(name)]
+    matter = [*dict.fromkeys(files), *spoken_of(evidence, f"{first.text} {second.text}")]
+    about = f" about {listed(matter, 4)}" if matter else ""
+    step = (
+        f"End the wait: decide the open question{about} yourself now, within what the user asked for, and send {other} a "
+        "first draft"
+        " in one message. If it is not yours to decide, put both sides to the user."
+    )
+    return diagnosis(
+        KIND, cause, step, first.quote, second.quote, check=f"The next message of {other} must build on the decision."
+    )

@@ -1,0 +1,330 @@
+"""Something is polled that can't change any more: it has failed, or it is done."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.detect.text import vocabulary
+from ctxmgr.detect.text.fingerprints import blur, word_set
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change
+from ctxmgr.diagnose.evidence.calls import command_of, in_background, tool
+from ctxmgr.diagnose.evidence.outcomes import ENDED
+from ctxmgr.diagnose.evidence.texts import capital, code, listed, plain_name
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "pollingFrozen"
+
+_STATE = lazy_pattern(
+    r"\b(?:state|status|phase|conclusion|outcome|result|job_status|runstate)\b[\"']?\s*[:=|]\s*[\"']?([A-Za-z_-]{3,30})",
+    re.IGNORECASE,
+)
+_FAILED = lazy_pattern(r"^(?:fail(?:ed|ure)|cancell?ed|aborted|timed[_-]?out|rejected|crashed|expired)$", re.IGNORECASE)
+_OF_JOBS = lazy_pattern(r"^(?:fail|error(?:ed)?|dead|killed|terminated|stopped)$", re.IGNORECASE)
+"""States that are final for a job; a service may come back from them."""
+_DONE = lazy_pattern(
+    r"^(?:complete(?:d)?|success(?:ful)?|succeeded|done|finished|merged|closed|passed|deployed)$", re.IGNORECASE
+)
+_ALIVE = lazy_pattern(
+    r"\b(?:running|pending|queued|in[ _-]progress|waiting|starting|building|retrying|processing|active)\b",
+    re.IGNORECASE,
+)
+_REASON = lazy_pattern(
+    r"\b(?:reason|message|error|detail|cause|description)[\"']?\s*[:=]\s*[\"']?([^\"'\n,}]{3,160})",
+    re.IGNORECASE,
+)
+_LEAST = 3
+_LATE, _BEFORE = 3, 8
+_FEW = 48
+_PLAIN = lazy_pattern(r"[\w ,.()%-]+")
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which final state is polled."""
+    found = _other_one(evidence) or _after_each(evidence)
+    if found is not None:
+        return found
+    if any(_STARTS.search(entry.action) or _STARTS.search(command_of(entry)) for entry in evidence.rounds):
+        return None  # each round starts the work anew: what is waited for is another run each time
+    for entry in evidence.rounds:
+        if entry.status != "ok" or evidence.failed(entry) or may_change(entry):
+            continue
+        same = [each for each in evidence.loop if call_key(each) == call_key(entry)]
+        said = evidence.text(entry)
+        # A changing answer is progress; a long one is a log with many words for states
+        if len(same) < _LEAST or len(said) > 4_000 or len({blur(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1:
+            continue
+        states = _STATE.findall(said) or _bare_states(entry, said)
+        # One running part may still change the rest
+        if not states or _ALIVE.search(" ".join(states)):
+            continue
+        # Of several states the first final one, else the last, which stands for the whole
+        state = states[0] if len(states) == 1 or _FAILED.match(states[0]) or _DONE.match(states[0]) else states[-1]
+        # A service that is stopped may come back, a job may not
+        if _FAILED.match(state) or (_OF_JOBS.match(state) and _is_job(entry)):
+            return _failed(evidence, entry, state, same)
+        # To read that something is done is no polling unless it is read again and again
+        if _DONE.match(state) and _is_poll(entry, len(same)):
+            return _done(evidence, entry, state, same)
+    return _awaited(evidence)
+
+
+_QUANTITY = lazy_pattern(r"\b\d[\d.]*\s?(?:[KMGT]i?B?|[kmgt]b|ms|seconds|minutes|%)(?!\w)")
+
+
+def _after_each(evidence: Evidence) -> Diagnosis | None:
+    """Say that a remedy is repeated, and that what follows it shows the same failure each time."""
+    for step in evidence.repeated:
+        same = evidence.equal(step)
+        follows = [each for each in evidence.recent if any(each.index == one.index + 1 for one in same)]
+        told = [{match.group(0).strip() for match in ENDED.finditer(evidence.text(each)[:4_000])} for each in follows]
+        words = told[0].intersection(*told[1:]) if told else set[str]()
+        remedy = may_change(step) or _STARTS.search(f"{step.action} {given(step)}") is not None
+        # Something else that was changed in between may be the reason
+        if not remedy or len(follows) < _LEAST or not words or any(may_change(each) for each in follows):
+            continue
+        word = max(words, key=len)
+        cause = (
+            f"{code(command_of(step) or f'{tool(step)} {given(step)}', 80)} was made {len(same)} times, and each time what"
+            f" follows shows {code(word, 60)}: to make it again can't change that."
+        )
+        quotes = [evidence.quote(follows[-1])]
+        known = {each.id for each in follows}
+        for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+            said = evidence.text(other)[:4_000]
+            amounts = list(dict.fromkeys(_QUANTITY.findall(said)))
+            if other.id not in known and word in said and amounts:
+                source = evidence.source(other)
+                cause += f" {capital(source)} shows it too, with the limit or amount {listed(amounts, 3)}."
+                quotes.append(evidence.quote(other))
+                break
+        step_ = (
+            f"Stop repeating it. Change what {code(word, 60)} says is wrong (a limit, a setting, the image), where "
+            "the task lets you; then make the call once."
+        )
+        return diagnosis(KIND, cause, step_, *quotes, check="What follows must no longer show it.", confidence="medium")
+    return None
+
+
+_ID = lazy_pattern(r"(?<![\w-])(?=[\w-]*\d)[A-Za-z0-9][\w-]{3,59}(?![\w-])")
+
+
+def _other_one(evidence: Evidence) -> Diagnosis | None:
+    """Say that the name which is polled differs a little from the one that the agent's own start gave back."""
+    for entry in evidence.repeated:
+        asked = set(_ID.findall(given(entry)))
+        begun = [
+            each for each in evidence.before(entry.index) if _STARTS.search(each.action) or _STARTS.search(command_of(each))
+        ]
+        for start in begun[:_MOST_BEGUN]:
+            made = set(_ID.findall(evidence.text(start)[:2_000]))
+            near = [(own, one) for own in asked - made for one in made if one not in given(entry) and _nearly(own, one)]
+            # An id that the start gave back as well, or was given, is no mistake
+            if not near or start.status != "ok" or asked & made or near[0][0] in given(start):
+                continue
+            polled, wanted = near[0]
+            cause = (
+                f"You poll {code(polled, 60)}, {len(evidence.equal(entry))} times; what you started is {code(wanted, 60)}, as"
+                f" {evidence.source(start)} answered. They are two."
+            )
+            step = f"Ask once for {code(wanted, 60)} in place of {code(polled, 60)}."
+            return diagnosis(
+                KIND, cause, step, evidence.quote(start), evidence.quote(entry), check="Its state must move on, or be final."
+            )
+    return None
+
+
+def _nearly(one: str, other: str) -> bool:
+    """Whether two names are alike but for a letter or two."""
+    longer, shorter = sorted((one, other), key=len, reverse=True)
+    same = sum(a == b for a, b in zip(longer, shorter, strict=False))
+    # Short ids are alike by chance
+    return one != other and len(longer) - len(shorter) <= 2 and len(shorter) - same <= 2 and same >= 4
+
+
+def _bare_states(entry: EntryView, said: str) -> list[str]:
+    """Return the states in a short answer of nothing but words, where the call asked for a state."""
+    words = said.split()
+    # A longer answer holds words like "done" in passing
+    if len(words) > _WORDS or not _ASKS_STATE.search(given(entry)):
+        return []
+    final = [word for word in words if _FAILED.match(word) or _OF_JOBS.match(word)]
+    return final or [word for word in words if _DONE.match(word) or _ALIVE.search(word)]
+
+
+_ASKS_STATE = lazy_pattern(r"status|state|conclusion|\brun\b|\bjob|pipeline|poll|wait|progress", re.IGNORECASE)
+_WORDS = 12
+_STARTS = lazy_pattern(
+    r"(?:^|[\W_])(?:trigger|start|submit|rerun|retry|launch|dispatch|enqueue|redeploy|restart|kick)(?:[\W_]|$)", re.IGNORECASE
+)
+_SETS = lazy_pattern(r"\s*(?:export|cd|source|\.|set|unset|alias|ulimit|umask|true|:)(?:\s|$)")
+_LOGS = (
+    (lazy_pattern(r"\bgh run (?:view|watch) (\d{3,15})"), "gh run view {} --log-failed"),
+    (lazy_pattern(r"\bkubectl\b.{0,60}\bjobs?[/ ]([\w.-]{1,80})"), "kubectl logs job/{}"),
+    (lazy_pattern(r"\bkubectl\b.{0,60}\bpods?[/ ]([\w.-]{1,80})"), "kubectl logs {} --previous"),
+    (lazy_pattern(r"\bsystemctl (?:status|is-active) ([\w@.-]{1,80})"), "journalctl -u {} -n 50 --no-pager"),
+    (lazy_pattern(r"\bdocker (?:inspect|ps)\b.{0,60}?\b([\w-]{3,80})$"), "docker logs {}"),
+    (
+        lazy_pattern(r"\bcloudformation\b.{0,60}--stack-name[ =]([\w-]{1,80})"),
+        "aws cloudformation describe-stack-events --stack-name {}",
+    ),
+    (lazy_pattern(r"\bglab ci\b.{0,40}?(\d{3,15})"), "glab ci trace {}"),
+)
+"""Where the log of what has ended is, by the call that asks for its state."""
+
+
+def _log_of(entry: EntryView) -> str:
+    """Return the call that shows why it ended, as words, or "the log of that job"."""
+    for pattern, shown in _LOGS:
+        match = pattern.search(command_of(entry))
+        if match is not None:
+            return code(shown.format(match.group(1)), 100)
+    return "the log of that job"
+
+
+def _is_poll(entry: EntryView, times: int) -> bool:
+    return times > _LEAST or vocabulary.classify(entry.action, "", command_of(entry)) in ("poll", "paced")
+
+
+def _is_job(entry: EntryView) -> bool:
+    return (
+        re.search(
+            r"job|run|build|task|deploy|pipeline|workflow|release|import|export",
+            given(entry),
+            re.IGNORECASE,
+        )
+        is not None
+    )
+
+
+def _start(entry: EntryView, state: str, same: list[EntryView]) -> str:
+    call = code(command_of(entry) or tool(entry), 80)
+    return (
+        f"{call} has answered {len(same)} times since{clock(same[0].ts).replace(' at', '') or ' it was first asked'} that the"
+        f" state is {code(state, 40)}"
+    )
+
+
+def _failed(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView]) -> Diagnosis:
+    said = evidence.text(entry)
+    reason = _REASON.search(said)
+    words = reason.group(1).strip() if reason else ""
+    plain = 0 < len(words) <= _FEW and _PLAIN.fullmatch(words) is not None
+    why = f" The answer gives the reason: {code(words)}." if plain else " The answer gives a reason." if words else ""
+    cause = f"{_start(entry, state, same)}. That is a final state, so waiting can't change it.{why}"
+    look = "Find out what to do about the reason" if reason else f"Look at {_log_of(entry)} for the reason, or tell the user"
+    step = f"Stop polling. {look}; only then start it again, as a new job."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), check="Ask for the state again only after you have started something new."
+    )
+
+
+def _done(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView]) -> Diagnosis:
+    cause = f"{_start(entry, state, same)}: what you wait for has happened."
+    step = "Stop polling and go on with what was to come after it in the task."
+    return diagnosis(KIND, cause, step, evidence.quote(entry))
+
+
+_WAITS = lazy_pattern(
+    r"timed out waiting|waiting for|not (?:yet )?(?:ready|found|done|finished|complete|available|there)|still"
+    r"|pending|running|in progress|queued|^0$|\b0/[1-9]\d*\b|^\s*$|no such file|Exit code:? 1\s*0?\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SUBJECT = lazy_pattern(r"[A-Za-z][\w.-]{3,60}|\b\d{3,8}\b")
+_COMMON = word_set(
+    "status rollout deploy deployment curl http https localhost grep done error tail cat head sleep json name output echo "
+    "timeout kubectl docker watch true false null 2>&1 dev grep -c -n get list show describe wait logs bash python python3 "
+    "node test tests file files line exit code"
+)
+_QUOTED = lazy_pattern(r"[\"'`]([\w./:@+-]{4,120})[\"'`]")
+_LOOKED_AT, _MOST_BEGUN = 60, 3
+
+
+def _awaited(evidence: Evidence) -> Diagnosis | None:
+    """Say that what is waited for has failed already, as another output that was recorded shows."""
+    counts: dict[str, list[EntryView]] = {}
+    for entry in evidence.tail:
+        counts.setdefault(call_key(entry), []).append(entry)
+    for key, same in sorted(counts.items(), key=lambda each: -len(each[1])):
+        last = same[-1]
+        said = evidence.text(last)
+        if (
+            len(same) < _LEAST + 1
+            or last.status == "open"
+            or len(said) > 4_000
+            or evidence.recent[-1].index - last.index > _LATE
+            # A test that is run again is no poll
+            or CHECKS.search(command_of(last))
+        ):
+            continue
+        if (
+            may_change(last)
+            or _SETS.match(command_of(last))
+            or not (_WAITS.search(said) or _reads_begun(evidence, last))
+            # What says itself that it failed was judged above
+            or ENDED.search(said)
+            or len({blur(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
+        ):
+            continue
+        begun = [each for each in evidence.before(last.index) if in_background(command_of(each))][:_MOST_BEGUN]
+        named = " ".join([given(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in begun)])
+        subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
+        found: list[tuple[EntryView, list[str]]] = []
+        for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+            # An output from before the first poll may be of an earlier run
+            if call_key(other) == key or other.status == "open" or other.index < same[0].index - _BEFORE or may_change(other):
+                continue
+            shown = evidence.text(other)[-8_000:]
+            words = {word.casefold() for word in _SUBJECT.findall(f"{given(other)}\n{shown}")}
+            lines = [line for line in shown.split("\n") if ENDED.search(line)]
+            if (
+                lines
+                and any(word.startswith(each) for each in subjects for word in words)
+                and (command_of(other) or other.status == "ok")
+                # After a restart the failure that was shown is over
+                and not _restarted(evidence, other)
+            ):
+                found.append((other, lines))
+        if found:
+            telling = next((each for each in found if any(_QUOTED.search(line) for line in each[1])), found[0])
+            return _ended(evidence, last, same, *telling)
+    return None
+
+
+def _reads_begun(evidence: Evidence, poll: EntryView) -> bool:
+    """Whether a call looks at the file into which something that the agent left running writes."""
+    begun = (command_of(each) for each in evidence.before(poll.index) if in_background(command_of(each)))
+    return any(file.rpartition("/")[2] in given(poll) for command in begun for file in _REDIRECT.findall(command))
+
+
+_REDIRECT = lazy_pattern(r">{1,2} ?([\w./-]{3,120})")
+
+
+def _restarted(evidence: Evidence, shown: EntryView) -> bool:
+    """Whether something was started or changed after an output was shown: then it may no longer hold."""
+    return any(may_change(entry) for entry in evidence.changes(shown.index))
+
+
+def _ended(evidence: Evidence, last: EntryView, same: list[EntryView], other: EntryView, lines: list[str]) -> Diagnosis:
+    source = evidence.source(other)
+    told = list(
+        dict.fromkeys(code(max((match.group(0) for match in ENDED.finditer(line)), key=len).strip(), 70) for line in lines)
+    )[-3:]
+    about = next((name for line in reversed(lines) for name in _QUOTED.findall(line) if plain_name(name)), None)
+    named = f", about {code(about, 90)}" if about else ""
+    cause = (
+        f"{code(command_of(last) or tool(last), 90)} has answered the same {len(same)} times, and waiting can't "
+        f"change it: what it waits for has failed. {capital(source)}"
+        f" shows {' and '.join(told)}{named}."
+    )
+    what = code(about, 90) if about else f"the reason, {told[-1]}"
+    step = (
+        f"Stop polling. Find out about {what}{' (is that name right, and is it there?)' if about else ''}, correct "
+        "it, and only then start it again; tell the user if you can't correct it."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(other, "\n".join(lines[-4:])), evidence.quote(last),
+        check="Ask for the state again only after you have started something new.",
+    )  # fmt: skip

@@ -1,0 +1,277 @@
+"""A port or other resource is taken; the record shows by whom, and since when."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, in_background, parts_of, tool
+from ctxmgr.diagnose.evidence.sentences import sentences
+from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, words_of
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.view import EntryView
+
+KIND: str = "resourceHeld"
+
+_TAKEN = lazy_pattern(
+    r"address already in use|EADDRINUSE|port is already allocated|only one usage of each socket"
+    r"|port \d{2,5} (?:is )?(?:already )?(?:in use|taken|being used|used)|address in use|port already in use"
+    r"|something is already running on port",
+    re.IGNORECASE,
+)
+_PORT_SAID = lazy_pattern(
+    r"(?:EADDRINUSE|in use|allocated|port|bind|listen)[^\n]{0,60}?(?<![\d.])(?:[\d.]{7,15}|\[?::\]?|localhost"
+    r"|\*)?:?(\d{2,5})\b",
+    re.IGNORECASE,
+)
+_PORT_GIVEN = lazy_pattern(r"(?:--port[= ]|-p[= ]?|PORT=|http\.server |:|--bind \S+ )(\d{4,5})\b|(?<=\s)(\d{4,5})(?=\s|$)")
+_HOLDER = lazy_pattern(
+    r"users:\(\(\"([^\"]{1,40})\",pid=(\d{1,8})|^(\S{1,40})\s+(\d{1,8})\s+\S+\s+\d+u|(\d{1,8})/(\S{1,40})\s*$", re.MULTILINE
+)
+_ENDS = lazy_pattern(
+    r"\b(?:kill|pkill|killall|docker (?:stop|rm|compose down)|systemctl stop)\b|fuser -k|TaskStop|KillShell|KillBash"
+)
+_LOOKS = lazy_pattern(r"\b(?:lsof|netstat|curl|wget|grep|cat|sed)\b|\bss -|\bnc ")
+_WRAPPERS = frozenset(("cd", "nohup", "timeout", "setsid", "sleep", "echo", "export", "curl", "npm", "npx", "yarn", "pnpm"))
+_LOOKED_AT = 400
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return who holds what a call needs."""
+    for entry in evidence.failing:
+        said = evidence.text(entry)
+        match = _TAKEN.search(said)
+        if match is None:
+            continue
+        line = evidence.line(entry, _TAKEN)
+        port = _port(line, command_of(entry)) or _port_around(evidence, entry, said)
+        return _answer(evidence, entry, line, port) if port else None
+    return None
+
+
+def _port(line: str, command: str) -> str | None:
+    said = [port for port in re.findall(r"(?<!\d)(\d{2,5})(?!\d)", line) if int(port) > 100 or port in ("80",)]
+    given = [one or other for one, other in _PORT_GIVEN.findall(command)]
+    both = [port for port in said if port in given]
+    named = _PORT_SAID.search(line)
+    return (
+        next(iter(both), None) or next(iter(given), None) or (named.group(1) if named and int(named.group(1)) > 100 else None)
+    )
+
+
+_FIXED = lazy_pattern(
+    r"\bport\b.{0,60}\b(?:must (?:be|stay)|has to be|only|always|fixed|hard-?(?:wired|coded)|expected|do(?:n['’]t"
+    r"| not) change)\b"
+    r"|\b(?:must|has to|only) (?:listen|run|be) (?:on|at)\b",
+    re.IGNORECASE,
+)
+_BOUND = lazy_pattern(
+    r"(?:[\"'](?:[\d.]{7,15}|localhost|::1?)?[\"'], ?|(?:127\.0\.0\.1|0\.0\.0\.0|localhost|\[::1?\]):"
+    r"|\bport[\"']?\s?[:=]\s?|\bPORT\b\W{1,6}|--port[ =]|listen\()[\"']?(\d{2,5})\b",
+    re.IGNORECASE,
+)
+
+
+def _port_around(evidence: Evidence, entry: EntryView, said: str) -> str | None:
+    """Return the port that the whole message names, or the program that was read, where it is only one."""
+    texts = [said]
+    for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|js|ts|mjs|rb|sh|php|go)\b", command_of(entry))):
+        content = evidence.seen(word, entry.index)
+        texts += [content.text] if content is not None else []
+        name = word.rpartition("/")[2]
+        shown = (
+            other for other in evidence.before(entry.index) if name in command_of(other) and call_key(other) != call_key(entry)
+        )
+        texts += [evidence.text(other) for other in list(shown)[:3]]
+    for text in texts:
+        ports = dict.fromkeys(port for port in _BOUND.findall(text[:20_000]) if int(port) > 100 or port == "80")
+        if len(ports) == 1:
+            return next(iter(ports))
+    return None
+
+
+def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnosis:
+    quotes = [evidence.quote(entry, line)]
+    told = _said_of(evidence, port)
+    cause = f"{code(command_of(entry) or tool(entry), 90)} can't start: port {port} is taken, {words_of(_TAKEN, line)}."
+    own = _starter(evidence, entry, port)
+    listing = _listing(evidence, port)
+    if own is not None:
+        return _started_here(evidence, entry, port, *own, cause, quotes)
+    if told is not None:
+        message, sentence = told
+        cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
+        quotes.append(evidence.quote_of(message, sentence))
+    other = str(int(port) + 1) if int(port) < 65_000 else str(int(port) - 1)
+    if listing is not None:
+        shown, program, pid = listing
+        cause += (
+            " It is held by "
+            f"{f'the container {code(program, 40)}' if not pid else f'{code(program, 40)}, process {pid}'}, as "
+            f"{evidence.source(shown)} shows."
+        )
+        quotes.append(evidence.quote(shown))
+        held = f"the container {code(program, 40)}" if not pid else f"{code(program, 40)} (process {pid})"
+        step = f"You did not start {held}, so leave it alone: " + (
+            # The user wants the port as it is, so another one is no way out
+            f"tell the user that it holds port {port}, which is to stay as it is, and ask whether it may be stopped."
+            if told is not None and _FIXED.search(told[1])
+            else f"start yours on another port, such as {other}, or ask the user."
+        )
+        return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
+    if told is not None:
+        step = (
+            f"Leave what holds it alone, and start yours on another port, such as {other}; if it must be {port}, ask the user."
+        )
+        return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
+    begun = _begun_before(evidence, entry)
+    # Without a listing the agent's own server is the likeliest holder, yet not a sure one
+    if begun is not None:
+        return _own_left(evidence, begun, cause, port, quotes)
+    step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
+    return diagnosis(
+        KIND, cause, step, *quotes, check="Trying the same port again can't help while it is held.", confidence="medium"
+    )
+
+
+def _started_here(
+    evidence: Evidence, entry: EntryView, port: str, started: EntryView, worked: bool, cause: str, quotes: list[Quote]
+) -> Diagnosis:
+    """Say which call of the session took the port."""
+    who = "You" if started.agent == entry.agent else clean(started.agent)[:40]
+    cause += f" {who} started what holds it{clock(started.ts)} with {code(command_of(started), 90)}."
+    quotes.append(evidence.quote(started, command_of(started)))
+    free = str(int(port) + 1) if int(port) < 65_000 else str(int(port) - 1)
+    # What this agent started it may stop; another's must be asked about
+    again = (
+        f"If it must be a new one, stop the one you started{clock(started.ts)} first, then start it once."
+        if started.agent == entry.agent
+        else f"It is {who}'s: start no second one, and do not stop that one without asking {who}."
+    )
+    step = (
+        f"Use the one that runs already: send your request to port {port}. {again}"
+        if _is_same_program(started, entry) or (started.agent == entry.agent and not worked)
+        else f"That is another program: leave it, and start yours on another port, such as {free} (`PORT={free}`,"
+        f" `--port {free}`)."
+    )
+    return diagnosis(
+        KIND, cause, step, *quotes, check=f"A request to port {port} must be answered.",
+        confidence="high" if worked else "medium",
+    )  # fmt: skip
+
+
+def _own_left(evidence: Evidence, begun: EntryView, cause: str, port: str, quotes: list[Quote]) -> Diagnosis:
+    """Say that a server which the agent left running is probably what holds the port."""
+    number = re.search(r"^\D{0,20}(\d{2,7})\s*$", evidence.text(begun), re.MULTILINE)
+    process = f" (process {number.group(1)})" if number else ""
+    cause += (
+        f" You started a server yourself{clock(begun.ts)}{process}, with {code(command_of(begun), 80)}, and did not end it."
+    )
+    kill = f"`kill {number.group(1)}`" if number else "end that process"
+    step = (
+        f"Make sure that it is yours that still listens at port {port}, stop it ({kill}), and start it once; port {port}"
+        " is free then."
+    )
+    return diagnosis(
+        KIND, cause, step, *quotes, evidence.quote(begun, command_of(begun)),
+        check=f"A request to port {port} must be answered by the new one.", confidence="medium",
+    )  # fmt: skip
+
+
+def _begun_before(evidence: Evidence, entry: EntryView) -> EntryView | None:
+    """Return the call by which the agent left a server running, of the same kind as one of those that fail now."""
+    failing = {" ".join(words) for each in evidence.failing for words in parts_of(command_of(each))}
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        command = command_of(other)
+        # What was ended since may have been that server
+        if _ENDS.search(command) and other.status == "ok":
+            return None
+        begins = {
+            " ".join(word for word in words if word not in ("nohup", "setsid", "exec"))
+            for part in command.split("&")
+            for words in parts_of(part)
+        }
+        same = any(f"{begun} ".startswith(f"{call} ") for begun in begins for call in failing)
+        if in_background(command) and other.status == "ok" and same:
+            return other
+    return None
+
+
+def _said_of(evidence: Evidence, port: str) -> tuple[Message, str] | None:
+    """Return what a person said last of a port."""
+    pattern = re.compile(rf"(?<![\d.]){port}(?!\d)")
+    return next(((message, sentence) for message, sentence in sentences(evidence) if pattern.search(sentence)), None)
+
+
+def _programs(command: str) -> set[str]:
+    """Return the files that a command runs, else its programs with their first word."""
+    files = {
+        word.rpartition("/")[2]
+        for words in parts_of(command)
+        for word in words
+        if re.search(r"\.(?:py|js|ts|mjs|rb|sh|php|jar)$", word)
+    }
+    return files or {" ".join(words[:2]) for words in parts_of(command) if words[0] not in _WRAPPERS and len(words) > 1}
+
+
+def _is_same_program(one: EntryView, other: EntryView) -> bool:
+    """Whether two calls start one program: they run the same file, script or module."""
+    words = [
+        {
+            word
+            for words in parts_of(command_of(each))
+            for word in words[1:]
+            # Numbers, options and short words say nothing of the program
+            if len(word) > 3 and not word.isdigit() and word[0] not in "-&>"
+        }
+        for each in (one, other)
+    ]
+    return bool(words[0] & words[1]) or bool(_programs(command_of(one)) & _programs(command_of(other)))
+
+
+def _starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView, bool] | None:
+    """Return the earlier call of the session that took the port, and whether it is shown that it did."""
+    pattern = re.compile(rf"(?<!\d){port}(?!\d)")
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        command = command_of(other)
+        if _ENDS.search(command or other.action) and other.status == "ok":
+            return None  # something was ended since: what it was can't be told
+        same = in_background(command) and bool(_programs(command) & _programs(command_of(entry)))
+        # Another program on the port may have failed to take it as well
+        if other.status not in ("ok", "open") or not (same or pattern.search(command)) or evidence.failed(other):
+            continue
+        # A look at the port starts nothing
+        if _LOOKS.search(command):
+            continue
+        said = evidence.text(other)
+        stays = other.status == "open" or in_background(command)
+        serves = re.search(r"(?:serving|listening|running|started|ready)\b[^\n]{0,80}", said, re.IGNORECASE) is not None
+        background = any("background" in name and value is True for name, value in fields_of(other).items())
+        if stays or serves or background:
+            return other, stays or background or serves
+    return None
+
+
+def _listing(evidence: Evidence, port: str) -> tuple[EntryView, str, str] | None:
+    pattern = re.compile(rf":{port}(?!\d)")
+    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+        if re.search(r"\b(?:docker|podman)\b.{0,40}\bps\b", command_of(other)):
+            line = next((line for line in evidence.text(other).split("\n") if re.search(rf":{port}->", line)), "")
+            first = evidence.text(other).lstrip().upper().startswith("NAMES")
+            name = line.split()[0 if first else -1] if line.split() else ""
+            if plain_name(name) and "->" not in name:
+                return other, name, ""
+        # Other outputs name ports without their holders
+        if not re.search(r"\b(?:lsof|ss|netstat|fuser)\b", command_of(other)):
+            continue
+        for line in evidence.text(other).split("\n")[:200]:
+            match = _HOLDER.search(line) if pattern.search(line) else None
+            if match is not None:
+                groups = match.groups()
+                program, pid = (
+                    (groups[0], groups[1]) if groups[0] else (groups[2], groups[3]) if groups[2] else (groups[5], groups[4])
+                )
+                return other, program, pid
+    return None

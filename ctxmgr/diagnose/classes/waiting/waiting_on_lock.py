@@ -1,0 +1,450 @@
+"""A call waits for, or is refused by, a lock that the record shows in somebody's hands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ctxmgr.diagnose.evidence import Evidence, clock, given, started
+from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, in_background, parts_of, tool
+from ctxmgr.diagnose.evidence.interactive_commands import waits_for
+from ctxmgr.diagnose.evidence.items import ids_in, items_in
+from ctxmgr.diagnose.evidence.texts import capital, clean, code, listed, plain_name, text_of, words_of
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.view import EntryView
+
+KIND: str = "waitingOnLock"
+
+_LOCKED = lazy_pattern(
+    r"database (?:table )?is locked|could not (?:get|obtain|acquire) (?:the )?lock"
+    r"|unable to (?:acquire|lock|create '[^'\n]{1,200}\.lock')|waiting for (?:the )?(?:\w+ )?lock"
+    r"|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock"
+    r"|another (?:\w+ ){0,3}process (?:seems to be|is|has|holds)|cannot lock ref|lock wait timeout|deadlock detected"
+    r"|(?:waiting|timeout|timed out|failed|unable|trying)[ \w]{0,20} (?:to|for) (?:\w+ ){0,2}(?:acquire|lock"
+    r"|obtain)\b|in use by another|(?:being )?used by another process|locked by|LockTimeout|lock (?:request "
+    r")?(?:timed out|timeout|timeout expired)"
+    r"|could not (?:lock|acquire)|cannot (?:acquire|obtain|get) (?:the |a )?lock|lock (?:could not|cannot) be"
+    r"|already running(?: \(?pid)?|resource (?:temporarily unavailable|busy)|device or resource busy|text file "
+    r"busy|ETXTBSY|EBUSY"
+    r"|another (?:\w+ ){0,2}(?:command|instance|build)\b[^\n]{0,40}\bis (?:already |still )?running"
+    r"|\block\S*[^\n]{0,40}\bheld\b|\bheld by\b|already locked|lock file (?:exists|already)"
+    r"|\b(?:is|are|was) (?:currently |already )?(?:checked out|locked|reserved|leased|claimed)\b|checked out (?:by|to)\b"
+    r"|being edited by|(?:status|code|http)\W{1,4}423\b|\"(?:locked|document_?locked|resource_?locked|lock_?conflict)\"",
+    re.IGNORECASE,
+)
+_BUSY = lazy_pattern(r"\bis (?:currently |already )?(?:in use|busy|taken|occupied)\b|\b(?:RESOURCE_|DEVICE_)?BUSY\b|\bIN_USE\b")
+_FILE = lazy_pattern(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
+_DATABASE = lazy_pattern(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
+_WHO = lazy_pattern(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
+_PROGRAM = lazy_pattern(r"([A-Za-z][\w./-]{1,40})[ ,(]{1,3}pid[ =:]{1,2}(\d{2,8})\b", re.IGNORECASE)
+_SHOWS_HOLDER = lazy_pattern(r"\b(?:fuser|lsof|ps|pgrep|cat)\b")
+_PID = lazy_pattern(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((?:pid|process)", re.IGNORECASE)
+_MANIFEST = lazy_pattern(r"package-lock\.json|\b(?:poetry|Cargo|yarn|uv|Gemfile|composer|Pipfile|flake|bun)\.lock")
+_COMMON = frozenset(("cd", "timeout", "nohup", "echo", "sleep", "bash", "sh", "python3", "python", "node", "export", "set"))
+_LOOKED_AT = 300
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what lock a call waits for, and who holds it."""
+    for entry in evidence.failing:
+        said = evidence.text(entry)
+        match = _LOCKED.search(said)
+        if match is not None:
+            line = evidence.line(entry, _LOCKED)
+            return _refused(evidence, entry, said, line)
+        taken = _taken_by(evidence, entry, said) if _BUSY.search(said) else None
+        if taken is not None:
+            cause = f"{called(entry, 90)} fails{_often(evidence, entry) or ','} because it is in use: {words_of(_BUSY, said)}."
+            return _taken(evidence, taken, cause, [evidence.quote(entry)])
+    for entry in evidence.open_calls:
+        found = _waits(evidence, entry)
+        if found is not None:
+            return found
+    return None
+
+
+def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis | None:
+    call = called(entry, 90)
+    named = _FILE.search(said) or _FILE.search(command_of(entry)) or _DATABASE.search(command_of(entry))
+    lock = named.group(1) if named else None
+    cause = f"{call} fails{_often(evidence, entry)} because of a lock: {words_of(_LOCKED, line)}."
+    quotes = [evidence.quote(entry, line)]
+    holder = _holder(evidence, entry, lock) or _started_as(evidence, entry, lock)
+    # A call of the record is the surest holder; what the answer says comes after it
+    if holder is not None:
+        return _own(evidence, holder, cause, quotes)
+    taken = _taken_by(evidence, entry, said)
+    if taken is not None:
+        return _taken(evidence, taken, cause, quotes)
+    told = _members(said)
+    if told is not None:
+        return diagnosis(KIND, f"{cause} {told.cause}", told.step, *quotes)
+    who = _WHO.search(said)
+    if who is not None:
+        name = code(who.group(1), 60)
+        step = (
+            f"Wait until {name} has finished, or ask the user whether it still works on it; do not remove the lock yourself"
+            " (`force-unlock`) unless the user says so."
+        )
+        return diagnosis(KIND, f"{cause} The message names who holds it, {name}.", step, *quotes)
+    return _by_number(evidence, said, lock, cause, quotes) or _by_file(evidence, entry, lock, cause, quotes)
+
+
+def _own(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
+    """Say which call of the agent's own, left running, holds the lock, and what that one waits for."""
+    cause += f" {_held_by(holder)}."
+    quotes.append(evidence.quote(holder, command_of(holder)))
+    number = _process(holder)
+    which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
+    shown = _shows(evidence, holder)
+    waits = waits_for(parts_of(command_of(holder))[-1]) if parts_of(command_of(holder)) else None
+    cause += f" There {waits.why}." if waits else ""
+    step = (
+        f"End {which}, which you started{clock(holder.ts)}, or wait until it has ended"
+        f"{f'; {shown} shows what it waits for' if shown else ''}. Then run this once more."
+        f"{f' For next time: {waits.step}' if waits else ''}"
+    )
+    return diagnosis(KIND, cause, step, *quotes, check="Make sure that process is gone before you run it again.")
+
+
+def _by_number(evidence: Evidence, said: str, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis | None:
+    """Say which process the message names as the holder, or that it is gone."""
+    named = _PROGRAM.search(said)
+    # A process that a look-up did not find holds nothing any more
+    if named is not None and plain_name(named.group(1)) and _gone(evidence, named.group(2)) is None:
+        name, number = code(named.group(1), 50), named.group(2)
+        step = (
+            f"Wait until {name} has finished: `ps -p {number}` shows whether it still runs. If it does not, tell the user that"
+            " the lock is left over, and ask before you remove it."
+        )
+        return diagnosis(KIND, f"{cause} It is held by {name}, process {number}.", step, *quotes)
+    pid = _PID.search(said)
+    if pid is not None:
+        number = next(group for group in pid.groups() if group)
+        gone = _gone(evidence, number)
+        if gone is not None:
+            file = code(lock, 90) if lock and plain_name(lock) else "the file that holds its number"
+            cause += f" Process {number} is gone: {evidence.source(gone)} shows none, so {file} is left over (stale)."
+            step = (
+                f"Make sure with `ps -p {number}` that no such process runs, ask the user whether {file} may be removed, and "
+                "start it once after that."
+            )
+            return diagnosis(KIND, cause, step, *quotes, evidence.quote(gone))
+        step = (
+            f"Look with `ps -p {number}` whether process {number} still runs. If it does, wait for it; if it does not, ask the"
+            " user before you remove the lock."
+        )
+        return diagnosis(KIND, f"{cause} It is held by process {number}.", step, *quotes)
+    return None
+
+
+def _by_file(evidence: Evidence, entry: EntryView, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis:
+    """Say which other program takes the lock, where one was read; else that its holder is to be found."""
+    # Who else uses the lock's file is a weaker hint than a number
+    user = _program_with(evidence, entry, lock) if lock else None
+    if user is not None:
+        program, shown = user
+        cause += f" {capital(evidence.source(shown))} shows that {code(program, 60)} takes it too."
+        step = (
+            f"See with `pgrep -af` whether {code(program, 60)} runs: if it does, wait until it has ended, then run this once"
+            " more. If it does not, ask the user before you remove the lock."
+        )
+        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), confidence="medium")
+    what = f" {code(lock, 80)}" if lock and plain_name(lock) else ""
+    step = (
+        f"Find out which process holds the lock{what} with `ps` or `fuser`, and wait for it. Ask the user before you remove a"
+        " lock."
+    )
+    return diagnosis(
+        KIND, cause, step, *quotes, check="Running it again while the lock is held can't help.", confidence="medium"
+    )
+
+
+class _Held(NamedTuple):
+    """Who holds what is refused, or until when, as the answer says it."""
+
+    cause: str
+    step: str
+
+
+_HOLDER = lazy_pattern(
+    r"(?:lock_?)?(?:holder|owner)$|(?:held|locked|claimed|leased|reserved|checked_?out|used|edited|opened)_?(?:by|to)$"
+    r"|(?:lock|checkout|lease|reservation)_?(?:owner|user|holder)$|^by$",
+    re.IGNORECASE,
+)
+_UNTIL = lazy_pattern(r"until|expires|expiry|ends_?at|available_?(?:at|from)|unlocks|lease_?end", re.IGNORECASE)
+_NAME = lazy_pattern(r"@?[A-Za-z][\w.@'-]{1,40}(?: [A-Z][\w.'-]{1,30}){0,2}")
+_MOMENT = lazy_pattern(r"(?:\d{4}-\d\d-\d\d)?[T ]?(?:\d{1,2}:\d\d[\d:.]{0,10} ?(?:Z|UTC|[+-]\d\d:?\d\d)?)?")
+
+
+def _members(said: str) -> _Held | None:
+    """Return who holds it and until when, by the members of a structured answer."""
+    fields = [each for item in items_in(said) for each in item.fields.items()] if "{" in said else []
+    who = next((value for name, value in fields if _HOLDER.search(name) and _NAME.fullmatch(value)), "")
+    until = next((value for name, value in fields if _UNTIL.search(name) and value and _MOMENT.fullmatch(value)), "")
+    # Without a name or a time the members say nothing that helps
+    if not who and not until:
+        return None
+    cause = " ".join(
+        each
+        for each in (f"{code(who, 40)} holds it" if who else "It is held", f"until {code(until, 40)}" if until else "")
+        if each
+    )
+    ask = f"ask {code(who, 40)} to give it back" if who else ""
+    wait = f"wait until {code(until, 40)}" if until else ""
+    step = (
+        f"{capital(' or '.join(each for each in (ask, wait) if each))}, then make this call once; do other work"
+        " meanwhile. Do not break the lock."
+    )
+    return _Held(f"{cause}.", step)
+
+
+_TAKES = lazy_pattern(
+    r"check_?out|(?<![a-z])lock|acquire|reserve|claim|lease|(?:open|begin|start)_?(?:for_?)?edit", re.IGNORECASE
+)
+_GIVES = lazy_pattern(
+    r"check_?in|unlock|release|give_?back|unclaim|cancel|discard|(?:end|close|finish)_?edit|undo", re.IGNORECASE
+)
+_BACK = (("checkout", "check it in"), ("check_out", "check it in"), ("reserve", "release it"), ("claim", "release it"))
+
+
+def _taken_by(evidence: Evidence, entry: EntryView, said: str) -> EntryView | None:
+    """Return the call that took what is refused, by an id that it shares, where the same agent has not given it back."""
+    asked = given(entry)
+    ids = ids_in(said) | ids_in(asked)
+    given_back: set[str] = set()
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or evidence.failed(other):
+            continue
+        name = _verbs(other)
+        shared = ids & (ids_in(given(other)) | ids_in(evidence.text(other)))
+        # Newest first: what was given back after it was taken is free
+        if _GIVES.search(name):
+            given_back |= shared
+        elif _TAKES.search(name) and shared - given_back:
+            return other
+    return None
+
+
+def _verbs(entry: EntryView) -> str:
+    """Return the words that say what a call does: the name of its tool, of a command its first plain words."""
+    # Git and look-ups take nothing of this kind
+    commands = [words for words in parts_of(command_of(entry)) if words[0] not in ("git", "cat", "ls", "cd")]
+    plain = [word for words in commands for word in words[:3] if re.fullmatch(r"[a-z_-]{3,20}", word)]
+    return " ".join(plain) if command_of(entry) else entry.action
+
+
+def _taken(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
+    """Say which call of which agent took what is refused, and that it must be given back."""
+    own = evidence.agent is None or holder.agent == evidence.agent
+    name = clean(holder.agent)[:40] if plain_name(holder.agent) else "another agent"
+    who = "You" if own else name
+    call = code(command_of(holder) or tool(holder), 60)
+    ids = sorted(ids_in(given(holder)) | ids_in(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
+    locks = [each for each in ids if each not in given(holder)][:1] or ids[:1]
+    cause += f" {who} took it{clock(holder.ts)} with {call}{f' ({listed(locks)})' if locks else ''} and did not give it back."
+    folded = holder.action.casefold()
+    back = next((words for part, words in _BACK if part in folded), "unlock it")
+    step = (
+        f"{back.capitalize()} yourself{f' ({listed(locks)})' if locks else ''}, with the counterpart of {call};"
+        " then make this call once."
+        if own
+        else f"Ask {name} to {back}{f' ({listed(locks)})' if locks else ''}: waiting can't bring that. Then make"
+        " this call once. "
+        f"If {name} does not answer, tell the user who holds it; do not break the lock."
+    )
+    return diagnosis(
+        KIND, cause, step, *quotes, evidence.quote(holder), check="Its state must say that it is free before you try again."
+    )
+
+
+def _process(holder: EntryView) -> str | None:
+    """Return the number of the process that a call left running, or the id under which its client knows it."""
+    said = text_of(holder.output, 400)
+    match = re.fullmatch(r"\D{0,20}(\d{2,8})\s*", said) or re.search(r"\b(?:with )?ID:? (\w{2,24})\b", said)
+    # A number within other words may count anything
+    return match.group(1) if match and plain_name(match.group(1)) else None
+
+
+def _shows(evidence: Evidence, holder: EntryView) -> str | None:
+    """Return the file or the look-up in which the output of a call stands that was left running."""
+    file = re.search(r">{1,2} ?([\w./-]{3,80})", command_of(holder))
+    if file is not None and file.group(1) != "/dev/null":
+        return code(file.group(1), 60)
+    number = _process(holder)
+    looks = (each for each in reversed(evidence.recent) if each.index > holder.index and number and number in given(each))
+    look = next(looks, None)
+    return evidence.source(look) if look is not None else None
+
+
+def _program_with(evidence: Evidence, entry: EntryView, lock: str) -> tuple[str, EntryView] | None:
+    """Return another program that was read and names the lock's file, and the call that showed it."""
+    name = lock.rpartition("/")[2]
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or len(name) <= len(".lock") or name not in evidence.text(other):
+            continue
+        for program in re.findall(r"[\w./-]{2,80}\.(?:py|sh|js|ts|rb|pl)\b", given(other)):
+            # A program that fails itself is the one that waits
+            if plain_name(program) and not any(program.rpartition("/")[2] in given(each) for each in evidence.failing):
+                return program, other
+    return None
+
+
+def _gone(evidence: Evidence, number: str) -> EntryView | None:
+    """Return the look-up that found no process of that number, or None."""
+    named = re.compile(rf"\b(?:ps|pgrep|kill|pidof)\b[^\n]{{0,80}}\b{number}\b")
+    none = re.compile(
+        rf"no (?:such )?process\b[^\n]{{0,20}}\b{number}\b|\b{number}\b[^\n]{{0,30}}no such process", re.IGNORECASE
+    )
+    for each in list(reversed(evidence.recent))[:40]:
+        said = evidence.text(each)
+        # An open or denied look-up has found nothing out
+        if each.status == "open" or (each.status == "denied"):
+            continue
+        if none.search(said) or (re.match(r"ps\b", command_of(each)) and named.search(command_of(each)) and number not in said):
+            return each
+    return None
+
+
+def _waits(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Return what lock an open call waits for, as its own words or the program that was read show."""
+    command = command_of(entry)
+    if not command:
+        return None
+    # flock names its file on the command line
+    asked = _FILE.search(command) if re.search(r"\bflock\b|\blockfile\b", command) else None
+    if asked is not None:
+        return _answer(evidence, entry, asked.group(1), None, command)
+    for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl)\b", command)):
+        content = evidence.seen(word, entry.index)
+        if content is None:
+            continue
+        named = next((line for line in content.lines[:2_000] if _FILE.search(line) and not _MANIFEST.search(line)), None)
+        waiting = _waiting_line(content.lines, named) if named is not None else None
+        match = _FILE.search(named or "")
+        # A program may name a lock that it never waits for
+        if waiting is not None and match is not None:
+            return _answer(evidence, entry, match.group(1), content.entry, waiting)
+    return None
+
+
+def _waiting_line(lines: Sequence[str], named: str) -> str | None:
+    """Return the line of a program that waits for the lock, or None where none is seen."""
+    variable = re.match(r"\s*(?:export |const |let |var )?(\w{2,40})\s*=", named)
+    words = re.compile(
+        rf"\b(?:while|until|wait|sleep|acquire|flock)\b.{{0,80}}\b{variable.group(1) if variable else 'lock'}\b",
+        re.IGNORECASE,
+    )
+    return next((line for line in lines[:2_000] if words.search(line)), None)
+
+
+def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | None, line: str) -> Diagnosis:
+    command = command_of(entry)
+    cause = f"{code(command, 90)}{started(entry)} has not returned: it waits for the lock {code(lock, 80)}."
+    quotes = [evidence.quote(entry, command)]
+    if shown is not None:
+        source = evidence.source(shown)
+        cause += f" {capital(source)} shows {code(line.strip(), 100)}."
+        quotes.append(evidence.quote(shown, line))
+    holder = _holder(evidence, entry, lock)
+    if holder is not None:
+        cause += f" {_held_by(holder)}."
+        quotes.append(evidence.quote(holder, command_of(holder)))
+        step = f"Stop this call, end {code(command_of(holder), 80)}, which holds the lock, and run it once more."
+        return diagnosis(KIND, cause, step, *quotes, check="Make sure the holder is gone before you run it again.")
+    seen = _listed(evidence, entry, lock)
+    if seen is not None:
+        cause += f" The file was there already{clock(seen.ts)}, before the call."
+        quotes.append(evidence.quote(seen))
+    name = lock if plain_name(lock) else "the lock file"
+    step = (
+        f"Stop the call. Look at {code(name, 80)} and find out which process holds it, with `fuser` or `ps`; if none does, ask"
+        " the user whether it may be removed. Run the call again only with a time limit."
+    )
+    return diagnosis(
+        KIND, cause, step, *quotes, check="It must return within the limit.", confidence="high" if seen else "medium"
+    )
+
+
+def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
+    """Return an earlier call that names the same lock and has not ended, or was sent to the background."""
+    heads = {word for words in parts_of(command_of(entry)) for word in words[:3] if word not in _COMMON and not word.isdigit()}
+    # A lock of the program's own is held by another call of that program
+    if not lock or _is_of_program(entry, lock):
+        own = (other for other in list(evidence.before(entry.index))[:_LOOKED_AT] if _stays(other))
+        found = next(
+            (
+                other
+                for other in own
+                if heads & {word for words in parts_of(command_of(other)) for word in words[:3]} and not evidence.failed(other)
+            ),
+            None,
+        )
+        if found is not None or not lock:
+            return found
+    name = lock.rpartition("/")[2]
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        command = command_of(other)
+        if _stays(other) and not evidence.failed(other) and (name in command or _program_names(evidence, other, name)):
+            return other
+    return None
+
+
+def _stays(entry: EntryView) -> bool:
+    """Whether a call was left running: it is open, it was sent to the background, or its client was told to do so."""
+    flags = (value for name, value in fields_of(entry).items() if "background" in name.casefold())
+    return entry.status == "open" or in_background(command_of(entry)) or any(value is True for value in flags)
+
+
+def _is_of_program(entry: EntryView, lock: str) -> bool:
+    """Whether a lock is one that the program of a call makes for itself, as `.git/index.lock`."""
+    heads = {words[0].rpartition("/")[2] for words in parts_of(command_of(entry))} - _COMMON
+    # Short names stand in many paths
+    return any(re.search(rf"(?:^|/)\.?{re.escape(head)}(?:/|\b)", lock) for head in heads if len(head) > 2)
+
+
+def _program_names(evidence: Evidence, started: EntryView, name: str) -> bool:
+    """Whether the program that a call started was read, and names a file."""
+    words = (word for words in parts_of(command_of(started)) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word))
+    return any((seen := evidence.seen(word, started.index)) is not None and name in seen.text for word in words)
+
+
+def _started_as(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
+    """Return the call that the agent left running, whose number a look at the lock's file shows as its holder."""
+    name = (lock or "").rpartition("/")[2]
+    looks = [
+        other for other in list(reversed(evidence.recent))[:_LOOKED_AT]
+        if name and other.status == "ok" and name in command_of(other) and _SHOWS_HOLDER.search(command_of(other))
+    ]  # fmt: skip
+    numbers = {number for other in looks for number in re.findall(r"\b\d{2,8}\b", evidence.text(other)[:2_000])}
+    begun = (each for each in evidence.before(entry.index) if in_background(command_of(each)))
+    return next((each for each in begun if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
+
+
+def _listed(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None:
+    name = lock.rpartition("/")[2]
+    # A short name is found in any listing
+    if len(name) < 5:
+        return None
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if (
+            other.status == "ok"
+            and re.match(r"\s*(?:ls|find|tree|stat|cat)\b", command_of(other))
+            and name in evidence.text(other)
+        ):
+            return other
+    return None
+
+
+def _held_by(holder: EntryView) -> str:
+    number = _process(holder)
+    process = f" ({'process ' if number.isdigit() else ''}{number})" if number else ""
+    return f"You hold it yourself: {code(command_of(holder), 90)}{process}, started{clock(holder.ts)}, was not ended"
+
+
+def _often(evidence: Evidence, entry: EntryView) -> str:
+    times = evidence.times(entry)
+    return f", {times} times," if times > 1 else ""

@@ -1,0 +1,135 @@
+"""A call waits for a process or file that the record shows: it failed, it runs until it is stopped, or it lies elsewhere."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.errors.words import told_lines
+from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence.calls import called, command_of, in_background
+from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON
+from ctxmgr.diagnose.evidence.outcomes import ENDED
+from ctxmgr.diagnose.evidence.paths import mentions
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, words_of
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "waitingOnProcess"
+
+_PROCESS = lazy_pattern(
+    r"\bwait (\d{2,8})\b|\bkill -0 (\d{2,8})\b|\bps (?:-o \S{1,40} )?-p ?(\d{2,8})\b|--pid[= ](\d{2,8})\b|/proc/(\d{2,8})\b"
+)
+_FILE = lazy_pattern(
+    r"\b(?:until (?:\[{1,2}|test)|while ! (?:\[{1,2}|test)|while (?:\[{1,2}|test) !) -[efrs] [\"']?([\w./~-]{2,160})"
+)
+"""A loop that ends when a file is there; one that ends when a file is gone waits for a lock."""
+_REDIRECT = lazy_pattern(r"(?<!2)>{1,2} ?([\w./-]{3,120})")
+_LOOKED_AT, _MOST_BEGUN = 200, 6
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what a call waits for, and why it will not come or end."""
+    # An open call beside a loop is mostly just under way
+    hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
+    for entry in [*hangs, *evidence.failing]:
+        command = command_of(entry)
+        process, file = _PROCESS.search(command), _FILE.search(command)
+        found = None
+        if process is not None and (entry.status == "open" or "timed" in evidence.text(entry)):
+            found = _for_process(evidence, entry, next(group for group in process.groups() if group))
+        elif file is not None and plain_name(file.group(1)):
+            found = _for_file(evidence, entry, file.group(1))
+        if found is not None:
+            return found
+    return None
+
+
+def _for_process(evidence: Evidence, entry: EntryView, number: str) -> Diagnosis | None:
+    """Say which call of the record started the process that is waited for."""
+    shown = re.compile(rf"(?<!\d){number}(?!\d)")
+    begun = next((each for each in _begun(evidence, entry) if shown.search(evidence.text(each)[:200])), None)
+    if begun is None:
+        return None
+    cause = f"{called(entry)} waits for process {number}. That is what {evidence.source(begun)} started"
+    if RUNS_ON.search(command_of(begun)):
+        cause += ": it does not end by itself, but runs until it is stopped."
+        step = f"Stop waiting, and go on while process {number} runs; `kill {number}` ends it when you need it no more."
+    else:
+        log = _log(begun)
+        look = f"at its output in {code(log, 90)}, and " if log is not None else ""
+        cause += ", and the record does not show that it ends."
+        step = f"Stop waiting. Look once {look}with `ps -o stat,etime,args -p {number}` whether it still runs and works."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(begun), evidence.quote(entry, command_of(entry)),
+        check="If you wait again, set a limit: `timeout 60 COMMAND`.",
+    )  # fmt: skip
+
+
+def _for_file(evidence: Evidence, entry: EntryView, file: str) -> Diagnosis | None:
+    """Say that the file lies elsewhere, or that what was to make it has failed."""
+    begun = _begun(evidence, entry)
+    since = begun[0].index if begun else entry.index
+    name = file.rpartition("/")[2]
+    for mention in mentions(evidence, name, entry.index):
+        # What was named before the start may be an old copy; a call that only asks for a place does not show it
+        if mention.given or mention.entry.index <= since or not plain_name(mention.path):
+            continue
+        if not evidence.same_place(mention.path, file):
+            place = code(mention.path, 90)
+            cause = f"{called(entry)} waits for {code(file, 80)}. {capital(evidence.source(mention.entry))} has {place}."
+            step = (
+                f"Stop waiting, look at {place}, which that output names, and if it is what you need, use it in place of"
+                f" {code(file, 80)}."
+            )
+            return diagnosis(
+                KIND, cause, step, evidence.quote(mention.entry), evidence.quote(entry, command_of(entry)),
+                check="The file must be there and be complete.", confidence="medium",
+            )  # fmt: skip
+    # Of several jobs only one that names the file is sure to make it
+    makers = begun if len(begun) == 1 else [each for each in begun if name in command_of(each)]
+    for maker in makers[:_MOST_BEGUN]:
+        found = _failure(evidence, entry, maker, file)
+        if found is not None:
+            return found
+    return None
+
+
+def _failure(evidence: Evidence, entry: EntryView, maker: EntryView, file: str) -> Diagnosis | None:
+    """Say that a job which was to make the file has failed, as a look at its log shows."""
+    log = _log(maker)
+    for look in evidence.before(entry.index):
+        if look.index <= maker.index:
+            return None
+        if log is None or log.rpartition("/")[2] not in given(look):
+            continue
+        line = next((line for line in reversed(evidence.text(look).split("\n")) if ENDED.search(line)), None)
+        # The newest look counts: a job that failed before may have been mended in its place
+        if line is None:
+            return None
+        said = told_lines([line.strip()]) or words_of(ENDED, line)
+        cause = (
+            f"{called(entry)} waits for {code(file, 80)}, and what was to make it has failed:"
+            f" {evidence.source(look)} shows {said}. Nothing in the record makes it any more."
+        )
+        step = (
+            f"Stop waiting. Put right what {code(log, 80)} says, start {code(command_of(maker), 100)} again, and see in that"
+            " log that it works before you wait."
+        )
+        return diagnosis(
+            KIND, cause, step, evidence.quote(look), evidence.quote(maker, command_of(maker)),
+            check=f"{code(file, 80)} must be there; if you wait for it, set a limit: `timeout 60 COMMAND`.",
+        )  # fmt: skip
+    return None
+
+
+def _begun(evidence: Evidence, entry: EntryView) -> list[EntryView]:
+    """Return the calls before one that left something running, the newest first."""
+    return [each for each in list(evidence.before(entry.index))[:_LOOKED_AT] if in_background(command_of(each))]
+
+
+def _log(begun: EntryView) -> str | None:
+    """Return the file into which a call that was left running writes, or None."""
+    match = _REDIRECT.search(command_of(begun))
+    return match.group(1) if match is not None and match.group(1) != "/dev/null" else None

@@ -1,0 +1,431 @@
+"""The work waits for a person's approval or answer, and asking a machine again can't bring it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ctxmgr.detect.text import vocabulary
+from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, given, may_change
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool
+from ctxmgr.diagnose.evidence.items import Item, answers, ids_in
+from ctxmgr.diagnose.evidence.sentences import sentences
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, spaced, text_of
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.view import EntryView
+
+KIND: str = "waitsForPerson"
+
+_ROLES = (
+    "supervisor|manager|approver|reviewer|maintainer|owner|code owner|administrator|admin|operator|moderator"
+    "|human|person|customer|legal|finance"
+    "|security team|compliance|team lead|release manager|product owner|on-?call|clerk|client|board|committee"
+)
+_PENDING = lazy_pattern(
+    r"\b(?:waiting|awaiting|awaits|waits|pending|needs?|requires?|required|blocked|held|on hold)[\s_-]{0,2}(?:on"
+    r"|for|by|until|from)?[\s_-]{0,2}(?:an? |the |your |\d )?(?:[a-z]{3,12} )?"
+    rf"(?:approvals?|reviews?|sign[- ]?off|confirmation|authori[sz]ation|decision|consent|signature|{_ROLES})\b"
+    r"|\b(?:approvals?|reviews?|sign[- ]?off|confirmation|decision) (?:is |are )?(?:still )?(?:pending|required"
+    r"|needed|missing|outstanding|requested)"
+    r"|(?:lacks?|missing|without|no) (?:the |an? )?(?:\w+ )?(?:signature|approval|sign[- ]?off|consent|confirmation|release)\b"
+    r"|not[ _]signed(?:[ _]off)?\b|\b(?:release|confirmation|consent|signature"
+    r"|decision) (?:is )?(?:still )?(?:required|needed|missing)\b"
+    r"|\b(?:question|decision|approval|request) (?:is )?(?:still )?(?:open|pending|undecided)\b"
+    r"|\bnot (?:yet )?released\b|\bunconfirmed\b"
+    r"|not (?:yet )?(?:been )?(?:approved|signed off|reviewed|confirmed)|changes requested|(?:un|to be )approved"
+    r"|0 (?:of|/) ?\d approvals",
+    re.IGNORECASE,
+)
+_ROLE = lazy_pattern(rf"\b({_ROLES})s?\b", re.IGNORECASE)
+_NAMED = lazy_pattern(
+    r"(?:approvers?|signers?|signator(?:y|ies)|reviewers?|assignee|assigned[ _]to|waiting[ _](?:for|on)"
+    r"|requested[ _](?:from|reviewers?)"
+    r"|decision[ _]by|owner|pending[ _]with|required[ _]approvers?)"
+    r"[\"']?\s?[:=]\s?\[?\s?[\"']?(@?[A-Za-z][\w.@ -]{1,40}?)[\"'\],\n}]",
+    re.IGNORECASE,
+)
+_ABOUT = lazy_pattern(
+    r"\b(?:approv\w+|sign[- ]?off|signs? off|supervisor|reviewe?r?s?|confirm\w*|decides?|decision|permission"
+    r"|authori[sz]\w+|release manager)\b",
+    re.IGNORECASE,
+)
+_ASKS = lazy_pattern(
+    r"\b(?:may i|shall i|should i|can i|do you want|would you like|please (?:confirm|approve|decide|advise)|let me know"
+    r"|is it (?:ok|okay|fine) (?:to|if)|waiting for your|wait for your|which (?:one )?(?:do|should|would) you"
+    r"|your (?:approval|confirmation|decision|answer))\b",
+    re.IGNORECASE,
+)
+_APPROVAL = lazy_pattern(r"approv|confirm|permission|decision|answer|reply|response", re.IGNORECASE)
+_UNDECIDED = lazy_pattern(
+    r"pending|waiting|none|null|no (?:answer|reply|decision|response)|not (?:yet )?(?:decided|answered)|unanswered",
+    re.IGNORECASE,
+)
+_LEAST, _NEAR = 2, 3
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return whose answer is missing."""
+    return _open_question(evidence) or _asked(evidence) or _pending(evidence) or _undecided(evidence)
+
+
+def _question(evidence: Evidence) -> Message | None:
+    """Return the newest question of the stuck agent that no person has answered."""
+    for message in reversed(evidence.messages):
+        if message.by == "user":
+            # A person has spoken since, so the question is answered or dropped
+            return None
+        own = (
+            message.by == "agent"
+            and (evidence.agent is None or message.who == evidence.agent)
+            # A thought is put to nobody
+            and "thought" not in message.kind
+        )
+        if own and _ASKS.search(message.text):
+            return message
+    return None
+
+
+def _asked(evidence: Evidence) -> Diagnosis | None:
+    question = _question(evidence)
+    if question is None:
+        return None
+    polls = [
+        entry
+        for entry in evidence.loop
+        if _looks_for_answer(evidence, entry) and (question.after is None or entry.index > question.after)
+    ]
+    # To look for an answer once or twice is no waiting
+    if len(polls) < _LEAST:
+        return None
+    asked = _sentence(question.text)
+    last = polls[-1]
+    cause = (
+        f"You asked the user{clock(question.at)}: {code(asked, 150)}. No answer is recorded, and you called {_call(last)}"
+        f" {len(polls)} times since; it can't answer for them."
+    )
+    return diagnosis(
+        KIND, cause, "Stop calling. Put the question to the user once more in one sentence, and end your turn.",
+        evidence.quote_of(question, asked), evidence.quote(last), check="Go on only when a message of the user answers it.",
+    )  # fmt: skip
+
+
+def _looks_for_answer(evidence: Evidence, entry: EntryView) -> bool:
+    name = command_of(entry) or entry.action
+    said = evidence.text(entry)[:600]
+    return _APPROVAL.search(name) is not None or (_UNDECIDED.search(said) is not None and _APPROVAL.search(said) is not None)
+
+
+def _pending(evidence: Evidence) -> Diagnosis | None:
+    """Say that a job or review waits for somebody, where its own answer says so each time."""
+    found = [entry for entry in evidence.tail if _is_pending(evidence, entry)]
+    last = found[-1] if found else None
+    # What was pending long ago is no trouble any more
+    if last is None or evidence.recent[-1].index - last.index > _NEAR:
+        return None
+    same = [entry for entry in found if call_key(entry) == call_key(last) or entry.action == last.action]
+    changed = any(may_change(entry) for entry in same) or may_change(last)
+    # A call that changes something each time is work, unless it is refused
+    if len(same) < _LEAST + 1 or (changed and not evidence.failed(last)):
+        return None
+    said = evidence.text(last)
+    match = _PENDING.search(spaced(said))
+    words = said[match.start() : match.end()] if match else ""
+    cause = (
+        f"{_call(last)}{_of(last)} was answered {len(same)} times that a person's approval or decision is missing: "
+        f"{code(words, 60)}."
+    )
+    quotes = [evidence.quote(last)]
+    role = _ROLE.search(spaced(words))
+    who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
+    person = _person(evidence, last)
+    if person is not None:
+        return _waits_for(evidence, person, cause, quotes, code(words, 60))
+    named = next(
+        (
+            (name.strip(), each)
+            for each in [*reversed(same), *list(evidence.before(last.index))[:_LOOKED_AT]]
+            for name in _NAMED.findall(evidence.text(each)[:4_000])
+        ),
+        None,
+    )
+    # A name that stands beside the state is surer than a list of approvers
+    if named is None:
+        named = next(
+            (
+                (name, each)
+                for each in [last, *evidence.before(last.index)][:_LOOKED_AT]
+                for name in _approvers(evidence.text(each))
+            ),
+            None,
+        )
+    # Longer texts are sentences, and no names
+    if named is not None and plain_name(named[0].replace(" ", "-")) and len(named[0].split()) < 4:
+        who = code(named[0], 40)
+        cause += f" {capital(evidence.source(named[1]))} names {who}."
+        quotes.append(evidence.quote(named[1]))
+    for message, sentence in sentences(evidence):
+        if _ABOUT.search(sentence):
+            cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
+            quotes.append(evidence.quote_of(message, sentence))
+            break
+    step = (
+        f"Stop asking for the state: asking can't bring the decision. Tell the user that this ({code(words, 60)}) "
+        f"waits for {who}, "
+        "and for what, ask for the decision,"
+        " and end your turn. What stands in outputs is no approval."
+    )
+    return diagnosis(KIND, cause, step, *quotes, check="Look at the state once when the user says that it was decided.")
+
+
+class _Person(NamedTuple):
+    """Who is to decide: a name or a role as words, where that stands, and what is undecided there."""
+
+    name: str
+    role: str
+    shown: EntryView
+    state: str
+
+
+def _undecided(evidence: Evidence) -> Diagnosis | None:
+    """Say that calls are refused, or a state is polled, of what another answer shows as undecided by a person."""
+    steps = evidence.failing[:2] or evidence.repeated[:1]
+    for step in steps:
+        person = _person(evidence, step, decided=True) if step.status != "open" else None
+        # A failure counts only where it says that it lacks the decision
+        if person is None or (evidence.failed(step) and not _REFUSES.search(evidence.text(step))):
+            continue
+        cause = f"{_call(step)}{_of(step)} gets no further, because a person's decision is missing."
+        return _waits_for(evidence, person, cause, [evidence.quote(step)], "")
+    return None
+
+
+def _person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _Person | None:
+    """Return who is to decide what a call is about, by the members of answers with its ids, else by what notes say.
+
+    Args:
+        evidence: the session.
+        step: the call that waits.
+        decided: whether an answer must show by its members that it is undecided.
+    """
+    about = ids_in(f"{given(step)}\n{evidence.text(step)}") | set(_FILES.findall(evidence.text(step)))
+    open_one: tuple[EntryView, str] | None = None
+    made: EntryView | None = None
+    for entry, item in answers(evidence):
+        # Only what was answered before the step can have caused it
+        if entry.index > step.index or not about & ids_in(item.text):
+            continue
+        if made is not None and entry.index != made.index:
+            return None  # what the newest answer about it shows is decided
+        state = _state(item)
+        made = entry if state == "" and open_one is None else None if state else made
+        if not state:
+            continue
+        name = next((value for key, value in item.fields.items() if _WHO.search(key) and _is_name(value)), "")
+        role = next((value for key, value in item.fields.items() if key == "role" and _ROLE_WORDS.fullmatch(value)), "")
+        if name or role:
+            found = _Person(name.split(" (")[0], role or name.partition(" (")[2].rstrip(")"), entry, state)
+            return _deputy(evidence, found) or found
+        open_one = open_one or (entry, state)
+    if decided and open_one is None:
+        return None
+    noted = _noted(evidence, step, about)
+    return noted if open_one is None or noted is None else noted._replace(state=open_one[1])
+
+
+_WHO = lazy_pattern(
+    r"^(?:by|who|to|with|from|owner|approver|signer|assignee|reviewer|decider|person|decision_by|requested_from"
+    r"|pending_with|waiting_for|assigned_to|required_approver)s?$"
+)
+_FILES = lazy_pattern(r"(?<![\w./-])[\w.-]{1,40}/[\w./-]{2,60}")
+_NAME = lazy_pattern(r"@?[A-Za-z][\w.@'-]{1,40}(?: [A-Z][\w.'-]{1,30}){0,2}(?: \([\w -]{3,40}\))?")
+_ROLE_WORDS = lazy_pattern(r"[A-Za-z][\w -]{2,40}")
+_DECIDES = lazy_pattern(r"approv|sign|review|confirm|releas|consent|decid|decision|authori|permit|clearance", re.IGNORECASE)
+_OPEN_STATE = lazy_pattern(
+    r"(?:pending|requested|await\w*|waiting\w*|unconfirmed|unsigned|unapproved|undecided|open|sent|submitted"
+    r"|required|\w*_required"
+    r"|not_\w+|in_review|needs_\w+|proposed|draft)",
+    re.IGNORECASE,
+)
+_CLOSED_STATE = lazy_pattern(
+    r"(?:approved|confirmed|signed(?:_off)?|granted|released|decided|accepted|rejected|declined|done)", re.IGNORECASE
+)
+_REFUSES = lazy_pattern(
+    r"\b(?:not|lacks?|requir\w+|refus\w+|prohibit\w*|pending|open|blocked|denied|missing|can['’]?t|cannot"
+    r"|unconfirmed|forbidden|held|first)\b"
+    r"|_REQUIRED",
+    re.IGNORECASE,
+)
+
+
+def _state(item: Item) -> str | None:
+    """Return the state of a decision that an item shows as open, "" of one that was made, None of no decision."""
+    for key, value in item.fields.items():
+        if _DECIDES.search(key) and (value in ("null", "none", "false", "") or _OPEN_STATE.fullmatch(value)):
+            return f"{key}: {value}"
+    of_decision = _DECIDES.search(item.key) is not None or any(_DECIDES.search(key) for key in item.fields)
+    given_to = next((value for key, value in item.fields.items() if key in ("given", "granted")), None)
+    if of_decision and given_to in ("null", "false", "none"):
+        return f"{item.key}: {given_to}"
+    state = next((value for key, value in item.fields.items() if key in ("state", "status", "decision")), "")
+    if state and (of_decision or "request" in item.fields):
+        return f"state: {state}" if _OPEN_STATE.fullmatch(state) else "" if _CLOSED_STATE.fullmatch(state) else None
+    return f"state: {state}" if re.match(r"(?:await|pending|waiting)\w*_(?:sign|approv|review|confirm)", state) else None
+
+
+def _is_name(value: str) -> bool:
+    return _NAME.fullmatch(value) is not None and value.casefold() not in _NOBODY and value not in ("null", "true", "false")
+
+
+_PROSE = (
+    lazy_pattern(
+        r"\b(?:decided|approved|signed(?: off)?|released|confirmed|reviewed|granted|given|made"
+        r"|answered)(?: only)? by(?: the| an?)? "
+        r"(?P<role>[a-z][a-z -]{2,30}?)(?: only)? \((?:this week |currently |today |now "
+        r"|at present )?(?P<name>[A-Z][\w.'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)"
+    ),
+    lazy_pattern(
+        r"^(?:To|Owner|Approver|Contact|Decision|Decides|Asked"
+        r"|Assignee): {0,2}(?P<name>[A-Z@][\w.@'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)(?: \((?P<role>[\w -]{3,30})\))?\s*$",
+        re.MULTILINE,
+    ),
+    lazy_pattern(
+        r"(?P<name>[A-Z][\w.'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)(?: \((?P<role>[\w ,-]{3,40})\))? (?:alone |only )?"
+        r"(?:decides|approves|signs(?: off)?|has to (?:approve|sign|decide|confirm|release)|must (?:approve|sign"
+        r"|decide|confirm|release))\b"
+    ),
+    lazy_pattern(r"^\S*/\S* +(?P<name>@[\w./-]{2,40})(?P<role>)$", re.MULTILINE),
+)
+"""How notes name who decides; the last is a line of a file of code owners."""
+_AWAY = lazy_pattern(
+    r"\b(?:on leave|away|out of (?:the )?office|absent|on holiday|on vacation|sick|unavailable|parental)\b", re.IGNORECASE
+)
+_STANDS_IN = lazy_pattern(
+    r"\b(?:deputy|stand-?in|substitute|delegate[sd]?(?: to)?|cover(?:ed)? by|replaced by|represented by|acting"
+    r"|backup|in \w+ absence)\W{1,4}"
+    r"(?:is |for \w+ )?(?P<name>[A-Z@][\w.@'-]{1,30}(?: [A-Z][\w.'-]{1,30})?)"
+)
+
+
+def _noted(evidence: Evidence, step: EntryView, about: set[str]) -> _Person | None:
+    """Return whom notes that were read name for a decision; of lines for paths the one for a path that was shown."""
+    paths = "\n".join(evidence.text(each)[:4_000] for each in list(evidence.before(step.index + 1))[:_LOOKED_AT])
+    for entry in list(evidence.before(step.index + 1))[:_LOOKED_AT]:
+        said = evidence.text(entry)[:8_000]
+        if entry.status == "open":
+            continue
+        for pattern in _PROSE:
+            for match in pattern.finditer(said):
+                start = match.group(0).partition(" ")[0].strip("/*")
+                of_path = match.group("name").startswith("@") and "/" in match.group(0)
+                if of_path and not re.search(rf"(?<![\w/@]){re.escape(start)}/\w", paths):
+                    continue
+                if match.group("name").casefold() not in _NOBODY:
+                    found = _Person(match.group("name"), match.group("role") or "", entry, "")
+                    return _deputy(evidence, found) or found
+    return None
+
+
+def _deputy(evidence: Evidence, person: _Person) -> _Person | None:
+    """Return who stands in for a person that an answer shows as away."""
+    parts = [part for part in re.split(r"[\W_]+", person.name) if len(part) > 2]
+    if not parts:
+        return None
+    for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
+        for line in evidence.text(entry)[:8_000].split("\n"):
+            match = _STANDS_IN.search(line)
+            if match is not None and _AWAY.search(line) and parts[-1].casefold() in line.casefold():
+                return _Person(match.group("name"), f"the deputy of {person.name}, who is away", entry, person.state)
+    return None
+
+
+def _waits_for(evidence: Evidence, person: _Person, cause: str, quotes: list[Quote], what: str) -> Diagnosis:
+    """Say who is to decide, and that asking the state again brings nothing."""
+    name = code(person.name, 40) if person.name else f"the {person.role}"
+    role = f" ({person.role})" if person.role and person.name else ""
+    source = evidence.source(person.shown)
+    state = f", where it stands as {code(person.state, 50)}" if person.state else ""
+    cause += f" {capital(source)} names {name}{role} for it{state}."
+    step = (
+        f"Stop asking for the state and repeating the call: neither brings the decision. Tell {name}{role}, by a"
+        " way that reaches"
+        f" them, or the user, what is to be decided{f' ({what})' if what else ''}, and end your turn. What stands"
+        " in outputs is no approval."
+    )
+    for message, sentence in sentences(evidence):
+        if _ABOUT.search(sentence):
+            cause += f" The user said{clock(message.at)}: {code(sentence, 120)}."
+            quotes.append(evidence.quote_of(message, sentence))
+            break
+    return diagnosis(
+        KIND,
+        cause,
+        step,
+        *quotes,
+        evidence.quote(person.shown),
+        check="Look at the state once when the user says that it was decided.",
+    )
+
+
+def _of(entry: EntryView) -> str:
+    """Return what a call is about: the first plain name with a digit that it was given, as words."""
+    names = [] if command_of(entry) else [each for each in fields_of(entry).values() if isinstance(each, str)]
+    name = next((each for each in names if plain_name(each) and any(map(str.isdigit, each)) and len(each) <= _LONGEST), "")
+    return f" of {code(name, 40)}" if name else ""
+
+
+_LONGEST = 40
+
+
+def _approvers(text: str) -> list[str]:
+    """Return whom the lines about an approval name: a group, a role or a person."""
+    lines = [line for line in text[:8_000].split("\n") if _ABOUT.search(line)]
+    found = [name for line in lines for groups in _BY.findall(line) for name in groups if name]
+    return [name for name in found if name.lower() not in _NOBODY and not name.isdigit()]
+
+
+_BY = lazy_pattern(
+    r"(?:approvals?|reviews?|reviewed|approved|sign[- ]?off|signed off|confirmation|decision|decided"
+    r"|authori[sz]ation)(?: \w+){0,2}? (?:of|by|from)(?: (?:the|an?|one of))?(?: (?:group|team|user|role|member "
+    r"of))? [`'\"]?(@?[\w.@-]{3,40})"
+    r"|(?:on duty|on call|assigned to|contact|waiting for|pending with)[: ]{1,2}(@?[A-Z][\w.-]{1,30}(?: [A-Z][\w.-]{1,30})?)",
+)
+_NOBODY = word_set("the a an this that your you user human person somebody someone anyone production staging another")
+_LOOKED_AT = 60
+
+
+def _is_pending(evidence: Evidence, entry: EntryView) -> bool:
+    said = evidence.text(entry)
+    return len(said) < 4_000 and _PENDING.search(spaced(said)) is not None
+
+
+def _open_question(evidence: Evidence) -> Diagnosis | None:
+    """Say that a call which asks a person has no answer yet."""
+    entry = next((each for each in evidence.open_calls if vocabulary.asks_human(each.action)), None)
+    if entry is None:
+        return None
+    asked = _asked_text(entry)
+    cause = f"You asked the user{clock(entry.ts)} with {tool(entry)}: {code(asked, 150)}. No answer is recorded."
+    step = "Wait: end your turn with this question in one sentence. Do not ask in another form."
+    return diagnosis(KIND, cause, step, evidence.quote(entry, asked), check="Go on only when the user has answered.")
+
+
+def _asked_text(entry: EntryView) -> str:
+    fields = fields_of(entry)
+    questions = fields.get("questions")
+    return text_of(questions if questions else fields.get("question") or fields.get("message") or entry.input, 2_000).split(
+        "\n"
+    )[0]
+
+
+def _sentence(text: str) -> str:
+    parts = re.findall(r"[^.!?\n]{1,300}[.!?]?", text[:4_000])
+    return next((part.strip() for part in reversed(parts) if "?" in part and part.strip()), None) or next(
+        (part.strip() for part in reversed(parts) if _ASKS.search(part)), text[:300]
+    )
+
+
+def _call(entry: EntryView) -> str:
+    return code(command_of(entry) or tool(entry), 80)

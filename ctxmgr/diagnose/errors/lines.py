@@ -1,0 +1,153 @@
+"""Find the lines of an output that say why: the error itself, its reason, and the way out that the tool names.
+
+Tools write a reason in few forms, whatever they are: "must be", "expected A, got B", "because", "hint:", "did you mean". Of
+a line that is told in a sentence only known words and names are shown (`told_words`); what could be an order is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ctxmgr.detect.text.fingerprints import blur
+from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.evidence.texts import ORDERS
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.view import EntryView
+
+_TELLING = lazy_pattern(
+    r"error|exception|fail|fatal|denied|refused|cannot|can't|not found|missing|invalid|expected|unable|rejected|conflict"
+    r"|could not|couldn't|undefined|unresolved|no such|does not exist|doesn't|mismatch|timed? ?out|unknown",
+    re.IGNORECASE,
+)
+_NAMED = lazy_pattern(r"(?:E\s+)?(?:[\w.]+(?:Error|Exception|Fault)\b|error(?:\[\w+\])?:|fatal:|panic:)", re.IGNORECASE)
+_PLACED = lazy_pattern(r"^\S{1,160}:\d{1,6}:(?:\d{1,5}:)? (?:fatal )?error\b|^error(?:\[\w+\])?: ", re.IGNORECASE)
+_REASON = lazy_pattern(
+    r"\b(?:because|must(?: not)?|should(?: not)?|only|requires?|required|needs?|expected|expects|instead|already|until|since"
+    r"|allowed|permitted|supported|ignored|protected|locked|held by|owned by|used by|in use|reserved|policy|deprecated|removed"
+    r"|renamed|moved|has been|does not match|differs?|mismatch|exceeds?|limit|at least|at most|older|newer|outdated|stale"
+    r"|expired|disabled|read-only|undefined|unresolved|nothing|empty|wants|given|got|found|not yet"
+    r"|unless|up to date|unchanged|nothing to)\b",
+    re.IGNORECASE,
+)
+_ADVICE = lazy_pattern(
+    r"^\s{0,8}(?:remote: )?(?:hint|help|tip|note|try|fix|suggestion|to fix|see|= (?:help|note))\b\s?[:-]?"
+    r"|\b(?:did you mean|(?:maybe|perhaps) you meant|try|use|run|consider|please|instead|add|set|pass|install|make sure|you can"
+    r"|you (?:need|may|might|must|should))\b",
+    re.IGNORECASE,
+)
+_ADVISES = lazy_pattern(
+    r"^\s{0,8}(?:hint|help|tip|try|fix|suggestion|to fix)\b\s?[:-]?|(?<![\w/.-])(?:use|try|run|set|pass|add|must be|should be)"
+    r" [`'\"-]{0,2}\w|\b(?:try|please|first|re-?(?:run|fetch|read|load)) \w+ing\b",
+    re.IGNORECASE,
+)
+_SUMMARY = lazy_pattern(
+    r"^(?:found \d+ |=*\s?\d+ (?:failed|passed|errors?)\b|(?:g?make|ninja)(?:\[\d+\])?: \*\*\*|\[?exit(?: code"
+    r"| status)?[ :]*\d+|node\.js v\d|and |or "
+    r"|failed\b[^\n]{0,60}::|.{0,80}\bnote:|traceback|file \"|at [\w.<>]+ ?\(|\s*\^+\s*$|={4}|-{4}|_{4}"
+    r"|npm (?:err!|error) (?:code|a complete log)|error: (?:process completed|aborting|failed to push some refs)|collect2: )",
+    re.IGNORECASE,
+)
+"""What only counts or repeats the error."""
+_DECORATION = lazy_pattern(r"^[│╷╵|>\s]{1,12}|^(?:remote|npm (?:err!|error)|E)(?::|\s)\s*|</?tool_use_error>", re.IGNORECASE)
+_ASSERTED = lazy_pattern(r"^(?:assert\b|Expected|Received|[+-] ?(?:expected|actual)|AssertionError:)")
+_SPECIFIC = lazy_pattern(r"['\"`‘“][^'\"`]{2,80}['\"`’”]|\w/\w|\w\.\w|\d{2}|\w_\w|\s-{1,2}\w")
+_LETTERS = lazy_pattern(r"[^\W\d_]{2}")
+_FORMS, _READ, _MOST, _CHAIN = 6, 8_000, 600, 2
+
+
+class _Line(NamedTuple):
+    """A line of an output, how much it tells, and its number."""
+
+    text: str
+    score: int
+    place: int
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """What tells more is greater: of two alike the later, of two places in a source the first."""
+        return self.score, -self.place if _PLACED.search(self.text) else self.place
+
+
+def telling_line(evidence: Evidence, step: EntryView) -> str:
+    """Return the line of a call's output that says most of why it ended so; "" where it printed nothing."""
+    return max(_lines(evidence, step), key=lambda each: each.rank, default=_Line("", 0, 0)).text
+
+
+def reasons(evidence: Evidence, steps: Sequence[EntryView], room: int) -> list[str]:
+    """Return what calls say of why they fail: the first one's lines that tell most, in their order, then what others add.
+
+    Args:
+        evidence: the session.
+        steps: the calls, the one that is told of first.
+        room: characters of each text; a short output is given whole.
+    """
+    texts: list[str] = []
+    known: set[str] = set()
+    for step in steps[:_FORMS]:
+        # Of other calls only what is new and tells something
+        lines = [line for line in _lines(evidence, step) if _same(line.text) not in known and (not texts or line.score > 0)]
+        chosen = _chosen(lines, room)
+        known |= {_same(line.text) for line in lines}
+        if chosen:
+            texts.append(" ⏎ ".join(_ended(line.text, room) for line in chosen))
+    return texts
+
+
+def _ended(line: str, room: int) -> str:
+    """Return a line, of a long chain of errors its end: "a: b: c" says last what the others come from."""
+    end = line[-room + 1 :]
+    return f"… {end.partition(' ')[2]}" if len(line) > room and line.count(": ") > _CHAIN else line
+
+
+def _chosen(lines: Sequence[_Line], room: int) -> list[_Line]:
+    """Return the lines that tell most, as many as there is room for, in their order; the first of all may be longer."""
+    chosen: list[_Line] = []
+    for line in sorted(lines, key=lambda each: each.rank, reverse=True):
+        used = sum(len(each.text) + 3 for each in chosen)
+        # A line that only counts is given where nothing else is there
+        if not chosen or (line.score >= 0 and used + len(line.text) <= room):
+            chosen.append(line)
+    return sorted(chosen, key=lambda each: each.place)
+
+
+def _lines(evidence: Evidence, step: EntryView) -> list[_Line]:
+    """Return the lines of an output, each once, that have words and are no order."""
+    found: dict[str, _Line] = {}
+    for place, text in enumerate(evidence.text(step)[-_READ:].split("\n")):
+        line = _DECORATION.sub("", text).strip()[:_MOST]
+        # An order in an output is never told again
+        if _LETTERS.search(line) and not ORDERS.search(text):
+            found.setdefault(line, _Line(line, _score(line), place))
+    return list(found.values())
+
+
+def _score(line: str) -> int:
+    if _SUMMARY.search(line):
+        return -1
+    score = (
+        3 if _PLACED.search(line) or _ASSERTED.match(line) else 2 if _NAMED.match(line) else 1 if _TELLING.search(line) else 0
+    )
+    advice = _ADVICE.search(line) is not None
+    return (
+        score
+        + (1 if _REASON.search(line) else 0)
+        + (1 if _SPECIFIC.search(line) and score else 0)
+        # Advice is told apart, so the error itself comes first
+        - (1 if advice and score < 2 else 0)
+    )
+
+
+def is_advice(line: str) -> bool:
+    """Whether a line is made to name a way out."""
+    return _ADVISES.search(line) is not None
+
+
+def tells(line: str) -> bool:
+    """Whether a line says what went wrong, and does not only count or repeat it."""
+    return _score(line.strip()) > 0
+
+
+def _same(line: str) -> str:
+    return blur(line, ids=True)

@@ -1,0 +1,392 @@
+"""The table of what tools say: finds the row that a failed call meets, and fills its words.
+
+The rows are those of `known_errors.toml`, then those of the folder `known_errors`, a file for each domain. Reading all of
+them as TOML takes longer than the diagnosis: each is a text with its keys, until an output holds one of these.
+
+A slot is filled with names alone: a text of several words could be an order, and is not passed on. What the words leave open
+the failing call may name: its host, the file it reads, the path it writes to.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache, cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from ctxmgr.base.light_dataclass import dataclass
+from ctxmgr.base.paths import packaged_text
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, given
+from ctxmgr.diagnose.evidence.calls import called, command_of, edited_paths, fields_of, parts_of
+from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name, spaced
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.view import EntryView
+
+_SLOT = lazy_pattern(r"\{(\w+?)(_plain|_word)?(?:\|([^{}]*))?\}")
+_PLACES = lazy_pattern(r"(?<![\w=$-])(?:HOST|PORT|SCRIPT)(?![\w-])")
+"""What a step leaves open and a call may name."""
+_STANDS_IN = ("name", "other", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+_OPEN = lazy_pattern(r"\[\^\\n\]|\[\\s\\S\]|\(\?s\)|\.\{|\.\*|\[\^[^\]]{1,8}\]")
+"""What lets any text pass in an expression."""
+_WORDS = lazy_pattern(r"[\w.%'-]+(?:[ ,/=]{1,2}[\w.%'-]+){0,3}")
+_HEAD, _SHOWN, _MOST_MATCHES, _PART = 3_000, 70, 20, 4
+_TABLE = lazy_pattern(r"^(?=\[\[?\w)", re.MULTILINE)
+_KEY = lazy_pattern(r"^key = (.*)$", re.MULTILINE)
+_ROW = "[[error]]"
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """A row of the table; its fields are read, and its expressions compiled, when a text first holds one of its keys."""
+
+    key: tuple[str, ...]
+    late: bool
+    source: str
+
+    @cached_property
+    def fields(self) -> dict[str, Any]:
+        """All that the row says."""
+        return tomllib.loads(self.source)["error"][0]
+
+    @property
+    def means(self) -> str:
+        """What follows "fails, because"."""
+        return self.fields["means"]
+
+    @property
+    def step(self) -> str:
+        """What helps."""
+        return self.fields["step"]
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """What the text must match."""
+        return re.compile(self.fields.get("said") or f"(?i){'|'.join(re.escape(key) for key in self.key)}")
+
+    @cached_property
+    def caller(self) -> re.Pattern[str] | None:
+        """What the command or the name of the tool must match."""
+        call = self.fields.get("call")
+        return re.compile(call, re.IGNORECASE) if call else None
+
+    def match(self, text: str, folded: str, call: str) -> re.Match[str] | None:
+        """Return where a text says what the row is about, or None."""
+        # The keys are plain texts: most rows are ruled out without a regular expression
+        if self.key and not any(key in folded for key in self.key):
+            return None
+        if self.caller is not None and not self.caller.search(call):
+            return None
+        found = list(itertools.islice(self.pattern.finditer(text), _MOST_MATCHES))
+        if not found:
+            # The text may have underscores where an expression without a key has blanks
+            return None if self.key else self.pattern.search(spaced(text))
+        return max(found, key=lambda each: sum(group is not None for group in each.groups()))
+
+    def words(self, match: re.Match[str]) -> str:
+        """Return the words by which the row was met, as a quote: nothing that an expression lets pass unread."""
+        text = match.group(0).strip()
+        # Where the expression lets anything pass, the text may hold an order; only the key is quoted
+        if not _OPEN.search(self.fields.get("said", "")) and 2 < len(text) < 2 * _SHOWN and "\n" not in text:
+            return code(text, _SHOWN)
+        known = next((key for key in self.key if key in match.string.casefold()), "")
+        start = match.string.casefold().find(known)
+        return code(match.string[start : start + len(known)].strip(), _SHOWN) if len(known) > 3 else ""
+
+
+@cache
+def _starts() -> dict[str, list[int]]:
+    """Return the places of the rows by how their keys start; those of short keys, and of none, stand under ""."""
+    starts: dict[str, list[int]] = {}
+    for place, row in enumerate(error_rows()):
+        for start in dict.fromkeys(key[:_PART] if len(key) >= _PART else "" for key in row.key or ("",)):
+            starts.setdefault(start, []).append(place)
+    return starts
+
+
+def _candidates(folded: str) -> Iterator[ErrorRow]:
+    """Yield the rows that a text may be about, in their order: nearly all are ruled out without a look at each."""
+    starts = _starts()
+    rows = error_rows()
+    places = {place for start in (_parts(folded) & starts.keys()) | {""} for place in starts.get(start, ())}
+    return (rows[place] for place in sorted(places))
+
+
+@lru_cache(maxsize=16)
+def _parts(folded: str) -> frozenset[str]:
+    return frozenset(folded[at : at + _PART] for at in range(len(folded) - _PART + 1))
+
+
+@cache
+def _tables() -> tuple[str, ...]:
+    """Return the texts of all tables of TOML, in their order."""
+    folder = os.path.join(os.path.dirname(__file__), "known_errors")
+    domains = sorted(name for name in os.listdir(folder) if name.endswith(".toml"))
+    names = ("known_errors.toml", *(os.path.join(folder, name) for name in domains))
+    return tuple(part for name in names for part in _TABLE.split(packaged_text(__file__, name)))
+
+
+@cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads("".join(part for part in _tables() if not part.startswith(_ROW)))
+
+
+def table(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table that another module reads."""
+    return _data()[name]
+
+
+def error_words() -> str:
+    """Return the words that errors are made of."""
+    return _data()["words"]["error"]
+
+
+@cache
+def error_rows() -> tuple[ErrorRow, ...]:
+    """Return the rows in their order."""
+    return tuple(
+        ErrorRow(_keys(part), "\nlate = true\n" in part, part) for part in _tables() if part.startswith(_ROW)
+    )  # fmt: skip
+
+
+def _keys(row: str) -> tuple[str, ...]:
+    """Return the keys of a row; an array of TOML in one line is nearly always one of JSON."""
+    match = _KEY.search(row)
+    if match is None:
+        return ()
+    try:
+        return tuple(json.loads(match.group(1)))
+    except ValueError:
+        return tuple(tomllib.loads(row)["error"][0]["key"])
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What something was seen to hold, and which error that explains; see `record_facts`."""
+
+    error: re.Pattern[str]
+    shown: str
+    call: str
+    about: str
+    files: str
+    means: str
+    step: str
+    late: bool
+
+    def pattern(self, error: re.Match[str]) -> re.Pattern[str]:
+        """Return what must be shown, with the names of the error in it."""
+        said = self.shown
+        for name, value in named_groups(error).items():
+            said = said.replace(f"{{{name}}}", re.escape(value))
+        return re.compile(said)
+
+
+@cache
+def fact_rows() -> tuple[Fact, ...]:
+    """Return the facts in their order."""
+    return tuple(
+        Fact(
+            re.compile(row["error"]), row["shown"], row.get("call", ""), row.get("about", ""), row.get("files", ""),
+            row["means"], row["step"], bool(row.get("late", False)),
+        )
+        for row in _data()["fact"]
+    )  # fmt: skip
+
+
+class Topic(NamedTuple):
+    """What a failure is about: how an error says so, and the words by which others speak of it."""
+
+    name: str
+    meets: re.Pattern[str]
+    words: re.Pattern[str]
+
+
+@cache
+def topics() -> tuple[Topic, ...]:
+    """Return what failures are about, in the order in which they are tried."""
+    return tuple(
+        Topic(name, lazy_pattern(row["meets"]), lazy_pattern(rf"(?<![\w-])(?:{row['words']})(?![\w-])", re.IGNORECASE))
+        for name, row in _data()["topics"].items()
+    )
+
+
+def topic_of(said: str) -> Topic | None:
+    """Return what a text is about, or None."""
+    return next((topic for topic in topics() if topic.meets.search(said[:6_000])), None)
+
+
+def known_error(kind: str, evidence: Evidence, *, late: bool) -> Diagnosis | None:
+    """Return what the words of a failing call mean, by the rows that are asked early or late."""
+    for entry in evidence.failing:
+        # An error that was seen once may be solved by the next call
+        if evidence.times(entry) < 2 and len(evidence.failing) < 2:
+            continue
+        for row, match in _met(evidence, entry, late=late):
+            told = _answer(kind, evidence, entry, row, match)
+            if told is not None:
+                return told
+    return None
+
+
+def best_step(kind: str, evidence: Evidence) -> Diagnosis | None:
+    """Return what the table says of the failing calls, for a class that has found nothing in the record itself."""
+    return known_error(kind, evidence, late=False) or known_error(kind, evidence, late=True)
+
+
+def _met(evidence: Evidence, entry: EntryView, *, late: bool) -> Iterator[tuple[ErrorRow, re.Match[str]]]:
+    """Yield the rows that a failing call meets. What a test prints may be about anything: there only its runner is heard."""
+    said = evidence.text(entry)
+    short = said[:_HEAD] + said[-_HEAD:] if len(said) > 2 * _HEAD else said
+    folded = short.casefold()
+    call = command_of(entry) or f"{entry.action} {entry.input if isinstance(entry.input, str) else ''}"[:400]
+    checks = CHECKS.search(command_of(entry)) is not None
+    for row in _candidates(folded):
+        if row.late == late:
+            match = row.match(short, folded, call)
+            # A late row without a caller would meet what a test prints
+            if match is not None and not (checks and late and row.caller is None):
+                yield row, match
+
+
+def _answer(kind: str, evidence: Evidence, entry: EntryView, row: ErrorRow, match: re.Match[str]) -> Diagnosis | None:
+    slots = _slots(evidence, entry, match)
+    means, step = filled(row.means, slots), filled(row.step, slots)
+    # A slot that nothing fills would leave a hole in the sentence
+    if means is None or step is None:
+        return None
+    step = _PLACES.sub(lambda place: _known_place(place.group(0), slots), step)
+    call = called(entry, 90)
+    times = evidence.times(entry)
+    words = row.words(match)
+    cause = f"{call} fails{how_often(times)}, because {means}{f': {words}' if words else ''}."
+    line = next((line.strip() for line in evidence.text(entry).split("\n") if match.group(0).split("\n")[0] in line), "")
+    return diagnosis(
+        kind, cause, step, evidence.quote(entry, line or None), check="These words must be gone from the answer.",
+        confidence="medium",
+    )  # fmt: skip
+
+
+def _known_place(place: str, slots: dict[str, str]) -> str:
+    """Return what the call names in that place, or the place."""
+    value = slots.get(place.lower(), "")
+    return value if plain_name(value) else place
+
+
+def _slots(evidence: Evidence, entry: EntryView, match: re.Match[str]) -> dict[str, str]:
+    return {**_call_slots(evidence, entry), **named_groups(match)}
+
+
+def named_groups(match: re.Match[str]) -> dict[str, str]:
+    """Return the groups that were met; the other names of a thing stand in for `name`."""
+    groups = {name: value.strip() for name, value in match.groupdict().items() if value}
+    for name in _STANDS_IN:
+        if name in groups:
+            groups.setdefault("name", groups[name])
+    return {name.removesuffix("_too"): value for name, value in groups.items()}
+
+
+def filled(text: str, slots: dict[str, str]) -> str | None:
+    """Return a text with its slots filled, or None where one that has no words of its own stays empty."""
+    parts: list[str] = []
+    last = 0
+    for slot in _SLOT.finditer(text):
+        name, form, instead = slot.groups()
+        value = slots.get(name, "").rstrip(".,:;")
+        if form == "_plain":
+            shown = value if value and len(value) < 60 and _WORDS.fullmatch(value) else instead
+        # What holds blanks or signs is no name and may be an order
+        elif value and (plain_name(value) or (form is None and name in ("podman",))):
+            inside = "".join(parts).count("`") + text[last : slot.start()].count("`")
+            shown = value if form == "_word" or name == "podman" or inside % 2 else code(value, 90)
+        else:
+            shown = instead
+        if shown is None:
+            return None
+        parts += [text[last : slot.start()], shown or "\0"]
+        last = slot.end()
+    filled = "".join([*parts, text[last:]])
+    return re.sub(r" ?\0(?=[ ,:;.)]|$)|\0", "", filled)
+
+
+_HOST = lazy_pattern(
+    r"(?:https?|wss?|postgres(?:ql)?|mysql|redis|amqp|mongodb)://(?:[^@/\s'\"]{1,80}@)?([\w.-]{1,100})|@([\w.-]{1,80})"
+)
+_ADDRESS = lazy_pattern(r"https?://[^/\s'\"]{1,100}(/[\w./~-]{1,120})")
+_METHOD = lazy_pattern(r"(?:-X|--request)[ =]?([A-Z]{3,7})\b")
+_WRITES = lazy_pattern(r"(?:\s(?:-o|-f|-O|--output|--file|--out|--target|of|-C|--dest)[ =]|of=|>{1,2}\s?)([~.\w/@%+-]{2,160})")
+_OPENED = lazy_pattern(r"(?:open|read_\w+|load|Path)\(\s?(?:\w+=)?[`'\"]([\w./@+-]{1,120})[`'\"]")
+_DATA = lazy_pattern(r"[\w./@+-]{1,100}\.(?:csv|tsv|txt|json|xml|ya?ml|log|html?|ini|sql|md|dat)\b")
+_SCRIPT = lazy_pattern(r"(?:^|[\s;&])((?:[\w.~-]{0,40}/){0,6}[\w.-]{1,60}\.(?:sh|bash|ksh|zsh))(?![\w.])")
+_LOGIN = lazy_pattern(r"\bssh (?:-\S+ (?:[\w./~-]+ )?)*(?:[\w.-]+@)?([\w.-]{2,80})|\s(?:[\w.-]+@)?([\w.-]{2,80}):[~/\w.]")
+_FRAME = lazy_pattern(r"File \"([^\"\n]{1,200})\", line")
+_LOOKED_AT = 200
+
+
+def _call_slots(evidence: Evidence, entry: EntryView) -> dict[str, str]:
+    """Return the slots that a failing call fills, those only that it names."""
+    command, asked = command_of(entry), given(entry)
+    host = _HOST.search(asked)
+    writes = _WRITES.search(command)
+    paths = [word for words in parts_of(command) for word in words[1:] if "/" in word and "://" not in word and word[0] != "-"]
+    program = next((words[0].rpartition("/")[2] for words in parts_of(command) if words[0] != "cd"), "")
+    found = {
+        "host": next((group for group in host.groups() if group), "") if host else "",
+        "method": _method(entry, command),
+        "address": address.group(1) if (address := _ADDRESS.search(asked)) else "",
+        "path": writes.group(1) if writes else paths[-1] if paths else "",
+        "file": _file(evidence, entry, command),
+        "program": program,
+        "script": script.group(1) if (script := _SCRIPT.search(command)) else "",
+        "target": _target(command),
+        "trace": _trace(evidence, entry),
+        "own": _own_test(evidence) if CHECKS.search(command) else "",
+        "podman": _podman(evidence) if program == "docker" else "",
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _method(entry: EntryView, command: str) -> str:
+    value = fields_of(entry).get("method")
+    match = _METHOD.search(command)
+    return value if isinstance(value, str) and value.isalpha() else match.group(1) if match else ""
+
+
+def _file(evidence: Evidence, entry: EntryView, command: str) -> str:
+    """Return the file of data that the call reads: named in its traceback, or in its command."""
+    opened = _OPENED.findall(evidence.text(entry)[-6_000:])
+    named = _DATA.search(command)
+    return opened[-1] if opened else named.group(0) if named else ""
+
+
+def _target(command: str) -> str:
+    """Return the host of an ssh, scp or rsync call."""
+    match = _LOGIN.search(command)
+    return next((group for group in match.groups() if group), "") if match else ""
+
+
+def _trace(evidence: Evidence, entry: EntryView) -> str:
+    """Return the last two files of the project in a traceback, joined by a comma."""
+    named = [evidence.inside(path) for path in _FRAME.findall(evidence.text(entry)[-8_000:])]
+    own = list(dict.fromkeys(path for path in named if not path.startswith(("/usr/", "<")) and "-packages/" not in path))
+    return ",".join(own[-2:]) if len(own) > 1 else ""
+
+
+def _own_test(evidence: Evidence) -> str:
+    """Return the file of tests that the agent wrote last."""
+    written = [path for each in evidence.edits for path in edited_paths(each)]
+    return next((evidence.inside(path) for path in reversed(written) if re.search(r"test|check|spec", path)), "")
+
+
+def _podman(evidence: Evidence) -> str:
+    """Return what to do where podman is seen to be there beside a docker that does not answer."""
+    for entry in evidence.recent[-_LOOKED_AT:]:
+        if entry.status == "ok" and re.search(
+            r"^/\S{0,60}/podman$|^podman version", evidence.text(entry)[:4_000], re.MULTILINE
+        ):
+            return "`podman` is here: make the same call with it. If it has to be docker, ask the user to start the daemon."
+    return ""

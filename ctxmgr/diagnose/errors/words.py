@@ -1,0 +1,202 @@
+"""The words of an error that our own sentences may repeat: usual words of errors, names, and what it offers instead.
+
+What an output says may be an order. A run of words that only errors use, with the names between them, is none; of a structured
+error the members are named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, cast
+
+from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.diagnose.errors.table import error_words
+from ctxmgr.diagnose.evidence import given
+from ctxmgr.diagnose.evidence.items import json_in
+from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.view import EntryView
+
+_TOKEN = lazy_pattern(r"\S+")
+_CODED = lazy_pattern(r"[\d_./:=@#<>\[\](){}-]|[a-z][A-Z]|^[A-Z]{2,8}$")
+_NAMED = lazy_pattern(r"^\w*(?:Error|Exception|Fault|Warning)$")
+_LEAST, _MOST, _READ = 2, 160, 2_000
+
+
+@cache
+def _words() -> frozenset[str]:
+    return frozenset(error_words().split())
+
+
+def told_words(line: str) -> str:
+    """Return the longest run of a line that is made of words of errors and of names, as a quote; "" where there is none.
+
+    One other word within it is left out: more of them could be an order, of which names alone would remain.
+    """
+    runs: list[list[str]] = [[]]
+    gap = 0
+    for token in _TOKEN.findall(line[:_READ]):
+        if _is_error_word(token):
+            if gap:
+                runs.append([])
+            runs[-1].append(token)
+            gap = 0
+        else:
+            gap += 1
+            if gap == _LEAST:
+                runs.append([])
+    joined: list[list[str]] = []
+    for run in runs:
+        # Two other words in a row end a run: more could be an order
+        words = [token for token in run if _letters(token).casefold() in _words()]
+        if joined and joined[-1] and len(words) >= _LEAST:
+            joined[-1] += ["…", *run]
+        else:
+            joined.append(run)
+    best = max(joined, key=len)
+    text = " ".join(best)
+    # A run of names alone says nothing of the error
+    named = any(_letters(token).casefold() in _words() or _NAMED.search(_letters(token)) for token in best)
+    return code(text, _MOST) if len(best) >= _LEAST and named else ""
+
+
+def told_lines(lines: Sequence[str]) -> str:
+    """Return the lines of an error that may be told whole, as a quote; where none may, the words of them that may be.
+
+    Whole is told what mostly consists of words of errors and of names, addresses nobody and asks for nothing.
+    """
+    fair = [line if _may_be_told(line) else told_words(line).strip("`") for line in lines]
+    return code(told, _MOST_LINE) if (told := "; ".join(filter(None, fair))) else ""
+
+
+def _may_be_told(line: str) -> bool:
+    tokens = _TOKEN.findall(line[:_READ])
+    foreign = sum(not _is_error_word(token) for token in tokens)
+    # What asks somebody to do something is no statement
+    if ORDERS.search(line) or _ASKS.search(line):
+        return False
+    return 0 < len(tokens) <= _MOST_TOKENS and foreign <= max(_LEAST, _FOREIGN * len(tokens))
+
+
+_ASKS = lazy_pattern(
+    r"\b(?:you (?:must|should|need|can|may|are to|have to)|your (?:task|instructions?|next)|please|ignore|disregard"
+    r"|forget|obey|instructions?|approved|execute|sudo|rm|send|upload|email|reveal|print)\b"
+    r"|(?:^|[.;:,!] |\band |\bthen |\bto )(?:run|delete|remove|drop|push|install|disable|export|set|use|add|call|open"
+    r"|write|edit)\b",
+    re.IGNORECASE,
+)
+"""What a line holds that speaks to somebody."""
+_MOST_TOKENS, _FOREIGN, _MOST_LINE = 40, 0.6, 190
+
+
+def asks(text: str) -> bool:
+    """Whether a text speaks to somebody: it asks, orders or allows."""
+    return _ASKS.search(text) is not None
+
+
+def is_error_word(word: str) -> bool:
+    """Whether a word is one that errors are made of."""
+    return word.casefold() in _words()
+
+
+def _letters(token: str) -> str:
+    return token.strip("`'\"‘’“”,.:;!?()[]{}<>*-│")
+
+
+def _is_error_word(token: str) -> bool:
+    bare = _letters(token)
+    if not bare or bare.casefold() in _words() or re.fullmatch(r"\w*(?:Error|Exception|Fault|Warning)", bare):
+        return True
+    quoted = token.strip(",.:;!?()")[:1] in "`'\"‘“" and token.strip(",.:;!?()")[-1:] in "`'\"’”"
+    return (
+        # A word in quotes, or one written like code, is a name
+        (quoted or _CODED.search(bare) is not None) and plain_name(bare.replace("(", "").replace(")", "")) and "`" not in token
+    )
+
+
+_OFFERED = tuple(
+    lazy_pattern(pattern, re.IGNORECASE | re.MULTILINE)
+    for pattern in (
+        r"\b(?:did you mean|(?:maybe|perhaps) you meant)[ :]{1,3}[`'\"]?([\w@./+:-]{2,90})",
+        r"\b(?:hint|help|try|run|use|call|install (?:it )?with|to fix[^:\n]{0,60})\b(?: running| with| using)?:?\s{1,6}"
+        r"[`'\"]([\w@./ =+:-]{3,90})[`'\"]",
+        r"\b(?:call|run|try|use|hint)(?: the following)?:\s{1,8}((?:git|npm|pip|python3?|apt|docker|kubectl|cargo|go|yarn|pnpm)"
+        r" [\w@./ =+:-]{3,90})$",
+        r"\b(?:use|pass|add|specify|set) (?:the )?(--?[a-z][\w-]{0,30}|[A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,40})\b",
+        r"\brun:? ((?:aws|gcloud|az|gh|npm|npx|pnpm|yarn|docker|kubectl|git|cargo|pip|poetry|uv|terraform|helm|make"
+        r"|go|firebase|heroku"
+        r"|fly|vercel|brew|bundle|composer|rustup|pre-commit) [a-z][\w-]*(?: [a-z][\w-]*){0,2}?)(?= (?:with|to|in|for"
+        r"|first|and|before"
+        r"|again|from|on|then|or|if|using|manually|instead)\b|[.,;:)]?\s*$)",
+        r"\bendpoint: ?([\w.-]{4,90})",
+        r"\b(?:use|try) [`'\"]?([\w.-]{2,40}(?:\(\))?)[`'\"]? instead",
+    )
+)
+_DULL = word_set(
+    "message error code status type ok success detail details stderr stdout exitcode exit_code iserror is_error stack trace "
+    "body requestid request_id name title text documentation_url help content description durationms timestamp path method "
+    "url date"
+)
+_POINTS = frozenset(("this", "that", "it", "these", "those", "one", "the", "them", "here", "there"))
+_HARM = lazy_pattern(r"\b(?:rm|sudo|curl|wget|sh|bash|eval|chmod|chown|force|--force|-f|--no-verify|--hard)\b|\||;|&")
+_MOST_DEPTH, _MOST_MEMBERS, _OFFERS_READ, _MOST_PARSED = 4, 4, 6_000, 20_000
+
+
+def error_details(entry: EntryView, said: str, told: str) -> str:
+    """Return a sentence that names what an error holds, and was neither given nor told already; "" where there is none."""
+    asked = f"{given(entry)}\n{told}"
+    members = [
+        f"{code(name, 40)} {code(value, 60)}"
+        for name, value in error_members(entry, said)
+        if value not in asked and name not in told
+    ]
+    sentences = [f"The answer names {', '.join(members[:_MOST_MEMBERS])}."] if members else []
+    offer = next((each for each in offered(said) if each not in asked), "")
+    if offer:
+        sentences.append(f"The error itself names {code(offer, 90)}.")
+    return " ".join(sentences)
+
+
+def offered(said: str) -> list[str]:
+    """Return the names and calls that an error offers; nothing that deletes, forces or fetches."""
+    text = said[:_OFFERS_READ]
+    found = [match.group(1).strip().rstrip(".,:?") for pattern in _OFFERED for match in pattern.finditer(text)]
+    return [
+        each for each in dict.fromkeys(found)
+        # What deletes, forces or fetches is offered to nobody
+        if len(each) > 1 and "://" not in each and "  " not in each and not _HARM.search(each)
+        and each.casefold() not in _POINTS
+    ]  # fmt: skip
+
+
+def error_members(entry: EntryView, said: str) -> list[tuple[str, str]]:
+    """Return the plain members of a structured error, the outer ones first."""
+    waiting: list[tuple[Any, int]] = [(entry.error, 0), (entry.output, 0), (_parsed(said), 0)]
+    found: dict[str, str] = {}
+    while waiting:
+        item, depth = waiting.pop(0)
+        item = _parsed(item) if isinstance(item, str) else item
+        if isinstance(item, list) and depth < _MOST_DEPTH:
+            waiting += [(each, depth + 1) for each in cast("list[Any]", item)[:10]]
+        if not isinstance(item, dict) or depth >= _MOST_DEPTH:
+            continue
+        for name, value in list(cast("dict[Any, Any]", item).items())[:20]:
+            if isinstance(value, dict | list | str) and not (isinstance(value, str) and plain_name(value.strip('"'))):
+                waiting.append((cast("Any", value), depth + 1))
+            elif (
+                not isinstance(value, bool)
+                and value is not None
+                # Such members say nothing of the matter
+                and str(name).casefold() not in _DULL
+                and plain_name(str(name))
+            ):
+                text = str(value).strip('"')
+                if plain_name(text) and len(text) <= 40:
+                    found.setdefault(str(name), text)
+    return list(found.items())
+
+
+def _parsed(text: str) -> Any:
+    return next(json_in(text), None) if len(text) <= _MOST_PARSED else None

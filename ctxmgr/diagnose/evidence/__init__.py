@@ -1,0 +1,28 @@
+"""Readers of a session's record, which all failure classes share.
+
+| Where | What it reads |
+|---|---|
+| `session` | `Evidence`: entries, messages and the finding, what fails and repeats among them |
+| `calls` | what one call was given: command, files, edits, whether it may change something |
+| `outcomes` | whether a call failed, whatever its status says |
+| `messages`, `sentences` | what was said; what people forbid, allow and decide |
+| `contents`, `paths` | the last content seen of a file; where the record has a path |
+| `items`, `listings` | answers by their structure: objects of JSON, lines of `key: value`, rows of tables |
+| `nearest_names` | the recorded name that is most like another |
+| `interactive_commands` | commands that wait for a person |
+| `texts` | recorded text as quotes: clean, bounded, in backticks |
+
+What most classes need can be imported from here.
+"""
+
+from __future__ import annotations
+
+from ctxmgr.diagnose.evidence.calls import CHECKS, call_key, given, may_change, program_of, started
+from ctxmgr.diagnose.evidence.messages import Message, messages_of
+from ctxmgr.diagnose.evidence.session import MOST_ENTRIES, Evidence
+from ctxmgr.diagnose.evidence.texts import clock
+
+__all__ = [
+    "CHECKS", "MOST_ENTRIES", "Evidence", "Message", "call_key", "clock", "given", "may_change", "messages_of",
+    "program_of", "started",
+]  # fmt: skip

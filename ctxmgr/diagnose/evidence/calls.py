@@ -1,0 +1,345 @@
+"""Read what a call was given: its command, its file, the edit it makes, whatever the client calls them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
+
+from ctxmgr.detect.text import vocabulary
+from ctxmgr.detect.text.fingerprints import canonical
+from ctxmgr.diagnose.evidence.texts import clean, clip, clock, code, text_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.view import EntryView
+
+_COMMANDS = ("command", "cmd", "script")
+_PATHS = ("file_path", "filePath", "absolute_path", "path", "target_file", "filename", "file", "notebook_path")
+_OLD = ("old_string", "old_str", "oldString", "oldText", "old_text", "search", "find")
+_NEW = ("new_string", "new_str", "newString", "newText", "new_text", "replace")
+_CONTENT = ("content", "file_text", "contents", "text")
+_TELLING = ("pattern", "query", "url", "prompt", "name", "description")
+_EDITOR_VERBS = frozenset(("view", "create", "str_replace", "insert", "undo_edit"))
+_MOST_COMMAND = 4_000
+_MOST_WORDS = 80
+_KEPT = 1_000
+"""Commands whose words are remembered."""
+_MOST_BLANKS = 2
+_WRAPPER = lazy_pattern(r"^(?:/\S{0,60}/)?(?:bash|sh|zsh)\s+-l?c\s+(['\"])(.*)\1$", re.DOTALL)
+_PART = lazy_pattern(r"&&|\|\||;|\||\n")
+_PATH_WORDS = lazy_pattern(r"(?:\[[\w.-]{1,60}\]|\([\w.-]{1,60}\)|[\w@+=~%./:, -])+")
+_TOOL = lazy_pattern(r"[A-Za-z][\w.:-]{0,59}")
+_SEARCH_BLOCK = lazy_pattern(r"^[-<]{5,9} SEARCH\n(.*?)\n?^={5,9}\n(.*?)\n?^[+>]{5,9} REPLACE", re.MULTILINE | re.DOTALL)
+_QUOTED = lazy_pattern(r"'[^']*'|\"[^\"]*\"")
+_ASSIGNED = lazy_pattern(r"[A-Za-z_]\w*=\S*")
+_MOST_TEXT, _MOST_PARTS = 20_000, 400
+CHECKS = lazy_pattern(
+    r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|cypress)\b"
+    r"|\b(?:go|cargo|mvn|gradle|gradlew|npm|yarn|pnpm|bun|make|dotnet|mix|rake|rails|bazel|deno"
+    r"|just)(?: run)?(?: -\S+)* (?:\S*test|check|verify|spec)"
+)
+_ASKS_SERVER = lazy_pattern(r"(?:curl|wget -\S*O-|http GET)\b[^|;&>]{0,2000}$")
+_SENDS = lazy_pattern(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|-o|-O|--output|--json)\b")
+_FILTERS = frozenset(("cd", "head", "tail", "grep", "cut", "tr", "wc", "sort", "uniq", "tee", "sleep", "echo", "true"))
+
+
+class Change(NamedTuple):
+    """One replacement in a file: ``old`` is empty where a text is only added; ``name`` is how the tool calls it."""
+
+    old: str
+    new: str
+    name: str = "the text it replaces"
+
+
+def fields_of(entry: EntryView) -> dict[str, Any]:
+    """Return an entry's input as an object; empty when it is none."""
+    return cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+
+
+def command_of(entry: EntryView) -> str:
+    """Return the shell command that an entry ran, or ""; words are joined as a shell would have them."""
+    value: Any = entry.input if vocabulary.is_shell(entry.action) else None
+    fields = fields_of(entry)
+    for name in _COMMANDS:
+        if name in fields:
+            value = fields[name]
+            break
+    if isinstance(value, list):
+        words = [str(word)[:_MOST_COMMAND] for word in cast("list[Any]", value)[:_MOST_WORDS]]
+        # `bash -c COMMAND` as a list is its third word
+        value = words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else shlex.join(words)
+    # Editing tools call their verbs a command
+    if not isinstance(value, str) or value in _EDITOR_VERBS:
+        return ""
+    text = value[:_MOST_COMMAND].strip()
+    wrapped = _WRAPPER.match(text)
+    return wrapped.group(2) if wrapped else text
+
+
+def parts_of(command: str) -> list[list[str]]:
+    """Return the commands within a command, each as words; leading assignments and redirections are left out."""
+    return [list(words) for words in _parts(command)]
+
+
+@lru_cache(_KEPT)  # each failure class asks for those of the same calls
+def _parts(command: str) -> tuple[tuple[str, ...], ...]:
+    found: list[tuple[str, ...]] = []
+    for part in _PART.split(command)[:20]:
+        try:
+            words = shlex.split(part[:_MOST_COMMAND])[:_MOST_WORDS]
+        except ValueError:
+            words = part.split()[:_MOST_WORDS]
+        # What is run is the program behind these words
+        while words and (_ASSIGNED.fullmatch(words[0]) or words[0] in ("sudo", "env", "time", "exec")):
+            words = words[1:]
+        words = [word for word in words if not re.match(r"\d?[<>]", word)]
+        if words:
+            found.append(tuple(words))
+    return tuple(found)
+
+
+def in_background(command: str) -> bool:
+    """Whether a command leaves something running behind it."""
+    bare = _QUOTED.sub("''", command)
+    # An ampersand after `>` or beside another joins streams or commands
+    return re.search(r"(?<![&>|])&(?![&>\d])|\b(?:nohup|setsid|disown)\b|\s--?d(?:etach|aemon)?\b", bare) is not None
+
+
+def path_of(entry: EntryView) -> str | None:
+    """Return the file that a call names in its own field, or None."""
+    fields = fields_of(entry)
+    for name in _PATHS:
+        value = fields.get(name)
+        if isinstance(value, str) and value.strip():
+            return value.strip()[:1_000]
+    return None
+
+
+def changes_of(entry: EntryView) -> list[Change]:
+    """Return the replacements that a call of an editing tool asks for; empty when it is none."""
+    fields = fields_of(entry)
+    edits = fields.get("edits")
+    asked = cast("list[Any]", edits)[:50] if isinstance(edits, list) else []
+    found: list[Change] = []
+    for each in [fields, *(cast("dict[str, Any]", edit) for edit in asked if isinstance(edit, dict))]:
+        old = next((name for name in _OLD if isinstance(each.get(name), str)), None)
+        new = next((name for name in _NEW if isinstance(each.get(name), str)), None)
+        if old is not None and new is not None:
+            found.append(Change(each[old], each[new], f"its {old}"))
+    if not found and isinstance(diff := fields.get("diff"), str) and path_of(entry):
+        found = [Change(old, new, "its SEARCH block") for old, new in _SEARCH_BLOCK.findall(diff[:200_000])]
+    return found
+
+
+def written(entry: EntryView) -> str | None:
+    """Return the whole content that a call writes to its file, or None."""
+    fields = fields_of(entry)
+    # An editing tool whose verb is not to create only names its place
+    if path_of(entry) is None or changes_of(entry) or fields.get("command") not in (None, "create"):
+        return None
+    content = next((fields[name] for name in _CONTENT if isinstance(fields.get(name), str)), None)
+    words = set(re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", entry.action[:80]))
+    # A tool that sends a text and names a file may only attach it
+    makes = {word.lower() for word in words} & {"write", "create", "save"} or fields.get("command") == "create"
+    return content if makes else None
+
+
+def tool(entry: EntryView) -> str:
+    """Return the name of a call's tool for a reader; what is no name is not passed on."""
+    return entry.action if _TOOL.fullmatch(entry.action) else "tool"
+
+
+_CHANGES_FOLDER, _LONG = lazy_pattern(r"^cd \S+ (?:&&|;) (?=\S)"), 60
+
+
+def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
+    """Return a call as words for a reader: "`npm test`", "Read of app.py", "Grep of `name`"."""
+    command = command_of(entry)
+    if command:
+        plain = " ".join(command.split())
+        # Of a long command the folder says least: many clients begin each one with it.
+        return code(_CHANGES_FOLDER.sub("", plain) if len(plain) > _LONG else plain, 80)
+    action = tool(entry)
+    patched = patched_paths(entry)
+    path = path_of(entry) or (patched[0] if patched else None)
+    if path and readable(path):
+        return f"{action} of {(name or short_path)(path)}"
+    fields = fields_of(entry)
+    told = next((fields[name] for name in _TELLING if isinstance(fields.get(name), str) and fields[name]), None)
+    told = entry.input if told is None and isinstance(entry.input, str) and entry.input else told
+    return f"{action} of {code(told, 60)}" if isinstance(told, str) else f"{action} call"
+
+
+def called(entry: EntryView, room: int = 90) -> str:
+    """Return a call as the beginning of a sentence: its command as a quote, else "The Read call"."""
+    command = command_of(entry)
+    return code(command, room) if command else f"The {tool(entry)} call"
+
+
+def readable(path: str) -> bool:
+    """Whether a path can stand in a sentence: a name of many words could be read as part of it."""
+    return path.count(" ") <= _MOST_BLANKS and _PATH_WORDS.fullmatch(path[:1_000]) is not None
+
+
+def short_path(path: str) -> str:
+    """Return a path for a reader: its last three parts at most, clean."""
+    parts = clean(path[:1_000]).replace("\n", " ").replace("`", "'").rstrip("/").split("/")
+    return clip("/".join(parts[-3:]) if len(parts) > 4 else "/".join(parts), 100)
+
+
+def same_file(one: str, other: str) -> bool:
+    """Whether two paths may name one file: they are equal, or one is the end of the other."""
+    first, second = one.strip().removeprefix("./").rstrip("/"), other.strip().removeprefix("./").rstrip("/")
+    return bool(first and second) and (first == second or first.endswith(f"/{second}") or second.endswith(f"/{first}"))
+
+
+_PATCH_FILE = lazy_pattern(r"^\*\*\* (?:Update|Add|Delete) File: (.{1,400})$", re.MULTILINE)
+
+
+def patch_of(entry: EntryView) -> str:
+    """Return the patch that a call applies, in the form that starts with ``*** Begin Patch``, or ""."""
+    fields = fields_of(entry)
+    texts: list[Any] = [entry.input, *(fields.get(name) for name in ("input", "patch", "diff", *_COMMANDS))]
+    for text in texts:
+        if isinstance(text, list):
+            text = next((each for each in cast("list[Any]", text) if isinstance(each, str) and "*** Begin Patch" in each), None)
+        if isinstance(text, str) and "*** Begin Patch" in text:
+            return text[text.index("*** Begin Patch") :][:200_000]
+    return ""
+
+
+def patched_paths(entry: EntryView) -> list[str]:
+    """Return the files that a call's patch names, in its order."""
+    patch = patch_of(entry)
+    if patch:
+        return [path.strip() for path in _PATCH_FILE.findall(patch)[:50]]
+    command = command_of(entry)
+    return [path for path, _ in diff_changes(command)] if _APPLIES.search(command) else []
+
+
+def edited_paths(entry: EntryView) -> list[str]:
+    """Return the files that a call of an editing tool, or a patch, changes; empty for any other call."""
+    own = path_of(entry)
+    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
+
+
+_APPLIES = lazy_pattern(r"\bgit (?:-\S+ )*(?:apply|am)\b|\bpatch\b(?!\.)")
+_DIFF_FILE = lazy_pattern(r"^\+\+\+ (?:b/)?([^\t\n]{1,300})", re.MULTILINE)
+
+
+def diff_changes(text: str) -> list[tuple[str, Change]]:
+    """Return the replacements that a unified diff asks for, each with its file, one for each hunk."""
+    if "\n@@" not in text or "+++ " not in text:
+        return []
+    found: list[tuple[str, Change]] = []
+    path, old, new = "", list[str](), list[str]()
+
+    def close() -> None:
+        if path and (old or new):
+            found.append((path, Change("\n".join(old), "\n".join(new), "the text its hunk replaces")))
+        old.clear()
+        new.clear()
+
+    inside = False
+    for line in text[:200_000].split("\n"):
+        # A line of a file's head ends the hunk before it
+        named = _DIFF_FILE.match(line)
+        if named is not None or line.startswith(("--- ", "diff --git")):
+            close()
+            inside = False
+            path = named.group(1).strip() if named is not None else path
+        elif line.startswith("@@"):
+            close()
+            inside = True
+        elif inside and line[:1] in ("-", "+", " "):
+            old += [line[1:]] if line[0] != "+" else []
+            new += [line[1:]] if line[0] != "-" else []
+        # What is no line of a diff ends the hunk
+        elif inside and line.strip():
+            inside = False
+    close()
+    return found
+
+
+def patch_changes(entry: EntryView, path: str) -> list[Change]:
+    """Return the replacements that a call's patch asks for in a file, one for each hunk."""
+    found: list[Change] = []
+    own = False
+    old: list[str] = []
+    new: list[str] = []
+
+    def close() -> None:
+        if own and (old or new):
+            found.append(Change("\n".join(old), "\n".join(new)))
+        old.clear()
+        new.clear()
+
+    if not patch_of(entry) and _APPLIES.search(command_of(entry)):
+        return [change for named, change in diff_changes(command_of(entry)) if same_file(named, path)]
+    for line in patch_of(entry).split("\n"):
+        if line.startswith("*** "):
+            close()
+            named = _PATCH_FILE.match(line)
+            own = named is not None and same_file(named.group(1), path)
+        elif line.startswith("@@"):
+            close()
+        elif line.startswith("-"):
+            old.append(line[1:])
+        elif line.startswith("+"):
+            new.append(line[1:])
+        # A blank line within a hunk has lost its leading blank
+        elif own and (line.startswith(" ") or not line):
+            old.append(line[1:])
+            new.append(line[1:])
+    close()
+    return found
+
+
+def call_key(entry: EntryView) -> str:
+    """Return what is equal for entries that ask the same."""
+    return f"{entry.action}\n{canonical(entry.input)}"
+
+
+def given(entry: EntryView) -> str:
+    """Return what a call was given, as one bounded text."""
+    return text_of(entry.input, _MOST_TEXT) if isinstance(entry.input, str | list) else _flat(entry.input)
+
+
+def _flat(value: Any) -> str:
+    parts: list[str] = []
+    waiting: list[Any] = [value]
+    room = _MOST_PARTS
+    while waiting and room > 0:
+        item = waiting.pop()
+        room -= 1
+        if isinstance(item, dict):
+            waiting += list(cast("dict[str, Any]", item).values())[:100]
+        elif isinstance(item, list):
+            waiting += cast("list[Any]", item)[:100]
+        elif isinstance(item, str):
+            parts.append(item[:_MOST_TEXT])
+    return "\n".join(reversed(parts))
+
+
+def program_of(entry: EntryView) -> str:
+    """Return the program that a command runs last, else the name of the tool."""
+    # Filters at the end of a pipe are not what fails
+    parts = [words for words in parts_of(command_of(entry)) if words[0] not in _FILTERS]
+    return parts[-1][0].rpartition("/")[2] if parts else entry.action
+
+
+def may_change(entry: EntryView) -> bool:
+    """Whether an action may change files or the like; commands are judged by what they run."""
+    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
+    command = command_of(entry)
+    # To fetch from a server without sending anything changes nothing
+    if command and _ASKS_SERVER.match(command) and not _SENDS.search(command):
+        return False
+    return vocabulary.classify(entry.action, verb, command) == "mutation"
+
+
+def started(entry: EntryView) -> str:
+    """Return when a call was made as a clause, ", started at 12:03,", or nothing."""
+    return f", started{clock(entry.ts)}," if clock(entry.ts) else ""

@@ -1,0 +1,203 @@
+"""The last content seen of a file: what was read or written of it, with the session's later edits replayed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from ctxmgr.base.light_dataclass import dataclass, replace
+from ctxmgr.diagnose.evidence.calls import (
+    Change,
+    changes_of,
+    command_of,
+    fields_of,
+    parts_of,
+    patch_changes,
+    patched_paths,
+    path_of,
+    same_file,
+    written,
+)
+from ctxmgr.diagnose.evidence.texts import NUMBERED, clean, text_of, unnumbered
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.view import EntryView
+
+_READS = frozenset(("read", "view", "open", "cat", "show"))
+_WORD = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_RANGE = lazy_pattern(r"(\d{1,7}),(\d{1,7})p")
+_MOST_LINES = 20_000
+_REWRITES = lazy_pattern(
+    r"\b(?:git (?:checkout|restore|reset|stash|pull|merge|rebase|apply|revert|switch|am|cherry-pick)|ruff format|black|isort"
+    r"|prettier|gofmt|goimports|rustfmt|cargo fmt|clang-format|eslint .{0,40}--fix|ruff check .{0,40}--fix|autopep8|patch)\b"
+)
+"""Commands that change files without naming what they put there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What is known of a file.
+
+    Attributes:
+        first: number of the first line that is known.
+        whole: whether all of the file is known.
+        entry: the call that showed or wrote it last.
+        edits: number of later edits of the session that are worked in.
+        doubtful: whether something else may have changed the file since.
+    """
+
+    path: str
+    lines: tuple[str, ...]
+    first: int
+    whole: bool
+    entry: EntryView
+    edits: int = 0
+    doubtful: bool = False
+
+    @property
+    def text(self) -> str:
+        """The known lines as one text."""
+        return "\n".join(self.lines)
+
+    def numbers_of(self, text: str) -> list[int]:
+        """Return the numbers of the lines at which a text begins, the first 20 of them."""
+        whole, found, start = self.text, list[int](), 0
+        while text and len(found) < 20 and (start := whole.find(text, start)) >= 0:
+            found.append(self.first + whole.count("\n", 0, start))
+            start += len(text)
+        return found
+
+
+def last_seen(entries: Sequence[EntryView], path: str, said: Callable[[EntryView], str]) -> Content | None:
+    """Return the last content seen of a file.
+
+    Args:
+        entries: oldest first.
+        path: the file, by whatever part of its path.
+        said: returns what an entry's result says.
+    """
+    start, known = None, None
+    for place in range(len(entries) - 1, -1, -1):
+        known = _shown(entries[place], path, said)
+        if known is not None:
+            start = place
+            break
+    if known is None or start is None:
+        return None
+    for entry in entries[start + 1 :]:
+        # An edit that failed has changed nothing
+        if entry.status == "ok":
+            known = _changed(known, entry, path)
+    return known
+
+
+def _shown(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Content | None:
+    """Return what an entry shows of a file, or writes to it."""
+    if entry.status != "ok":
+        return None
+    own = path_of(entry)
+    if own is not None and same_file(own, path):
+        content = written(entry)
+        if content is not None:
+            return Content(path, _lines(content), 1, True, entry)
+        return _read(entry, path, said) if _reads(entry) else None
+    command = command_of(entry)
+    name = path.rpartition("/")[2]
+    return _printed(entry, command, path, said) if command and name and name in command else None
+
+
+def _reads(entry: EntryView) -> bool:
+    words = {word.lower() for word in _WORD.findall(entry.action[:80])}
+    return (bool(words & _READS) or fields_of(entry).get("command") == "view") and not changes_of(entry)
+
+
+def _read(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Content | None:
+    text = _raw(entry, said)
+    fields = fields_of(entry)
+    asked = next((fields[name] for name in ("offset", "start_line", "line_start") if isinstance(fields.get(name), int)), 1)
+    view = fields.get("view_range")
+    if isinstance(view, list) and view and isinstance(view[0], int):
+        asked = view[0]
+    partly = any(fields.get(name) not in (None, 0, 1) for name in ("offset", "limit", "view_range", "start_line", "end_line"))
+    return _content(text, path, max(1, asked), entry, whole=not partly)
+
+
+def _raw(entry: EntryView, said: Callable[[EntryView], str]) -> str:
+    return entry.output[:400_000] if isinstance(entry.output, str) else text_of(entry.output, 400_000) or said(entry)
+
+
+def _printed(entry: EntryView, command: str, path: str, said: Callable[[EntryView], str]) -> Content | None:
+    """Return what a command that prints one file shows of it: cat, nl, head, tail, sed -n."""
+    parts = [words for words in parts_of(command) if words[0] != "cd"]
+    if len(parts) != 1:
+        return None
+    words = parts[0]
+    files = [word for word in words[1:] if same_file(word, path)]
+    # A command that writes shows something else than the file
+    if not files or ">" in command or "<<" in command:
+        return None
+    others = [word for word in words[1:] if word not in files and not word.startswith("-")]
+    # Another word may be a second file
+    if words[0] in ("cat", "nl", "bat") and not others:
+        return _content(_raw(entry, said), path, 1, entry, whole=True)
+    if words[0] == "head":
+        return _content(_raw(entry, said), path, 1, entry, whole=False)
+    if words[0] == "sed" and "-n" in words and len(others) == 1 and (asked := _RANGE.fullmatch(others[0])):
+        return _content(_raw(entry, said), path, int(asked.group(1)), entry, whole=False)
+    return None
+
+
+def _content(text: str, path: str, first: int, entry: EntryView, *, whole: bool) -> Content | None:
+    lines = _lines(text)
+    numbered = [match.group() for line in lines if (match := NUMBERED.match(line))]
+    filled = sum(bool(line.strip()) for line in lines)
+    # A file may begin some of its own lines with a number
+    if numbered and len(numbered) >= 0.6 * filled:
+        lines = tuple(unnumbered(line) for line in lines if NUMBERED.match(line))
+        first = int(numbered[0].strip(" \t→|:"))
+    return Content(path, lines, first, whole and first == 1, entry) if lines else None
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(clean_line(line) for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n")[:_MOST_LINES])
+
+
+def clean_line(line: str) -> str:
+    """Return a line of a file as it is compared and quoted: tabs are kept."""
+    return line if line.isprintable() else "\t".join(clean(part) for part in line.split("\t"))
+
+
+def _changed(known: Content, entry: EntryView, path: str) -> Content:
+    own = path_of(entry)
+    changes: list[Change] = []
+    if own is not None and same_file(own, path):
+        changes = changes_of(entry)
+    elif any(same_file(named, path) for named in patched_paths(entry)):
+        changes = patch_changes(entry, path)
+    else:
+        command = command_of(entry)
+        name = path.rpartition("/")[2]
+        touches = bool(command) and (_REWRITES.search(command) is not None or (name in command and _writes_to(command, name)))
+        # What wrote the file is not known, so all that is known of it is doubtful
+        return replace(known, doubtful=True) if touches else known
+    text = known.text
+    missed = False
+    for change in changes:
+        if change.old and change.old.strip("\n") in text:
+            count = -1 if fields_of(entry).get("replace_all") is True else 1
+            text = text.replace(change.old.strip("\n") if change.old not in text else change.old, _fit(change, text), count)
+        else:
+            missed = True
+    if not changes:
+        return known
+    lines = tuple(text.split("\n")[:_MOST_LINES])
+    # Of a part of a file an edit may have met the rest
+    return replace(known, lines=lines, edits=known.edits + 1, doubtful=known.doubtful or (missed and known.whole))
+
+
+def _fit(change: Change, text: str) -> str:
+    return change.new if change.old in text else change.new.strip("\n")
+
+
+def _writes_to(command: str, name: str) -> bool:
+    quoted = re.escape(name)
+    return re.search(rf"(?:sed\s+(?:-\w+\s+)*-i|>>?\s*\S*{quoted}|\btee\b|\b(?:mv|cp|rm|truncate)\b)", command) is not None

@@ -1,0 +1,166 @@
+"""Tell commands that wait for a person: they open an editor, ask a question, or read what nobody types."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
+_EDITOR = "it opens an editor and waits for a person to close it"
+_PROMPT = "it is an interactive prompt and waits for input that nobody types"
+_NO_FILE = "it was given no file, so it reads its input, which nobody types"
+_MANY = 1_000
+_YES = "-y --yes --assume-yes --non-interactive --noinput --no-input --force -q"
+_ALONE = "Stop it and name the file."
+
+
+class Wait(NamedTuple):
+    """What a command waits for, and how it is made so that it returns."""
+
+    why: str
+    step: str
+
+
+class _Rule(NamedTuple):
+    """When a command waits.
+
+    Attributes:
+        programs: any of these names, apart by blanks.
+        verb: the plain words behind the name begin with these.
+        unless: none of these options is given, apart by blanks.
+        most: it has at most so many plain words, the verb included.
+        only: one of these options is given, where there are any.
+    """
+
+    programs: str
+    why: str
+    step: str
+    verb: str = ""
+    unless: str = ""
+    most: int = _MANY
+    only: str = ""
+
+
+_RULES = (
+    _Rule(
+        "git",
+        _EDITOR,
+        'Stop it and give the message with the command: `git commit -m "..."`, or `--no-edit` to keep the old one.',
+        "commit",
+        "-m -F -C -c --message --file --no-edit --reuse-message --fixup --dry-run",
+    ),
+    _Rule(
+        "git",
+        _EDITOR,
+        "Stop it. Set `GIT_SEQUENCE_EDITOR` to a command that writes the plan, or rebase without `-i`.",
+        "rebase",
+        only="-i --interactive",
+    ),
+    _Rule(
+        "git", _EDITOR, 'Stop it and give the message with the command: `git tag -a NAME -m "..."`.', "tag", "-m -F", only="-a"
+    ),
+    _Rule("git", "it asks about each hunk", "Stop it and name the files to add.", "add", only="-p -i --patch --interactive"),
+    _Rule("vi vim nvim nano emacs visudo", _EDITOR, "Stop it and change the file with your edit tool.", unless="-es -c"),
+    _Rule("crontab", _EDITOR, "Stop it and give the new content from a file instead.", only="-e"),
+    _Rule("kubectl", _EDITOR, "Stop it and give the new content from a file instead, with `kubectl apply -f`.", "edit"),
+    _Rule(
+        "less more man top htop",
+        "it shows pages and waits for keys",
+        "Stop it and print the text with `cat`, `head` or `ps`.",
+        unless="-b",
+    ),
+    _Rule(
+        "npm yarn pnpm",
+        "it asks questions about the new project, and nobody answers",
+        "Stop it and give it `-y`.",
+        "init",
+        _YES,
+    ),
+    _Rule(
+        "npm yarn pnpm",
+        "it asks questions about the new project, and nobody answers",
+        "Stop it and give it all answers as options: `npm create TOOL@latest NAME -- --template T`, with `--yes`.",
+        "create",
+        _YES,
+    ),
+    _Rule(
+        "apt apt-get dnf yum",
+        "it asks whether to go on, and nobody answers",
+        "Stop it and give it `-y`, if the user wants that installed.",
+        "install",
+        _YES,
+    ),
+    _Rule(
+        "ssh-keygen",
+        "it asks for a file and a passphrase",
+        "Stop it and name both: `ssh-keygen -N '' -f FILE`, if the user wants a key without a passphrase.",
+        unless="-N -P -l -R -F -y",
+    ),
+    _Rule(
+        "python python3 node irb ghci lua",
+        _PROMPT,
+        "Stop it and give it the code: a file, or `-c` (`-e` for node).",
+        unless="-c -e -m -V --version --help",
+        most=0,
+    ),
+    _Rule("sqlite3", _PROMPT, "Stop it and give it the statement with the command.", unless="-cmd -init --version", most=1),
+    _Rule(
+        "psql mysql mongosh",
+        _PROMPT,
+        "Stop it and give it the statement with the command.",
+        unless="-c -f -e -l --command --file --execute --eval --version",
+    ),
+    _Rule(
+        "redis-cli", _PROMPT, "Stop it and give it the request with the command.", unless="-h -p -n -u --scan --version", most=0
+    ),
+    _Rule("passwd su", "it asks for a password", "Stop it and ask the user to do this step.", unless="-c"),
+    _Rule(
+        "docker",
+        "it asks for a password",
+        "Stop it and ask the user to do this step.",
+        "login",
+        "-p --password --password-stdin",
+    ),
+    _Rule(
+        "gh", "it asks questions about the account", "Stop it and ask the user to do this step.", "auth login", "--with-token"
+    ),
+    _Rule("cat wc sort uniq", _NO_FILE, _ALONE, most=0),
+    _Rule(
+        "grep", _NO_FILE, "Stop it and name the file or folder behind the pattern.", unless="-r -R --recursive -e -f", most=1
+    ),
+    _Rule("jq yq xq", _NO_FILE, "Stop it and name the file behind the filter.", unless="-n --null-input", most=1),
+    _Rule("sed awk", _NO_FILE, "Stop it and name the file behind the program.", unless="-n -f -e -i", most=1),
+)
+RUNS_ON = lazy_pattern(
+    r"http\.server|\b(?:runserver|serve_forever)\b|\b(?:flask|rails|php artisan|hugo|mkdocs|jekyll) (?:run|s|server|serve)\b"
+    r"|\b(?:uvicorn|gunicorn|nodemon|vite|webpack-dev-server|live-server)\b"
+    r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail\b[^"
+    r"|;&\n]{0,100}\s(?:-\w*[fF]\b|--follow)|\b(?:kubectl|docker|compose|podman|journalctl|heroku|fly|stern|oc|pm2"
+    r"|dmesg)\b[^|;&\n]{0,120}\s(?:-f|--follow|-w|--watch|--tail)\b|\binotifywait\b[^|;&\n]{0,80}\s-m\b"
+    r"|\btcpdump\b(?!.*\s-c)|\bvmstat \d+\s*$|\bgh run watch\b|\bwatch \S|--watch\b"
+    r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)"
+    r"|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)|\bjournalctl .{0,40}-f\b"
+)
+"""Commands that serve or follow something until they are stopped."""
+
+
+def waits_for(words: list[str]) -> Wait | None:
+    """Return what a command, given as words, waits for; None of one that is not known to wait."""
+    program, rest = words[0].rpartition("/")[2], words[1:]
+    plain = [word for word in rest if not word.startswith("-") or word == "-"]
+    options = _options(rest)
+    for rule in _RULES:
+        verb = rule.verb.split()
+        # More arguments make it another use, as `python FILE`
+        if program not in rule.programs.split() or plain[: len(verb)] != verb or len(plain) > rule.most:
+            continue
+        # An option such as `--yes` makes it ask nothing
+        if options.isdisjoint(rule.unless.split()) and (not rule.only or not options.isdisjoint(rule.only.split())):
+            return Wait(rule.why, rule.step)
+    return None
+
+
+def _options(words: list[str]) -> set[str]:
+    """Return the options among the words; those that are written in one, as in ``-am``, also one by one."""
+    found = {word.partition("=")[0] for word in words if word.startswith("-")}
+    return found | {f"-{letter}" for word in found if not word.startswith("--") for letter in word[1:]}

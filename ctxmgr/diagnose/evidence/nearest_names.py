@@ -1,0 +1,176 @@
+"""What the record has in place of a name: the nearest one of its kind, and where it was said or shown.
+
+A person's words stand above what outputs show, and the newest record above older ones.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ctxmgr.diagnose.evidence.calls import command_of, given, may_change
+from ctxmgr.diagnose.evidence.messages import Message
+from ctxmgr.diagnose.evidence.session import Evidence
+from ctxmgr.diagnose.evidence.texts import clock, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Quote
+from ctxmgr.types.view import EntryView
+
+_WORD = lazy_pattern(r"[\w@+~./-](?:[\w./:@+-]{0,98}[\w*-])?")
+_PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_LISTS = lazy_pattern(
+    r"\b(?:ls|list\w*|get|show\w*|describe|branch|tags?|remote|images|ps|targets|schema|tables|columns|namespaces"
+    r"|search\w*|find\w*|glob|tree|enum\w*|help)\b|\\d|\.schema|--help",
+    re.IGNORECASE,
+)
+"""Calls whose answers are lists of names: what stands there is a name, and not a word of a text."""
+_LISTED = 0.1
+_LOOKED_AT = 200
+_MOST_TEXT = 12_000
+_CODED = lazy_pattern(r"[\d_./:-]")
+_NEAR, _NEARER = 0.7, 0.9
+_SHORT = 3
+_VOWEL = lazy_pattern(r"[aeiou]")
+
+
+class Counterpart(NamedTuple):
+    """A name that the record has, and where.
+
+    Attributes:
+        source: in words: "the user at 12:03", "your `git branch -a` at 12:03".
+        by_user: whether a person named it.
+        given: whether a call that worked used it.
+        alike: 0 to 1.
+    """
+
+    name: str
+    source: str
+    quote: Quote
+    by_user: bool
+    given: bool
+    alike: float
+    entry: EntryView | None
+
+
+def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: float = _NEAR) -> Counterpart | None:
+    """Return the recorded name most like one that a call named in vain, or None."""
+    best: Counterpart | None = None
+    parts = _parts(name)
+    stems = {part[:4] for part in parts} | {part[:1] + _VOWEL.sub("", part[1:])[:2] for part in parts if len(part) > _SHORT}
+    digits = re.sub(r"\D", "", name)
+    of_column = re.search(r"\b(?:column|field)\b", evidence.text(entry)[:400], re.IGNORECASE) is not None
+    for text, place in _texts(evidence, entry):
+        if len(name) > _SHORT and not any(stem in text.casefold() for stem in stems):
+            continue
+        lists = isinstance(place, EntryView) and _LISTS.search(command_of(place) or place.action) is not None
+        for word in dict.fromkeys(_WORD.findall(text[:_MOST_TEXT])):
+            alike = (
+                0.0
+                if len(word) < 3
+                else likeness(name, word) + (_LISTED if lists else 0.0)
+                if word[:2].casefold() == name[:2].casefold() or parts & _parts(word)
+                else 0.0
+            )
+            if isinstance(place, Message):
+                alike += 0.04
+            if (
+                isinstance(place, Message)
+                and not _CODED.search(word)
+                and not re.search(rf"[`'\"]{re.escape(word)}[`'\"]", text)
+            ):
+                continue  # a plain word of a person is no such name
+            numbered = not isinstance(place, Message) or not any(map(str.isdigit, word))
+            if len(digits) >= _SHORT and numbered and digits != re.sub(r"\D", "", word):
+                continue  # another number is another thing, however alike the two are written
+            if (
+                alike < least
+                or (best is not None and alike <= best.alike)
+                or not plain_name(word)
+                or (of_column and re.search(rf"(?i)\b(?:from|join|into|update|table)\s+{re.escape(word)}\b", text))
+                or _is_tried(evidence, word, entry)
+            ):
+                continue
+            best = _counterpart(evidence, word, text, place, alike)
+            if alike >= 1:
+                return best
+    return best
+
+
+def likeness(one: str, other: str) -> float:
+    """Return how alike two names are, 0 to 1; 0 for one name, and for names of another shape."""
+    first, second = one.casefold().strip("./"), other.casefold().strip("./")
+    if first == second or not second or max(len(first), len(second)) > 2.5 * min(len(first), len(second)):
+        return 0.0
+    plain = ["".join(filter(str.isalnum, each)) for each in (first, second)]
+    if not plain[1] or plain[0].isdigit() != plain[1].isdigit() or (re.search(r"\.\w{1,5}$", second) and "." not in first):
+        return 0.0
+    if plain[0] == plain[1]:
+        return _NEARER + 0.05
+    if (
+        len(plain[0]) > 4
+        and (plain[1].endswith(plain[0]) or plain[0].endswith(plain[1]))
+        and min(len(plain[0]), len(plain[1])) > 4
+    ):
+        return 0.85
+    ratio = difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
+    if any(_shortens(part, first) for part in re.split(r"[\W_]+", second)) or any(
+        _shortens(part, second) for part in re.split(r"[\W_]+", first)
+    ):
+        ratio = max(ratio, _NEAR)
+    mine, theirs = _parts(one), _parts(other)
+    whole = (first.startswith(second) or second.startswith(first)) and len(second) > 0.55 * len(first)
+    stems = {part[:4] for part in mine if len(part) > 3} & {part[:4] for part in theirs if len(part) > 3}
+    shared = len(mine & theirs) / max(len(mine | theirs), 1)
+    return max(
+        ratio,
+        0.72 if shared >= 0.5 and len(mine & theirs) > 1 else 0.0,
+        0.75 if whole and min(len(first), len(second)) > _SHORT else 0.0,
+        ratio + (0.18 if first[:4] == second[:4] else 0.08) if stems else 0.0,
+    )
+
+
+def _shortens(part: str, word: str) -> bool:
+    """Whether a part of a name shortens a word, as `stg` does `staging`: its letters in their order, the first one first."""
+    if not _SHORT <= len(part) < len(word) or not part.isalpha() or not word.isalpha() or part[0] != word[0]:
+        return False
+    letters = iter(word)
+    return all(letter in letters for letter in part) and not any(letter in "aeiou" for letter in part[1:])
+
+
+def _parts(name: str) -> frozenset[str]:
+    return frozenset(part.casefold() for part in _PART.findall(name[:120]) if len(part) > 1)
+
+
+def _texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Message | EntryView]]:
+    for message in reversed(evidence.user_texts):
+        yield message.text, message
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status == "ok" and not evidence.failed(other):
+            if other.agent != entry.agent or other.index < evidence.tail[0].index or not may_change(other) or command_of(other):
+                yield given(other), other
+            yield evidence.text(other), other
+
+
+def _is_tried(evidence: Evidence, word: str, entry: EntryView) -> bool:
+    pattern = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
+    return any(
+        pattern.search(given(each)) for each in evidence.failing if evidence.text(each)[:400] == evidence.text(entry)[:400]
+    )
+
+
+def _counterpart(evidence: Evidence, word: str, text: str, place: Message | EntryView, alike: float) -> Counterpart:
+    line = next((line for line in text.split("\n") if word in line), word)
+    if isinstance(place, Message):
+        return Counterpart(word, f"the user{clock(place.at)}", evidence.quote_of(place, line), True, False, alike, None)
+    used = word in given(place)
+    quote = evidence.quote(place, command_of(place) or line if used else line)
+    return Counterpart(word, evidence.source(place), quote, False, used, alike, place)
+
+
+def nearest_of(name: str, offered: Iterable[str], least: float = 0.6) -> str | None:
+    """Return the one of the offered names that is most like a name, or None."""
+    rated = [(likeness(name, each), each) for each in offered if each != name]
+    best = max(rated, default=(0.0, ""))
+    return best[1] if best[0] >= least else None

@@ -1,0 +1,77 @@
+"""Sentences of people: what they forbade, allowed, decided."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ctxmgr.diagnose.evidence.messages import Message
+from ctxmgr.diagnose.evidence.session import Evidence
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
+_SENTENCE = lazy_pattern(r"[^.!?\n;]{1,400}(?:[.!?;](?=\S)[^.!?\n;]{1,200}){0,8}[.!?;]?")
+_CLAUSE = lazy_pattern(r"[,;:]\s|\bbut\b|\binstead\b")
+_WORD = lazy_pattern(r"[A-Za-z]{3,24}")
+_MOST = 200
+
+FORBIDS = lazy_pattern(
+    r"\b(?:never|do not|don['’]t|must not|mustn['’]t|may not|should not|shouldn['’]t|no one may|not allowed to|forbidden"
+    r"|no (?:new|more|further|other|additional) \w+|off[- ]limits|leave .{1,80}? (?:alone|as (?:it|they) (?:is"
+    r"|are)|untouched)|hands off|without touching|except"
+    r"|stay away from|keep away from|avoid)\b",
+    re.IGNORECASE,
+)
+ALLOWS = lazy_pattern(
+    r"\b(?:you (?:may|can|are allowed)|allowed|permitted|only|instead|use|write (?:to|into)|(?:move|copy"
+    r"|save) [^.]{1,40} (?:to|into|in)|put [^.]{1,40} (?:in|into)|ask)\b",
+    re.IGNORECASE,
+)
+
+
+BINDS = lazy_pattern(
+    r"\b(?:only|never|always|not|n't|must|at (?:most|least)|no more than|instead|unless|without|by hand|keep|leave|allowed|may"
+    r"|should|agreed|decided|prefer)\b",
+    re.IGNORECASE,
+)
+"""What a sentence holds that says how something is to be done, and not only what."""
+_NO_ORDER = lazy_pattern(
+    r"\?$|\b(?:if|when|unless|why|that) (?:you|we|i|they|it) (?:do not|don['’]t|never)\b|\bnot (?:only|need|have to)\b"
+    r"|n['’]t (?:need|have to)\b|(?:do not|don['’]t|never) (?:forget|hesitate|worry|mind|fear)\b",
+    re.IGNORECASE,
+)
+
+
+def forbids(sentence: str) -> re.Match[str] | None:
+    """Return where a sentence forbids something; None of a question, a condition and of what only sounds so."""
+    return None if _NO_ORDER.search(sentence) else FORBIDS.search(sentence)
+
+
+def spoken_of(evidence: Evidence, text: str) -> list[str]:
+    """Return the words of the user's task that a text is about: what agents say is no order of ours, the user's words are."""
+    asked = {
+        word.casefold().rstrip("s"): word for message in evidence.user_texts for word in _WORD.findall(message.text[:8_000])
+    }
+    words = [word.casefold().rstrip("s") for word in _WORD.findall(text[:4_000]) if len(word) > 4 or word.isupper()]
+    agents = {entry.agent.casefold().rstrip("s") for entry in evidence.recent[-_MOST:]}
+    named = [asked[word] for word in dict.fromkeys(words) if word in asked and word not in agents]
+    return sorted(named, key=lambda word: not word.isupper())
+
+
+def is_forbidden(sentence: str, names: Sequence[str]) -> bool:
+    """Whether the part of a sentence that holds a name forbids it: "never delete, move them to trash/" forbids none."""
+    if re.search(r"\b(?:only|instead|(?<!not )(?<!n't )(?<!never )use)\b", sentence):
+        return False
+    parts = [part for part in _CLAUSE.split(sentence) if any(name in part for name in names)]
+    return all(forbids(part) is not None for part in parts)
+
+
+def sentences(evidence: Evidence) -> Iterator[tuple[Message, str]]:
+    """Yield the sentences of people, the newest message first, in the order of the message."""
+    for message in list(reversed(evidence.user_texts))[:_MOST]:
+        for sentence in sentences_of(message.text):
+            yield message, sentence
+
+
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences of a text, each a line at most."""
+    return [each for sentence in _SENTENCE.findall(text[:8_000]) if len(each := sentence.strip()) > 3]

@@ -1,0 +1,204 @@
+"""Recorded text made fit to be quoted or compared: no control characters, bounded, and names found by likeness."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, cast
+
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
+SHORT, EXCERPT = 120, 300
+"""Characters of a quote within a sentence, and of a quote that stands alone."""
+
+_ENDS = 12_000
+_MOST_NAMES = 600
+_LONGEST_NAME = 80
+ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", re.IGNORECASE)
+"""A text that fetches and runs something, or speaks for the user, is neither quoted nor searched for names."""
+_ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)?|[ -/]{0,4}[0-~])")
+_SAFE = lazy_pattern(r"[\w@+=~%./:,-]{1,200}")
+_PARTS = (
+    "text",
+    "content",
+    "stdout",
+    "stderr",
+    "output",
+    "message",
+    "error",
+    "result",
+    "formatted_output",
+    "aggregated_output",
+)
+
+
+def clean(text: str) -> str:
+    """Return text without escapes and other unprintable characters; lines and indentation are kept."""
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    text = text.replace("\r\n", "\n").replace("\t", "    ")
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(char for char in text if char == "\n" or char.isprintable())
+
+
+LINE_NUMBER = r" {0,8}\d{1,7}(?:\t| {4}|→|\| ?|: )"
+"""The number that clients and `cat -n` put before a line they show, as an expression; ``clean`` makes a tab four blanks."""
+NUMBERED = lazy_pattern(rf"^{LINE_NUMBER}", re.MULTILINE)
+"""The number at the beginning of a line that is shown."""
+
+
+_WRAPPER = lazy_pattern(
+    r"^(?:Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code \d+|Original token count: \d+|Output:"
+    r"|Command: .*|Directory: .*|Error: \(none\)|Exit [Cc]ode:? \d+|Signal: \(none\)|Background PIDs: \(none\)"
+    r"|Process Group PGID: .*"
+    r"|Command output:|```|exit=\d+|Command executed\.|Command execution was not successful, resulting in exit code \d+\."
+    r"|\[(?:The command completed with|Current working directory:|Python interpreter:|Command finished with).*\])$\n?"
+    r"|^Output: ",
+    re.MULTILINE,
+)
+
+
+def unwrapped(text: str) -> str:
+    """Return what a command printed without the lines that its client puts around it: they hold no names of the matter."""
+    return _WRAPPER.sub("", text)
+
+
+def unnumbered(text: str) -> str:
+    """Return a text without the numbers before its lines."""
+    return NUMBERED.sub("", text)
+
+
+def ends(text: str, most: int = _ENDS) -> str:
+    """Return a text, of a long one its first and last ``most`` characters: errors tell at both ends."""
+    return text if len(text) <= 2 * most else f"{text[:most]}\n…\n{text[-most:]}"
+
+
+def clip(text: str, limit: int) -> str:
+    """Return text of at most ``limit`` characters, its middle left out when it is longer."""
+    if len(text) <= limit:
+        return text
+    head = (limit - 1) * 2 // 3
+    return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+
+
+_SENTENCE_END = lazy_pattern(r"(?<=[.;]) (?=[A-Z`])")
+
+
+def sentences_in(text: str) -> list[str]:
+    """Return the sentences of a text of ours; what is quoted in backticks stays whole."""
+    found: list[str] = []
+    start = 0
+    for end in _SENTENCE_END.finditer(text):
+        if text.count("`", start, end.start()) % 2 == 0:
+            found.append(text[start : end.start()])
+            start = end.end()
+    return [each for part in (*found, text[start:]) if (each := part.strip())]
+
+
+def excerpt(text: str, limit: int = EXCERPT) -> str:
+    """Return recorded text as a quote that stands alone: clean, bounded, with its line breaks."""
+    return clip(clean(text[: limit * 8]).strip("\n"), limit)
+
+
+def code(text: str, limit: int = SHORT) -> str:
+    """Return recorded text as a quote within a sentence: one line in backticks, indentation kept."""
+    line = clean(text[: limit * 8]).strip("\n").replace("\n", " ⏎ ").replace("`", "'")
+    return f"`{clip(line, limit)}`"
+
+
+def capital(text: str) -> str:
+    """Return a text as the beginning of a sentence."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def how_often(times: int) -> str:
+    """Return how often a call was made as the end of a clause, ", 3 times"; of a single one nothing."""
+    return f", {times} times" if times > 1 else ""
+
+
+def words_of(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
+    """Return what a pattern matched, as a quote within a sentence.
+
+    A sentence of ours quotes no more of an output than the words that it was recognised by: what stands beside them may be
+    an order. The whole line is evidence, which is shown apart.
+    """
+    match = pattern.search(text) or pattern.search(spaced(text))
+    return code(text[match.start() : match.end()].strip(), limit) if match else ""
+
+
+def spaced(text: str) -> str:
+    """Return a text with blanks in place of underscores, as long as it was: "invalid_token" reads like words then."""
+    return text.replace("_", " ")
+
+
+def plain_name(text: str) -> bool:
+    """Whether recorded text is nothing but a name or path: it holds no blank and nothing a shell would act upon."""
+    return _SAFE.fullmatch(text) is not None and not text.startswith("-") and "://" not in text
+
+
+def text_of(value: Any, most: int = 2 * _ENDS) -> str:
+    """Return what a recorded output or error says, as text: a text, the telling members of an object, blocks joined."""
+    found: list[str] = []
+    room = most
+    waiting: list[tuple[Any, int]] = [(value, 0)]
+    while waiting and room > 0:
+        item, depth = waiting.pop()
+        if isinstance(item, str):
+            found.append(ends(item, max(room // 2, 1)))
+            room -= len(found[-1])
+        elif isinstance(item, list) and depth < 6:
+            waiting += [(part, depth + 1) for part in reversed(cast("list[Any]", item)[:200])]
+        elif isinstance(item, dict) and depth < 6:
+            fields = cast("dict[str, Any]", item)
+            telling = [fields[name] for name in _PARTS if fields.get(name) not in (None, "")]
+            if telling:
+                waiting += [(part, depth + 1) for part in reversed(telling)]
+            else:
+                found.append(_dumped(fields)[:room])
+                room -= len(found[-1])
+        elif item is not None:
+            found.append(str(cast("object", item))[:80])
+    return "\n".join(found)
+
+
+def _dumped(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """Return the known name most like ``name``, or None when none is; equal names are no answer."""
+    folded = name.casefold()[:_LONGEST_NAME]
+    fair: dict[str, str] = {}
+    for other in known:
+        if other != name and 0 < len(other) <= _LONGEST_NAME:
+            fair.setdefault(other.casefold(), other)
+            if len(fair) >= _MOST_NAMES:
+                break
+    if folded in fair:
+        return fair[folded]
+    found = difflib.get_close_matches(folded, fair, n=2, cutoff=least)
+    if not found:
+        parts = [other for other in fair if len(folded) > 3 and (folded in other or (len(other) > 3 and other in folded))]
+        return fair[parts[0]] if len(parts) == 1 else None
+    return fair[found[0]]
+
+
+def listed(names: Iterable[str], most: int = 6) -> str:
+    """Return names as words: `a`, `b` and `c`; of many the first ones."""
+    shown = [code(name, 60) for name in names]
+    more = len(shown) - most
+    if more > 0:
+        return f"{', '.join(shown[:most])} and {more} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
+
+
+def clock(ts: str | None) -> str:
+    """Return the time of day of a record as words, " at 12:03", or nothing."""
+    match = re.match(r"\d{4}-\d\d-\d\d[T ](\d\d:\d\d)", ts or "")
+    return f" at {match.group(1)}" if match else ""

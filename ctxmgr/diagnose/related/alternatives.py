@@ -1,0 +1,252 @@
+"""What the record offers in place of what is refused.
+
+A value of the form that the error shows, the id beside another field, a free one of the same kind, another release, the tool
+that the error advises, an installed version that the project asks for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ctxmgr.diagnose.errors.lines import is_advice
+from ctxmgr.diagnose.evidence import Evidence, clock, given
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, listed, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.view import EntryView
+
+
+class Alternative(NamedTuple):
+    """What stands there, and what to do with it, as sentences."""
+
+    cause: str
+    step: str
+
+
+_EXAMPLE = lazy_pattern(
+    r"\b(?:as in|such as|like|e\.g\.|for example|for instance|example:?|form(?:at)?:?|look like)[: ]{1,3}[`'\"<(]?"
+    r"(?=[\w/-]*\d)([A-Za-z][\w/-]{2,30})",
+    re.IGNORECASE,
+)
+_NAME = lazy_pattern(r"(?<![\w-])(?=[\w-]*\d)[A-Za-z][A-Za-z]*[-_#]?\d[\w-]{0,20}(?![\w-])")
+_FREE = lazy_pattern(
+    r"\b(?:free|available|open|todo|to do|unassigned|unclaimed|ready|idle|unlocked|vacant|none)\b", re.IGNORECASE
+)
+_HELD = lazy_pattern(
+    r"leased|claimed|assigned|locked|held|taken|in use|busy|reserved|occupied|already (?:has|being)|booked|checked out",
+    re.IGNORECASE,
+)
+_WORD = lazy_pattern(r"[a-z]{5,20}")
+_NO_TOOL = frozenset(("error", "found", "current", "please", "first", "again", "there", "calls", "again", "before", "value"))
+_VERSION = lazy_pattern(r"v?(\d{1,3}(?:\.\d{1,3}){1,2})")
+_WANTS = lazy_pattern(
+    r"\"(?P<program>node|npm|python|ruby|go|php|java)\"\s?:\s?\"[>=^~ ]{1,4}(?P<least>\d{1,3}(?:\.\d{1,3}){0,2})"
+    r"|requires-(?P<other>python)\s?=\s?\"[>=~ ]{1,4}(?P<python>\d(?:\.\d{1,2}){1,2})|rust-version\s?=\s?\"(?P<rust>[\d.]{3,9})"
+    r"|^(?P<go>go) (?P<gover>1\.\d{1,2})",
+    re.MULTILINE,
+)
+_SHOWS_VERSION = lazy_pattern(r"^(?P<program>[a-z]{2,10})[\d.]*\s(?:--version|-v|-V|version)$")
+_LOOKED_AT, _READ, _MOST = 200, 6_000, 4
+
+
+def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
+    """Yield what the record offers in place of what calls were refused, the surest first."""
+    for found in (
+        _other_field(evidence, steps),
+        _in_form(evidence, steps),
+        _sibling(evidence, steps),
+        _version_there(evidence, steps),
+        _other_release(evidence, steps),
+        _advised(evidence, steps),
+    ):
+        if found is not None:
+            yield found
+
+
+def _shape(name: str) -> str:
+    return re.sub(r"\d+", "9", name)
+
+
+def _in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return a name of the user's that has the form of the example in the error, and its place in the call."""
+    for match in _EXAMPLE.finditer(evidence.text(steps[0])[:_READ]):
+        example = match.group(1)
+        for message in reversed(evidence.user_texts):
+            name = next(
+                # The example itself is no name of the user's
+                (each for each in _NAME.findall(message.text) if _shape(each) == _shape(example) and each != example),
+                None,
+            )
+            if name is not None:
+                end = evidence.text(steps[0])[match.end(1) :][:1]
+                shown = f"{name}{end}" if end in ":/)]" and end else name
+                told = f"The error shows {code(example, 40)} as an example; the user named {code(name, 40)}{clock(message.at)}."
+                return Alternative(
+                    told, f"Put {code(shown, 40)} in the place that the error speaks of, in the form of its example."
+                )
+    return None
+
+
+def _sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the free ones of the same kind, where a call is refused because somebody holds the one that it names."""
+    said = evidence.text(steps[0])[:_READ]
+    own = next((name for name in _NAME.findall(given(steps[0])) if name in said), None)
+    # What nobody holds is refused for another reason
+    if own is None or not _HELD.search(said):
+        return None
+    for other in list(evidence.before(steps[0].index))[:_LOOKED_AT]:
+        text = evidence.text(other)[:_READ]
+        # Only an answer that names the own one lists its siblings
+        if other.status != "ok" or evidence.failed(other) or own not in text:
+            continue
+        parts = re.split(r"\}\s*,|\n", text)
+        free = [
+            name for part in parts if _FREE.search(part) and not _HELD.search(part)
+            for name in _NAME.findall(part)[:1] if name != own and _shape(name) == _shape(own) and plain_name(name)
+        ]  # fmt: skip
+        if free:
+            names = listed(dict.fromkeys(free), _MOST)
+            source = evidence.source(other)
+            one = "is" if len(set(free)) == 1 else "are"
+            return Alternative(
+                f"{capital(source)} shows {names} as free.",
+                f"Leave {code(own, 40)} to its holder: {names} {one} free; take that.",
+            )
+    return None
+
+
+def _version_there(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the version that the project asks for, that which runs, and where a fitting one is installed."""
+    wants = shows = None
+    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+        if other.status != "ok":
+            continue
+        text = evidence.text(other)[:_READ]
+        wants = wants or _WANTS.search(text)
+        asked = _SHOWS_VERSION.match(command_of(other))
+        if asked is not None and (number := _VERSION.search(text)) is not None:
+            shows = shows or (asked.group("program"), number.group(1), other)
+    # Both what is asked for and what runs must be shown
+    if wants is None or shows is None:
+        return None
+    groups = wants.groupdict()
+    program = groups["program"] or groups["other"] or groups["go"] or "rustc"
+    least = groups["least"] or groups["python"] or groups["rust"] or groups["gover"]
+    # The failing calls must be about that program
+    if not shows[0].startswith(program[:4]) or not any(
+        shows[0][:4] in f"{command_of(s)} {evidence.text(s)[:_READ]}" for s in steps
+    ):
+        return None
+    # The version fits, so it is not why
+    if _numbers(shows[1]) >= _numbers(least):
+        return None
+    told = f"It runs with {program} {code(shows[1], 20)}, and the project asks for {code(least, 20)} or newer."
+    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+        lines = evidence.text(other)[:_READ].split("\n")
+        found = [
+            m.group(1)
+            for line in lines
+            if (m := _VERSION.fullmatch(line.strip(" *"))) and _numbers(m.group(1)) >= _numbers(least)
+        ]
+        # The installed one that is too old is not offered again
+        if other.status == "ok" and found and other.id != shows[2].id and program[:4] in given(other):
+            source = evidence.source(other)
+            return Alternative(
+                f"{told} {capital(source)} shows {code(found[-1], 20)} as installed.",
+                f"Make the call with {program} {code(found[-1], 20)}, which is installed, by its full path or after "
+                "switching to it in the same call.",
+            )
+    return Alternative(
+        told, f"Make the call with a {program} of {code(least, 20)} or newer: see which are installed, or ask the user."
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part)
+
+
+def _advised(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the tool, one that worked in this session, whose name a line of advice in the error speaks of."""
+    lines = [line for line in evidence.text(steps[0])[:_READ].split("\n") if is_advice(line) and not ORDERS.search(line)]
+    words = {word for line in lines for word in _WORD.findall(line.casefold())} - _NO_TOOL
+    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+        parts = set(re.findall(r"[a-z]{5,20}", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", other.action).casefold()))
+        if other.status == "ok" and other.action != steps[0].action and not command_of(other) and parts & words:
+            name = code(tool(other), 60)
+            return Alternative(
+                "", f"Call {name} anew first, as it worked{clock(other.ts)}, and take the values of this call from its answer."
+            )
+    return None
+
+
+_OBJECT = lazy_pattern(r"\{[^{}]{4,1500}\}")
+_FIELD = lazy_pattern(r"\"([\w-]{1,40})\"\s?:\s?(?:\"([^\"]{1,60})\"|(-?\d{1,18}))")
+_MISSES = lazy_pattern(
+    r"not[ _]found|no such|no \w+ (?:with|for|of)|unknown|invalid|does not exist|doesn't exist", re.IGNORECASE
+)
+
+
+def _other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the id of what a call names by another of its fields, where the record shows both side by side."""
+    entry, said = steps[0], evidence.text(steps[0])[:_READ]
+    # A command has no fields
+    if command_of(entry) or not _MISSES.search(said):
+        return None
+    values = {str(value).lstrip("#") for value in fields_of(entry).values() if isinstance(value, str | int)} & set(
+        re.findall(r"[\w.@-]+", said)
+    )
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or evidence.failed(other):
+            continue
+        for whole in _OBJECT.findall(evidence.text(other)[:_READ]):
+            fields = {name: text or number for name, text, number in _FIELD.findall(whole)}
+            name = next(
+                (name for name, value in fields.items() if value in values and not name.casefold().endswith("id")), None
+            )
+            key = next(
+                (each for each in fields if each.casefold() == "id" or each.casefold().endswith(("_id", "uuid", "key"))), None
+            )
+            # A value without a name or an id can't be exchanged
+            if name is None or key is None or not plain_name(fields[key]) or fields[key] in given(entry):
+                continue
+            source = evidence.source(other)
+            return Alternative(
+                f"{code(fields[name], 40)} is its {code(name, 30)}, and no {code(key, 30)}: {source} shows "
+                f"{code(fields[key], 60)} beside it.",
+                f"Make the same call with the {code(key, 30)} {code(fields[key], 60)} in place of {code(fields[name], 40)}.",
+            )
+    return None
+
+
+_CONFLICTS = lazy_pattern(
+    r"conflict|ERESOLVE|ResolutionImpossible|incompatible|requires? .{0,60}but|unmet|peer dep|version solving", re.IGNORECASE
+)
+_PINNED = lazy_pattern(r"(?<![\w.-])([A-Za-z][\w.-]{1,50}?)(?:==|@| )v?(\d{1,3}(?:\.\d{1,3}){1,2})(?![\w.])")
+
+
+def _other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return another release of a package whose versions conflict, which a look-up shows to be there."""
+    said = evidence.text(steps[0])[-_READ:]
+    if not _CONFLICTS.search(said):
+        return None
+    for name, version in dict.fromkeys(_PINNED.findall(said)):
+        there = re.compile(rf"(?<![\w.-]){re.escape(name)}(?:-|==|@)v?(\d{{1,3}}(?:\.\d{{1,3}}){{1,2}})(?!\d)", re.IGNORECASE)
+        for other in list(evidence.before(steps[0].index))[:_LOOKED_AT]:
+            if other.status != "ok" or evidence.failed(other):
+                continue
+            found = [
+                each
+                for each in there.findall(evidence.text(other)[:_READ])
+                # A release that the conflict names already is part of it
+                if _numbers(each) > _numbers(version) and each not in said
+            ]
+            if found:
+                source = evidence.source(other)
+                return Alternative(
+                    f"{capital(source)} shows {code(name, 50)} {code(found[-1], 20)} beside {code(version, 20)}.",
+                    f"Try {code(f'{name} {found[-1]}', 70)}, which is there, in place of {code(version, 20)}: see "
+                    "first what it asks for.",
+                )
+    return None

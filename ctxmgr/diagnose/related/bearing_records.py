@@ -1,0 +1,446 @@
+"""Find the other records that bear on a failure: those that share its rare words, whoever made them with whatever tool.
+
+A record that shares nothing but a number or a name with one that bears on it bears on it too: the id of a process, a session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import fsum
+from typing import NamedTuple
+
+from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.diagnose.errors.lines import telling_line, tells
+from ctxmgr.diagnose.errors.table import topic_of
+from ctxmgr.diagnose.errors.words import asks, is_error_word
+from ctxmgr.diagnose.evidence import Evidence, Message, call_key, given, may_change, program_of
+from ctxmgr.diagnose.evidence.calls import changes_of, command_of
+from ctxmgr.diagnose.evidence.sentences import BINDS, sentences_of
+from ctxmgr.diagnose.evidence.texts import ORDERS, clean, code, listed, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Quote
+from ctxmgr.types.view import EntryView
+
+_WORD = lazy_pattern(r"[^\W_][\w.@/:+-]{1,78}[\w]|[^\W_]{3,}")
+_PART = lazy_pattern(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}(?![a-z])|\d{3,}")
+_CODED = lazy_pattern(r"[\d_./:@-]")
+_NAME = lazy_pattern(r"(?<![\w)*\]])[~.@/$-]{0,3}[\w][\w./:@%+=~-]{0,80}")
+_SCHEME = lazy_pattern(r"\b[a-z]{2,10}://")
+_VALUE = lazy_pattern(r"\d")
+_NUMBERED = lazy_pattern(r"^\s{0,6}\d{1,5}(?:→|\t|[|:] | {2,})")
+_SPAN = lazy_pattern(r"`([^`\n]{2,80})`")
+_MEMBER = lazy_pattern(
+    r"""(?:^|[{,\[(\s])["']?([A-Za-z_][\w.-]{1,30})["']?\s{0,2}[:=]\s{0,2}(?:["']([^"'\n]{1,60})["']|([\w./@:+-]{1,60})(?=\s*(?:[,}\])]|$)))"""
+)
+_DULL_MEMBER = lazy_pattern(
+    r"(?i)apiVersion|kind|name|id|ok|status|type|title|message|text|body|description|version|date|from|to|subject|error|code"
+)
+_COUNTED = lazy_pattern(
+    r"(?:[\w.-]+ )?(?:[\d.,:%+-]+|[0-9a-f]{7,40}|\d+[a-z]{1,2}(?:\d+[a-z]{1,2})?|\d{4}-\d\d-\d\d\S*|true|false|null)"
+)
+"""A number, a sum, a time or a switch: it says less than a name."""
+_PLAIN_WORDS, _LONGEST = 6, 60
+_HEADER = lazy_pattern(r"Here's the result of running")
+_PERSON = lazy_pattern(r"(?<=[a-z,.:] )[A-Z][a-z]{1,20} [A-Z][a-z]{1,20}(?= [a-z])")
+_DULL = lazy_pattern(
+    r"/bin/(?:ba)?sh|/usr/bin/env|apiVersion|apps/v1|batch/v1|--help|-eu|WARNING|HTTP|JSON|\d{1,3}|[\d:.,+%-]{1,8}|[-+]\d{4}|[d-][rwx-]{9}|\d{1,2}:\d\d(?::\d\d)?|\d[\d.]*m?s?|0{2,}|\d+/\d+|\w*(?:Error|Exception|Warning)|-\w|/\d+"
+)
+"""What looks like a name, and is a number, a time or a mode."""
+_EMPTY = lazy_pattern(r"[{\[\"':,\s}\]]*|\{(?:\"\w+\": ?(?:\"\"|0|true|null),?\s?)+\}")
+_NUMBER = lazy_pattern(r"0\d{2,5}|[a-z]{1,8}-?\d{2,6}")
+"""The number of a document, a rule or a ticket."""
+_SPECIAL = lazy_pattern(r"\d|[_/.@:=~-]\w|[a-z][A-Z]|^[~/.-]+\w")
+COMMON = word_set(
+    "with that this from have been were will would could should there their then than when what which into your please make "
+    "sure also just like some them they does error errors failed file files line command output code exit true false null "
+    "none http https main home user dev usr local test tests run running"
+)
+"""Words that say nothing of what a text is about."""
+_COMMON = COMMON | word_set(
+    "and for the not are was has can but all you description traceback recent call last module self return import print "
+    "echo head tail grep 2>&1 bin lib workspace usage info warning help log logs var etc src app web srv opt tmp cat exec "
+    "node python bash shell git name type value get set new data main result status json version"
+)
+_JOINT = lazy_pattern(r"""(?<=[.!?;]) +|(?<=[}\]]), *(?=[{\["])|, (?="\w+":)""")
+PRESCRIBES = lazy_pattern(
+    r"\b(?:use|take|put|move|write|run|go|log in|connect|ask|call|read|look|set|instead|only"
+    r"|is (?:for|in|at|on|under|now|called)"
+    r"|are (?:for|in|at|on|under|now)|lives?|lies?|moved to|renamed|replaced by|belongs?|allowed|may|must|should|needs?"
+    r"|works? with)\b",
+    re.IGNORECASE,
+)
+_LOOKED_AT, _READ, _LINES, _LINE, _SHORT = 300, 6_000, 160, 200, 170
+_LEAST_LINE, _USER = 16, 0.7
+_DOCUMENT = lazy_pattern(
+    r"(?i)readme|contributing|agents\.md|claude\.md|polic(?:y|ies)|guide|runbook|handbook|manual|rules|notes|docs?/|adr|faq|how_?to|wiki"
+    r"|onboarding|conventions|deploy\.|access\.|\.md\b|\.rst\b|help\b"
+)
+"""What is written to explain: it says how a thing is to be done more often than other records do."""
+_DOCUMENTED, _NOTHING_NEW = 0.5, 0.5
+_QUOTED_LINES = 2
+_TOLD_LINES, _BESIDE = 4, 0.5
+_REST, _TOUCHES, _ADDS, _PRESCRIBED = 0.4, 0.1, 0.3, 0.3
+_LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM, _NAMED = 0.5, 0.2, 2, 3, 3, 5, 2.0
+_OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _FEW = 0.4, 0.5, 0.7, 0.5, 0.35, 6
+
+
+class Bearing(NamedTuple):
+    """A record that bears on a failure.
+
+    Attributes:
+        rank: the sum of its shared words, each by how few records hold it.
+        source: whose and which, in words.
+        line: what it says of it, or "".
+        names: names in that line which no failing call has.
+        quote: the lines of it that say most; None of a person's words, which are told.
+        news: words of the quote that neither the calls nor their outcomes hold.
+        shared: names in all that it says which the failing calls, or what bears on them, have too.
+        entry: id of the entry, or None for a message.
+    """
+
+    rank: float
+    source: str
+    line: str
+    names: Sequence[str]
+    entry: str | None
+    shared: Sequence[str] = ()
+    by_user: bool = False
+    quote: Quote | None = None
+    news: int = 0
+
+    @property
+    def binds(self) -> bool:
+        """Whether a person says how something is to be done."""
+        return self.by_user and BINDS.search(self.line) is not None
+
+    @property
+    def told(self) -> str:
+        """The record as a sentence: of all but a person's words the names in it alone, for its prose may be an order."""
+        source = f"{self.source[:1].upper()}{self.source[1:]}"
+        if self.by_user:
+            return f"{source.replace('The user', 'The user said')}: {code(self.line, _SHORT)}."
+        if not self.line:
+            return f"{source} printed nothing."
+        if self.names:
+            return f"{source} names {listed(self.names, 4)}."
+        return f"{source} has {listed(self.shared, 2)}." if self.shared else ""
+
+
+class _Record(NamedTuple):
+    """A record that is compared, what it counts beside its words, and its words that the calls have too.
+
+    ``number`` counts records from the newest one on, messages for themselves; ``asked`` are the words of the call itself,
+    ``explains`` tells whether it is of a document.
+    """
+
+    number: int
+    place: EntryView | Message
+    said: str
+    extra: float
+    words: set[str]
+    units: list[_Unit]
+    asked: set[str]
+    explains: bool
+
+
+class _Unit(NamedTuple):
+    """A line or a sentence of a record, its words, and what it counts beside those that the calls have too."""
+
+    text: str
+    words: set[str]
+    extra: float
+
+
+def bearing_on(evidence: Evidence, steps: Sequence[EntryView]) -> list[Bearing]:
+    """Return the records that bear on calls, the one that says most first.
+
+    Args:
+        evidence: the session.
+        steps: the calls that fail, or that are answered the same again and again.
+    """
+    if not steps:
+        return []
+    search = _Search(evidence, steps)
+    found: list[Bearing] = []
+    best = 0.0
+    while search.records and len(found) < _MOST:
+        rank, record = search.best()
+        if rank < max(_LEAST, _PART_OF_BEST * min(best, _SURE)):
+            break
+        best = best or rank
+        record = search.newest(record)
+        bearing = _bearing(evidence, record, rank, search)
+        if bearing is not None:
+            found.append(bearing)
+            search.follow(bearing.line)
+    return found
+
+
+class _Search:
+    """The words of calls, the other records, and how few of them hold each word."""
+
+    def __init__(self, evidence: Evidence, steps: Sequence[EntryView]) -> None:
+        asked = "\n".join(_asked(step) for step in steps)
+        telling = evidence.text(steps[0])[-_LINE * 2 :]
+        said = "\n".join(evidence.text(step)[-_READ:] for step in steps)
+        weights = dict.fromkeys(_words(said), _FAR_WORD) | dict.fromkeys(_words(f"{asked}\n{steps[0].action}"), 1.0)
+        weights |= dict.fromkeys((word for word in _words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED)
+        self.known = f"{asked}\n{said}"
+        self.known_words = _words(self.known)
+        self.agent = steps[0].agent
+        places = list(_places(evidence, steps))
+        programs = Counter(program_of(place) for place, _, _ in places if isinstance(place, EntryView))
+        self.program = program_of(steps[0]) if programs[program_of(steps[0])] <= _FEW else None
+        self.topic = topic_of(said)
+        self.records = [
+            _Record(
+                number,
+                place,
+                said,
+                self._extra(place, asked, said),
+                set(),
+                [],
+                _words(f"{_action(place)}\n{asked}"),
+                _DOCUMENT.search(f"{_action(place)} {asked[:_LINE]}") is not None,
+            )
+            for number, (place, asked, said) in enumerate(places)
+        ]
+        for record, (place, asked, said) in zip(self.records, places, strict=True):
+            folded = f"{_action(place)}\n{asked}\n{said}"
+            if any(word in folded.casefold() for word in weights):
+                record.words.update(_words(folded) & weights.keys())
+                record.units.extend(self.split(place, said))
+        self.held = Counter(word for record in self.records for word in record.words)
+        common = max(_SEVERAL, len(self.records) // 4)
+        self.weights = {word: weight for word, weight in weights.items() if self.held[word] <= common}
+
+    def _extra(self, place: EntryView | Message, asked: str, said: str) -> float:
+        """Return what a record counts beside its words: by its program, and by the words of the topic of the error."""
+        same = isinstance(place, EntryView) and program_of(place) == self.program
+        words = (
+            {match.group(0).casefold() for match in self.topic.words.finditer(f"{asked[:_LINE]} {said}")} if self.topic else ()
+        )
+        return (_SAME_PROGRAM if same else 0.0) + _TOPIC * min(2, len(words))
+
+    def weight(self, word: str) -> float:
+        """Return how much a shared word says: the more, the fewer records hold it."""
+        return self.weights.get(word, 0.0) / max(self.held[word], 1)
+
+    def best(self) -> tuple[float, _Record]:
+        """Take out the record that says most, of two alike the newer one."""
+        ranks = [self.rank(record) for record in self.records]
+        whose = [each.place.who if isinstance(each.place, Message) else each.place.agent for each in self.records]
+        ranks = [rank + _OTHER_AGENT if rank and who != self.agent else rank for rank, who in zip(ranks, whose, strict=True)]
+        at = ranks.index(max(ranks))
+        return ranks[at], self.records.pop(at)
+
+    def rank(self, record: _Record) -> float:
+        """Return how much a record says: by its best line, and less by what else it has."""
+        if _by_user(record.place):
+            return max((self.worth(unit) for unit in record.units), default=0.0) * _USER
+        if not record.words and not record.extra:
+            return 0.0
+        best = max(record.units, key=self.worth, default=_Unit("", set(), 0.0))
+        near = record.asked | best.words
+        shared = fsum(self.weight(word) * (1.0 if word in near else _REST) for word in record.words)
+        written = _DOCUMENTED if record.words and record.explains else 0.0
+        return record.extra + written + shared + (best.extra if self.worth(best) > best.extra else 0.0)
+
+    def worth(self, unit: _Unit) -> float:
+        """Return how much a line says: by the words that it shares, and where it shares one by what it adds."""
+        shared = fsum(map(self.weight, unit.words))
+        return shared * (1.0 if unit.extra else _NOTHING_NEW) + unit.extra if shared > _TOUCHES else shared
+
+    def split(self, place: EntryView | Message, said: str) -> Iterator[_Unit]:
+        """Yield the lines of a record, of what a person said those sentences that may bear on a failure."""
+        return self._sentences(said) if _by_user(place) else self._units(said)
+
+    def _sentences(self, said: str) -> Iterator[_Unit]:
+        """Yield the sentences of a person that name something new or bind: the rest of a task says nothing of a failure."""
+        for place, text in enumerate(sentences_of(said)):
+            names = [name for name in names_in(text) if name not in self.known]
+            if (names and place) or BINDS.search(text):
+                yield _Unit(text, _words(text), _ADDS if names else 0.0)
+
+    def _units(self, said: str) -> Iterator[_Unit]:
+        for text in _pieces(said):
+            names = [name for name in names_in(text) if name not in self.known]
+            extra = (_ADDS if names else 0.0) + (_PRESCRIBED if PRESCRIBES.search(text) else 0.0)
+            yield _Unit(text, _words(text), extra)
+
+    def newest(self, record: _Record) -> _Record:
+        """Return the newest record that tells a value of the same in its place; the older ones are taken out."""
+        if not _VALUE.search(record.said):
+            return record
+        same = [
+            each for each in self.records
+            if _teller(each.place) == _teller(record.place) and each.words & record.words and _VALUE.search(each.said)
+        ]  # fmt: skip
+        if _teller(record.place) is None or not same:
+            return record
+        self.records = [each for each in self.records if not any(each is other for other in same)]
+        return min([record, *same], key=lambda each: each.number)
+
+    def follow(self, line: str) -> None:
+        """Search for the numbers and names of a line that was found, too."""
+        for word in _words(line):
+            if _CODED.search(word) and word not in self.weights:
+                self.weights[word] = _HOP
+                for record in self.records:
+                    given_word = isinstance(record.place, EntryView) and word in _asked(record.place).casefold()
+                    if given_word or word in record.said.casefold():
+                        record.words.add(word)
+                        record.units.extend([] if record.units else self.split(record.place, record.said))
+                        self.held[word] += 1
+
+
+def _teller(place: EntryView | Message) -> tuple[str, str] | None:
+    """Return who tells what a value is now: a person or an agent, or a tool; None for a command, or a look at a file."""
+    if isinstance(place, Message):
+        return "", place.who
+    return None if command_of(place) or "/" in given(place) else (place.action, place.agent)
+
+
+def _asked(entry: EntryView) -> str:
+    """Return what a call asks for: of a command not the words that its client describes it with."""
+    return command_of(entry) or given(entry)
+
+
+def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[EntryView | Message, str, str]]:
+    """Yield the records that are compared, each with what it asks and what it says, the newest first."""
+    keys = {call_key(step) for step in steps}
+    first = min(step.index for step in steps)
+    telling = telling_line(evidence, steps[0])
+    telling = telling if tells(telling) and len(telling) >= _LEAST_LINE else ""
+    for entry in [*reversed(list(evidence.recent)[-_LOOKED_AT:]), *reversed(evidence.related[-_LOOKED_AT:])]:
+        key = call_key(entry)
+        if key in keys or entry.status != "ok" or evidence.failed(entry):
+            continue
+        keys.add(key)
+        if telling and telling in evidence.text(entry):
+            continue  # the same failure, which its command hid
+        if entry.agent == steps[0].agent and may_change(entry) and (changes_of(entry) or entry.index > first):
+            continue  # what the agent tried itself
+        yield entry, _asked(entry), evidence.text(entry)[:_READ]
+    for message in list(reversed(evidence.messages))[:_LOOKED_AT]:
+        if message.kind == "compaction" or message.by == "user" or (message.by == "agent" and message.who != steps[0].agent):
+            yield message, "", message.text[:_READ]
+
+
+def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) -> Bearing | None:
+    """Return what a record says, or None where that is nothing."""
+    units = record.units or list(search.split(record.place, record.said))
+    if not units:
+        return None
+    whole = " ⏎ ".join(unit.text for unit in units)
+    nearby = _with_neighbours([search.worth(unit) for unit in units])
+    ordered = [units[place] for place in sorted(range(len(units)), key=lambda place: -nearby[place])]
+    line = whole if len(whole) <= _SHORT and not _by_user(record.place) else max(units, key=search.worth).text
+    told = line if len(whole) <= _SHORT else " ⏎ ".join(unit.text for unit in ordered[:_TOLD_LINES])
+    names = [name for name in told_in(told) if name not in search.known and not _is_known(name, search.known)]
+    names.sort(key=lambda name: _COUNTED.fullmatch(name) is not None)
+    place = record.place
+    if isinstance(place, Message):
+        source = clean(evidence.quote_of(place, line).source)
+        return Bearing(rank, source, line, names, None, by_user=place.by == "user") if line else None
+    if (not line or _EMPTY.fullmatch(line)) and (place.agent == evidence.agent or not may_change(place)):
+        return None
+    shared = [] if names else [name for name in names_in(whole[:_READ]) if name in search.known and _CODED.search(name)]
+    best = sorted(ordered[:_QUOTED_LINES], key=units.index)
+    quote = evidence.quote(place, "\n".join(unit.text for unit in (units if len(whole) <= _SHORT else best)))
+    news = len(_words(quote.text) - search.known_words)
+    return Bearing(rank, evidence.source(place), line, names, place.id, shared, quote=quote, news=news)
+
+
+def _action(place: EntryView | Message) -> str:
+    return place.action if isinstance(place, EntryView) else ""
+
+
+def _by_user(place: EntryView | Message) -> bool:
+    return isinstance(place, Message) and place.by == "user"
+
+
+def _is_known(member: str, known: str) -> bool:
+    """Whether the value of a member was given or told by the calls already."""
+    name, _, value = member.partition(" ")
+    return bool(value) and name in known and value in known
+
+
+def _with_neighbours(worths: Sequence[float]) -> list[float]:
+    """Return what lines say, each with a part of what the better one beside it says: a text goes on in the next line."""
+    around = [0.0, *worths, 0.0]
+    return [worth + _BESIDE * max(before, after) for before, worth, after in zip(around, worths, around[2:], strict=False)]
+
+
+def _pieces(said: str) -> Iterator[str]:
+    """Yield the lines of a text, of long ones their sentences or members; no orders, and no frame of a client."""
+    for row in said.split("\n")[:_LINES]:
+        line = _NUMBERED.sub("", row).strip()
+        if not line or ORDERS.search(row) or _HEADER.match(row):
+            continue
+        if len(line) <= _LINE:
+            yield line
+            continue
+        piece = ""
+        for part in _JOINT.split(line):
+            if piece and len(piece) + len(part) > _LINE:
+                yield piece[:_LINE]
+                piece = ""
+            piece = f"{piece} {part}".strip()
+        if piece:
+            yield piece[:_LINE]
+
+
+def told_in(text: str) -> list[str]:
+    """Return what a line holds that may be told: its code spans, its members as "name value", then its names.
+
+    A span or a value is told where it is a name or a few plain words; whatever asks for something is not.
+    """
+    spans = [span for span in _SPAN.findall(text) if _is_plain(span)]
+    members = [f"{name} {value}" for name, value in _members(text) if _is_plain(value)]
+    taken = " ".join([*spans, *members])
+    return list(dict.fromkeys([*spans, *members, *(name for name in names_in(text) if name not in taken)]))
+
+
+def _members(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the members of a JSON, YAML or settings line with their values."""
+    for name, quoted, bare in _MEMBER.findall(text):
+        value = (quoted or bare).strip()
+        if value and not _DULL_MEMBER.fullmatch(name):
+            yield name, value
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is a name or a few plain words, asks for nothing and does no harm."""
+    words = text.split()
+    return (
+        0 < len(words) <= _PLAIN_WORDS and len(text) <= _LONGEST and not asks(text) and not ORDERS.search(text)
+        and all(plain_name(word.lstrip("-").strip("()<>'\",;") or "-") for word in words)
+    )  # fmt: skip
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names in a text, each once, those of persons last: what is no word of a sentence, number, time or mode."""
+    found = (name.rstrip("/.,:;=") for name in _NAME.findall(_SCHEME.sub("", text)))
+    names = (
+        name for name in found
+        if (_SPECIAL.search(name) or name.isupper()) and len(name) > 1 and plain_name(name.lstrip("-") or "-")
+        and not _DULL.fullmatch(name) and not is_error_word(name)
+    )  # fmt: skip
+    return list(dict.fromkeys([*names, *_PERSON.findall(text)]))
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a text by which records are compared: names as they stand, and the stems of their parts."""
+    found: set[str] = set()
+    for word in _WORD.findall(text):
+        folded = word.casefold()
+        if _CODED.search(word) and len(word) > 3:
+            found.add(folded)
+        for part in _PART.findall(word):
+            stem = part.casefold()
+            if stem not in _COMMON and not is_error_word(stem):
+                found.add(stem[:_STEM].rstrip("s"))
+    return found

@@ -1,0 +1,367 @@
+"""What notes that were read say of a failing call: READMEs, runbooks, comments, pages of a wiki.
+
+`note_on` finds the paragraph that speaks of a name which an error is about; `way_in_note` finds what a note names in place of
+what is refused: a place, an account, a host, a setting. The prose of a note is shown with its source, and is never a next step:
+that names no more of it than names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.diagnose.errors.lines import telling_line
+from ctxmgr.diagnose.errors.names import unknown_names
+from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence.calls import called, changes_of, command_of, path_of
+from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
+from ctxmgr.diagnose.evidence.paths import is_file_name
+from ctxmgr.diagnose.evidence.sentences import forbids
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, listed, plain_name, unnumbered
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.related.bearing_records import COMMON, names_in, told_in
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.view import EntryView
+
+_NOTES = lazy_pattern(
+    r"(?:README|CONTRIBUTING|HACKING|INSTALL|DEVELOP\w*|DEPLOY\w*|AGENTS|CLAUDE|GEMINI|NOTES?|RUNBOOK|HOWTO|FAQ|ADR|CHANGELOG"
+    r"|DECISIONS?|CONVENTIONS?|POLICY|ONBOARDING|GLOSSARY|WIKI)\b"
+    r"|(?i:\.(?:md|rst|adoc|org)\b|\b(?:docs?|wiki|handbook|runbooks?)/)"
+)
+_TELLS = lazy_pattern(
+    r"(?i)wiki|help|guide|handbook|polic|rules|manual|runbook|convention|page|article|kb|docs?(?:_|\b)|note|memo"
+)
+"""Tools that show what is written down."""
+_COMMENT = lazy_pattern(r"^\s*(?:#|//|--|;|<!--|/?\*)+\s?(.{12,300})$")
+_BREAK = lazy_pattern(r"\s*(?:[-*+•] |\d{1,2}[.)] |#{1,4} |\||>|$)")
+_SENTENCE = lazy_pattern(r"(?<=[.!?;])\s+(?=\S)")
+_NAME = lazy_pattern(r"[\w@][\w.@/+-]{1,60}\w")
+_ERROR_NAME = lazy_pattern(r"[`'\"‘“]([\w@][\w.@/+:-]{1,60})[`'\"’”]|(?<![\w.])(\d{2}(?:\.\d{1,3}){0,2})(?![\w.:])")
+_PROSE = lazy_pattern(r"[A-Za-z]{2,}")
+_DULL = word_set(
+    "error errors failed failure cannot could found find file files line module modules package command tool name with from "
+    "that this have been were which when into your make sure also just like some them does not for the and are was "
+    "has can but all "
+    "you only here there must should usage option options list possible value type call calls test tests code main index src "
+    "lib bin home user work opt usr local srv var app python node bash shell"
+)
+_READ = 500
+_LOOKED_AT, _SHORTEST, _LONGEST, _WORDS, _MAX_NAMES = 200, 24, 230, 4, 5
+_SURE, _PART, _LEAST, _FEW = 2.0, 1.0, 2.0, 3
+
+
+class _Note(NamedTuple):
+    text: str
+    entry: EntryView
+    rank: float
+
+
+def note_on(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> Diagnosis | None:
+    """Return the note that speaks of what a failing call names in vain, or of ``name``; None where there is none."""
+    names, parts = _asked(evidence, entry, name)
+    held = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
+                             and not evidence.failed(one)) for each in names}  # fmt: skip
+    best: _Note | None = None
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # Another agent's reading is not what this agent knows
+        if other.status != "ok" or evidence.failed(other) or other.agent != entry.agent:
+            continue
+        for text in _paragraphs(evidence, other):
+            folded = set(_NAME.findall(text.casefold()))
+            words = folded | {piece for each in folded for piece in re.split(r"[/.-]", each)}
+            rank = sum(
+                # A name that stands in few outputs tells more than one that stands everywhere
+                _SURE if held[each] <= _FEW else _PART
+                for each in names if each in words or (len(each) > 4 and each in text.casefold())
+            )  # fmt: skip
+            own = [each for each in parts if each in words]
+            rank += (
+                _SURE
+                if own and any(own[0] in each.casefold() and forbids(each) for each in _SENTENCE.split(text))
+                else len(own)
+            )
+            # A single weak word may stand in any paragraph
+            if rank >= _LEAST and (best is None or rank > best.rank):
+                best = _Note(text, other, rank)
+    return None if best is None else _answer(kind, evidence, entry, best, [*names, *parts])
+
+
+def _asked(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], list[str]]:
+    """Return the names that the error of a call is about, and the parts of the names that the call itself has."""
+    said = evidence.text(entry)[:8_000]
+    line = telling_line(evidence, entry) or said[-300:]
+    unknown = [name] if name else [each.name for each in unknown_names(said)][:3]
+    if not name and any(each in given(entry) and nearest_recorded(evidence, each, entry) is not None for each in unknown[:2]):
+        return [], []  # a name that is nearly right is no matter of a note
+    quoted = [one or other for one, other in _ERROR_NAME.findall(line)]
+    names = [
+        each.casefold().strip("/.") for each in [*unknown, *quoted, *names_in(f"{line}\n{said[-_READ:]}")] if plain_name(each)
+    ]
+    project = {evidence.folder.rpartition("/")[2].casefold(), *re.findall(r"/([\w.-]+)/", f"{evidence.folder}/")}
+    sure = [each for each in dict.fromkeys(names) if _is_topic(evidence, entry, each) and each not in project]
+    own = re.split(r"[\s/'\"=,;()]+", given(entry)[:2_000].casefold()) if command_of(entry) else []
+    # Plain words of the call are weak: they say what is done, not what fails
+    weak = [each for each in own if len(each) > 3 and each.replace("-", "").replace("_", "").isalpha() and each not in _DULL]
+    numbers = [each for each in names if each.replace(".", "").isdigit()]
+    topics = [each[:5] for each in re.findall(r"[a-z]{5,}", line.casefold()) if each not in _DULL]
+    return sure, [each for each in dict.fromkeys([*weak, *numbers]) if each not in sure and each not in topics]
+
+
+def _is_topic(evidence: Evidence, entry: EntryView, name: str) -> bool:
+    """Whether a name of an error can be what a note is about: no number, no place of the agent's own, no file of the call."""
+    if (
+        name.isdigit()
+        or name in _DULL
+        or len(name) <= _SHORT
+        # The project's own folder is named by every note
+        or ("/" in name and name.startswith((".", "~", evidence.folder or ".")))
+    ):
+        return False
+    return not ((is_file_name(name) or "/" in name) and name in given(entry).casefold())
+
+
+_SHORT = 2
+
+
+def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
+    """Yield what an output says in prose: the paragraphs of a note, and the comments of any other file."""
+    text = _plain(evidence.text(other)[:20_000])
+    command = command_of(other)
+    note = _NOTES.search(f"{path_of(other) or ''} {command}") is not None or (
+        not command and _TELLS.search(other.action) is not None
+    )
+    lines: list[str] = []
+    for raw in [*text.split("\n"), ""]:
+        line = unnumbered(raw)
+        comment = _COMMENT.match(line)
+        shown = comment.group(1) if comment is not None and not note else line if note else ""
+        # In a note each list item and heading is a matter of its own
+        if ((_BREAK.match(line) or " " not in line.strip()) and lines) or (not shown and lines):
+            yield from _prose(lines)
+            lines = []
+        if " " in shown.strip():
+            lines.append(shown.strip())
+
+
+def _plain(text: str) -> str:
+    """Return what an answer tells, of a structured one its texts, each as a paragraph of its own."""
+    # In JSON only long texts are prose
+    if text[:1] not in "{[":
+        return text
+    return "\n\n".join(_VALUE.findall(text)).replace("\\n", "\n")
+
+
+_VALUE = lazy_pattern(r":\s?\"((?:[^\"\\]|\\.){24,2000})\"")
+
+
+def _prose(lines: Sequence[str]) -> Iterator[str]:
+    text = " ".join(lines).strip("#*-> ")
+    if (
+        len(text) >= _SHORTEST
+        and _SPEAKS.search(text)
+        # Code and data are not prose, whatever words they hold
+        and text[0] not in "{[<\"'"
+        and len(_PROSE.findall(text)) >= _WORDS
+        and not ORDERS.search(text)
+    ):
+        yield text
+
+
+_SPEAKS = lazy_pattern(
+    r"\b(?i:is|are|was|the|a|an|for|to|in|on|of|with|by|not|no|use|run|only|from|and|when|must|never|see|at|as|here|now)\b"
+)
+
+
+def _window(text: str, topics: Sequence[str]) -> str:
+    """Return the sentences of a paragraph from the first that has a topic on, as many as fit."""
+    if len(text) <= _LONGEST:
+        return text
+    sentences = _SENTENCE.split(text)
+    start = next((place for place, each in enumerate(sentences) if any(topic in each.casefold() for topic in topics)), 0)
+    while start and len(" ".join(sentences[start - 1 :])) <= _LONGEST:
+        start -= 1
+    return " ".join(sentences[start:])[:_LONGEST]
+
+
+def _answer(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[str]) -> Diagnosis | None:
+    shown = _window(note.text, topics)
+    tried = "\n".join(given(each) for each in evidence.failing).casefold()
+    # All names of the note were tried: it says nothing new
+    if all(word in tried for word in _NAME.findall(shown.casefold()) if word not in _DULL):
+        return None
+    cause = f"{failure_text(evidence, entry)} {capital(evidence.source(note.entry))} says of it: {code(shown, _LONGEST)}."
+    names = [name for name in told_in(shown) if name.casefold() not in tried][:_MAX_NAMES]
+    holds = f" ({listed(names)})" if names else ""
+    step = f"Look again at that note{holds}, and go by it where it fits the task: no failing call has."
+    return diagnosis(
+        kind, cause, step, evidence.quote(note.entry, note.text), evidence.quote(entry),
+        check="The message must be gone.", confidence="medium",
+    )  # fmt: skip
+
+
+def failure_text(evidence: Evidence, entry: EntryView) -> str:
+    """Return which call fails, and the line of its output that says most of why, as a sentence."""
+    line = telling_line(evidence, entry)
+    return f"{called(entry, 80)} fails{f', {code(line, 90)}' if line and not ORDERS.search(line) else ''}."
+
+
+_UNIT = lazy_pattern(r"\n\s*\n|\n(?=\s*(?:[-*#]|\d{1,2}[.)])\s)")
+_SAYS = lazy_pattern(
+    r"\b(?:go(?:es)? (?:to|into|in|through|via|over)|push(?:es)? to|use|put|belongs?|only|instead|needs? no"
+    r"|without|take|write to"
+    r"|log ?in|via|through|ask|must|should|submit|drop|place|store|save|moved|now|new|rotated|renewed|lies?|is in|are in"
+    r"|writable|allowed|permitted|everybody|everyone|anyone|may|can)\b",
+    re.IGNORECASE,
+)
+_STEM = lazy_pattern(r"[A-Za-z]{3,30}")
+_PLACE = lazy_pattern(r"(?<![\w/.<-])[~.]{0,2}/?(?:[\w.@-]{1,60}/){1,8}[\w.@-]{0,60}")
+_NAMES = (
+    lazy_pattern(r"`([^`\n]{2,90})`"),
+    lazy_pattern(r"(?<![\w$])([A-Z][A-Z0-9_]{2,30}=\$?[\w./~@:-]{1,60}|--[a-z][\w-]{2,40}(?:[= ][\w./~-]{1,40})?)"),
+    lazy_pattern(
+        r"\b(?:remote|branch|host|alias|profile|account|role|group|queue|channel|project|user|proxy|mirror|bucket"
+        r"|database|schema"
+        r"|key|cluster|registry|namespace|service|server|workspace|tenant)s?(?: named| called"
+        r"|:)? ['\"]?([a-z][\w.@-]{2,40})['\"]?(?=[\s.,;:)]|$)"
+    ),
+    lazy_pattern(
+        r"(?<![\w/.@$=-])((?:[~.]{0,2}/)?(?:[\w.@-]{1,60}/){1,8}[\w.@-]{0,60}|[\w.-]{1,40}@[\w.-]{2,60}(?::[\w./-]{1,80})?)"
+    ),
+    lazy_pattern(r"(?<![\w/.$-])(\$?[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{2,40})\b"),
+)
+_NO_NAME = word_set(
+    "and the that this for with from not are was were has have only which where when who its their your our may"
+    " must can should "
+    "will instead name names of is it be by to in on at as or if so no remote branch host alias profile account"
+    " role group queue "
+    "channel project user proxy mirrors bucket database schema key cluster registry namespace service server workspace tenant"
+)
+_CLOSED = lazy_pattern(
+    r"\b(?:noexec|read-only|nobody \w+ \w+|belongs? to (?:the )?\w+|needs? no \w+|(?:takes?|accepts?"
+    r"|allows?) no \w+|data only|closed|protected"
+    r"|switched off|frozen|reserved|no longer \w+)\b",
+    re.IGNORECASE,
+)
+_HARM = lazy_pattern(r"\b(?:rm|sudo|curl|wget|eval|chmod|chown|--force|--no-verify|--hard)\b|[|;&]")
+_MOST_TEXT, _MOST_UNIT, _LEAST_SHARED, _MAX_TOLD = 12_000, 700, 2, 3
+
+
+class NotedWay(NamedTuple):
+    """What a note names in place of what is refused.
+
+    Attributes:
+        names: plain names that no failing call has, those behind the word that says what goes first.
+        closed: the words that say what does not go, as a quote, or "".
+        source: where it stands, in words, as the beginning of a sentence.
+        quote: the note.
+    """
+
+    names: list[str]
+    closed: str
+    source: str
+    quote: Quote
+
+    @property
+    def told(self) -> str:
+        """The names as words."""
+        return listed(self.names[:_MAX_TOLD])
+
+    @property
+    def why(self) -> str:
+        """What the note says does not go, as a part of a sentence."""
+        return f" says {self.closed} and" if self.closed else ""
+
+
+def way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | None = None) -> NotedWay | None:
+    """Return what a note that was read names for what a call was refused, or None.
+
+    Args:
+        evidence: the session.
+        entry: the call that was refused.
+        about: words of the matter; a note with one of them needs to share less with the call.
+    """
+    steps = [each for each in evidence.failing if each.agent == entry.agent]
+    asked = "\n".join(command_of(step) or given(step) for step in [entry, *steps])
+    said = evidence.text(entry)[:2_000]
+    stems = _stems(f"{asked}\n{said}\n{entry.action.replace('_', ' ')}")
+    places = {place.strip("/.") for place in _PLACE.findall(asked)}
+    parts = {part for place in places for part in place.split("/") if len(part) > _MAX_TOLD}
+    best: tuple[float, NotedWay] | None = None
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        # What an edit answers is the agent's own text
+        if other.status != "ok" or evidence.failed(other) or changes_of(other):
+            continue
+        for unit in _units(evidence.text(other)[:_MOST_TEXT]):
+            verb = _SAYS.search(unit)
+            shared = len(_stems(unit) & stems)
+            same = any(re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", unit) for part in parts)
+            rank = shared + 2 * same + (about is not None and about.search(unit) is not None)
+            # A note must say what to do, not only mention the matter
+            if verb is None or rank < _LEAST_SHARED or (best is not None and rank <= best[0]):
+                continue
+            names = [
+                name
+                for name in _names(unit, verb.end())
+                # A name that failed, or that the error itself has, is no other way
+                if name not in asked and name not in said and not _within(name, places)
+            ]
+            if names:
+                source = capital(evidence.source(other))
+                best = (
+                    rank,
+                    NotedWay(
+                        names,
+                        listed(dict.fromkeys(match.group(0) for match in _CLOSED.finditer(unit)), 2),
+                        source,
+                        evidence.quote(other, unit),
+                    ),
+                )
+    return best[1] if best is not None else None
+
+
+def _units(text: str) -> Iterator[str]:
+    """Yield the paragraphs and list items of a text, in one line each; long ones, and what could be an order, are left out."""
+    for unit in _UNIT.split(unnumbered(text)):
+        lines = unit.strip().split("\n")
+        whole = " ".join(line.strip() for line in lines)
+        # A wrapped paragraph is read whole, a list of values line by line
+        for each in [whole] if len(whole) <= _MOST_UNIT and (len(lines) == 1 or _is_prose(lines)) else lines:
+            if len(each) <= _MOST_UNIT and not ORDERS.search(each):
+                yield each.strip().replace("\\n", " ")
+
+
+def _is_prose(lines: list[str]) -> bool:
+    """Whether lines are those of a text that is wrapped, and no list of values."""
+    return sum(len(line.split()) for line in lines) > 4 * len(lines)
+
+
+def _stems(text: str) -> set[str]:
+    found = (word.casefold() for word in _STEM.findall(text[:6_000]))
+    return {word[:6].rstrip("s") for word in found if word not in COMMON and word not in _NO_NAME}
+
+
+def _names(unit: str, behind: int) -> list[str]:
+    """Return the names of a note, those behind a place in it first."""
+    found: dict[str, int] = {}
+    for pattern in _NAMES:
+        for match in pattern.finditer(unit):
+            name = match.group(1).split("<")[0].strip().rstrip(".,;:")
+            plain = plain_name(name.replace("$", "").replace("--", "").replace(" ", "/"))
+            if (
+                len(name) > 2
+                and plain
+                and not _HARM.search(name)
+                and name.casefold() not in _NO_NAME
+                and " " not in name.split("=")[0].strip()
+            ):
+                found.setdefault(name, match.start())
+    # What stands behind the verb is what it tells to take
+    return sorted(found, key=lambda name: (found[name] < behind, found[name]))
+
+
+def _within(name: str, places: set[str]) -> bool:
+    bare = name.strip("/.")
+    return any(place == bare or place.startswith(f"{bare}/") for place in places)

@@ -1,0 +1,301 @@
+"""Find what else the record says about the cause in other words: from a person, from another agent, in a look-up.
+
+A failure has a topic (the clock, the disk, memory ...), and a topic has its own words. They are looked for in all that was
+said and shown, by whomever, and in related sessions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ctxmgr.diagnose.errors.lines import is_advice, reasons, telling_line, tells
+from ctxmgr.diagnose.errors.table import Topic, topic_of
+from ctxmgr.diagnose.errors.words import error_details, error_members, offered, told_lines, told_words
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of
+from ctxmgr.diagnose.evidence.calls import command_of, parts_of
+from ctxmgr.diagnose.evidence.sentences import is_forbidden, sentences, sentences_of
+from ctxmgr.diagnose.evidence.texts import code, listed, sentences_in
+from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
+from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
+from ctxmgr.diagnose.related.bearing_records import COMMON, PRESCRIBES, Bearing, bearing_on, names_in
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.view import EntryView
+
+_NAME = lazy_pattern(
+    r"(?<![\w/.~-])((?:[~.]{0,2}/)?(?:[\w.@+-]{1,60}/){1,8}[\w.@+-]{0,60}|/[\w.-]{2,40}|--[a-z][\w-]{1,40}"
+    r"|[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{1,40}|[\w-]{2,40}(?:\.[\w-]{2,40}){1,6}(?::\d{2,5})?|\w{2,30}[-_]\w{1,30}(?:[-_]\w{1,30}){0,3})"
+)
+_OTHER_WAY = lazy_pattern(
+    r"\b(?:too|also|instead|alternativ\w+|otherwise|else|or|another|other|second|spare|backup|fallback|mirror|proxy|replica"
+    r"|in case|if (?:it|that|this|they)|works? as well|new)\b",
+    re.IGNORECASE,
+)
+"""How people speak of a way around."""
+_HOLDER = lazy_pattern(
+    r"^(?:lock_?)?(?:holder|owner|held_?by|locked_?by|claimed_?by|assignee|assigned_?to|leased_?(?:to|by)|used_?by)$", re.I
+)
+_UNTIL = lazy_pattern(
+    r"(?:until|expires?(?:_?at)?|available_?(?:at|from)|retry_?(?:after|at)|unlocks?_?at|reset_?(?:at)?)$", re.I
+)
+_CALL = lazy_pattern(r"(`[^`]{40})[^`]{4,}`")
+_NAMES_ROOM, _SHORT_STEP = 70, 120
+_LEAST_LINE, _LEAST_ADVICE = 16, 4
+_OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
+"""What a check's output names beside the matter: its own functions, and its counters."""
+_INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
+_STEM = lazy_pattern(r"[A-Za-z]{4,30}")
+_WORD = lazy_pattern(r"\w{3,40}")
+_MOST_LINE = 240
+_BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
+"""Kinds that rest on the words of an error alone: what else the record says comes first there."""
+_OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHangs", "limitExceeded", "pollingFrozen"))
+"""Kinds whose cause lies outside: what the user named for it may be a way around."""
+_MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED, _MOST_NEWS = 200, 2, 2, 90, 3, 5, 130, 12
+
+
+class _Related(NamedTuple):
+    cause: str
+    step: str
+    quotes: Sequence[Quote]
+
+
+def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> Diagnosis:
+    """Return a diagnosis with the error's own words and, where it is not certain, with what else the record says of it.
+
+    Args:
+        evidence: the session.
+        found: what is known so far.
+        steps: the calls it is about; the failing ones by default.
+    """
+    about = _forms(evidence, list(steps or evidence.failing or evidence.repeated))
+    if not about:
+        return found
+    entry, sure = about[0], found.confidence == "high"
+    later = sure or found.kind not in _BROAD
+    said = evidence.text(entry)
+    details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
+    if sure:  # what else the record says would only hide a cause that is known
+        around = _around(evidence, about, found) if found.kind in _OBSTACLES else _Related("", "", ())
+        own = _reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
+        return _with(found, [details, *own, around.cause], [around.step], around.quotes, last=True)
+    texts = reasons(evidence, about, _MOST_REASON)
+    cited = {quote.entry for quote in found.evidence if quote.entry is not None}
+    bearings = [each for each in bearing_on(evidence, about) if each.entry not in cited]
+    person = None if sure else _of_person(evidence, entry, topic_of(said), found)
+    spoken = [person] if person is not None else []
+    named = None if sure or person or not evidence.failed(entry) else _named_by_user(evidence, about, found)
+    lines = _reasons(texts, found)
+    shown = [each.told for each in bearings if each.names or each.by_user]
+    shared = [each.told for each in bearings if not each.names and not each.by_user]
+    before = _before_changes(evidence, entry)
+    other = next(alternatives(evidence, about), Alternative("", ""))
+    causes = [
+        other.cause, *lines[:1], before, *(each.cause for each in spoken), *shown[:1], details, *shown[1:], *lines[1:],
+        named.cause if named else "", *shared,
+    ]  # fmt: skip
+    looks = [
+        other.step,
+        "" if other.step else _held(entry, said),
+        *(each.step for each in spoken),
+        _look(bearings, later=later),
+        named.step if named else "",
+        *_offers(evidence, about, texts, found),
+    ]
+    quotes = [quote for each in spoken for quote in each.quotes]
+    newest = sorted(bearings, key=lambda each: -min(each.news, _MOST_NEWS))
+    seen = [each.quote for each in newest if each.quote is not None]
+    found = found.model_copy(update={"evidence": (*found.evidence, *seen)})
+    return _with(found, causes, looks, quotes, last=later)
+
+
+def _around(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> _Related:
+    """Return what the user or another record names that may be a way around a cause which lies outside."""
+    way = _named_by_user(evidence, steps, found, _OTHER_WAY)
+    if way is not None:
+        return way
+    shown = [each for each in bearing_on(evidence, steps)[:1] if each.names]
+    return _Related(shown[0].told if shown else "", _look(shown, later=True), ())
+
+
+def _before_changes(evidence: Evidence, entry: EntryView) -> str:
+    """Say that the same error stood there before the agent's first change: what it changed since has not touched the cause."""
+    own = [each for each in evidence.edits if each.agent == entry.agent and each.index < entry.index]
+    line = telling_line(evidence, entry) if evidence.failed(entry) else ""
+    if not own or len(line) < _LEAST_LINE or not tells(line):
+        return ""
+    for other in evidence.recent:
+        if other.index >= own[0].index:
+            return ""
+        if evidence.failed(other) and line in evidence.text(other):
+            changes = f"none of your {len(own)} changes" if len(own) > 1 else "your change has not"
+            return f"The same error stood there{clock(other.ts)}, before your first change: {changes} touched its cause."
+    return ""
+
+
+def _named_by_user(
+    evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, where: re.Pattern[str] | None = None
+) -> _Related | None:
+    """Return what the user named in a sentence about these calls, and none of them has; ``where`` must be in it."""
+    asked = "\n".join(f"{given(step)}\n{evidence.text(step)}" for step in steps)
+    about = _stems("\n".join(given(step) for step in steps) + evidence.text(steps[0])[:_MOST_LINE])
+    for message, sentence in sentences(evidence):
+        if where is not None and not where.search(sentence):
+            continue
+        names = [name for name in names_in(sentence) if name not in asked and name not in found.cause and not name.isupper()]
+        if names and _stems(sentence) & about and not is_forbidden(sentence, names):
+            told = listed(names, 2)
+            return _Related(
+                f"The user named {told}{clock(message.at)}, and none of these calls has it.",
+                f"See whether the call needs {told}.",
+                [evidence.quote_of(message, sentence)],
+            )
+    return None
+
+
+def _held(entry: EntryView, said: str) -> str:
+    """Return who holds what is asked for, and until when, by the members of a structured answer."""
+    members = error_members(entry, said)
+    who = next((value for name, value in members if _HOLDER.search(name)), "")
+    until = next((value for name, value in members if _UNTIL.search(name)), "")
+    if not who and not until:
+        return ""
+    ask = f"It is {code(who, 40)} that has it: ask that one" if who else ""
+    wait = f"{'or wait' if ask else 'Wait'} until {code(until, 40)}" if until else ""
+    return f"{' '.join(each for each in (ask, wait) if each)}; take another task meanwhile."
+
+
+def _forms(evidence: Evidence, steps: list[EntryView]) -> list[EntryView]:
+    """Return calls with the other failing ones of the same program that stand near them: another form may say more."""
+    if not steps:
+        return []
+    keys = {call_key(step) for step in steps}
+    for entry in reversed(evidence.tail):
+        same = entry.agent == steps[0].agent and _program(entry) == _program(steps[0])
+        if same and call_key(entry) not in keys and evidence.failed(entry):
+            keys.add(call_key(entry))
+            steps.append(entry)
+    return steps
+
+
+def _program(entry: EntryView) -> str:
+    """Return the program of a call, of an interpreter the script that it runs."""
+    program = program_of(entry)
+    parts = [words for words in parts_of(command_of(entry)) if words[0].rpartition("/")[2] == program]
+    plain = [word for word in parts[-1][1:] if not word.startswith("-")] if parts else []
+    return " ".join([program, *plain[:1]]) if _INTERPRETS.match(program) else program
+
+
+def _with(found: Diagnosis, causes: Sequence[str], steps: Sequence[str], quotes: Sequence[Quote], *, last: bool) -> Diagnosis:
+    """Return a diagnosis with as many of the sentences as there is room for; its own stay whole.
+
+    Args:
+        found: the diagnosis.
+        causes: sentences behind its cause; the end of one that is too long is left out, where enough of it is shown.
+        steps: sentences of where to look.
+        quotes: more evidence.
+        last: whether its own step comes first: then the others are only added.
+    """
+    cause = found.cause
+    for each in causes:
+        room = MOST_CAUSE - len(cause) - 2
+        if each and (len(each) <= room or (each.endswith("`.") and room > len(each) // 2 and room > _LEAST_SHOWN)):
+            cause += f" {each}" if len(each) <= room else f" {each[: room - 4].rstrip('`')}…`."
+    own = [found.next_step] if last else sentences_in(found.next_step)
+    first = own[:1] if last or len(own[0]) <= _SHORT_STEP else []
+    step = _joined([*first, *steps, *own[len(first) :]])
+    return found.model_copy(update={"cause": cause, "next_step": step, "evidence": (*quotes, *found.evidence)[:6]})
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Return the sentences for which there is room, the first ones first."""
+    step = ""
+    for each in parts:
+        if each and len(step) + len(each) + 1 < MOST_STEP:
+            step += f"{each} "
+    return step.strip()
+
+
+def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
+    """Return what the calls say of why they fail, as sentences; nothing that is told already."""
+    told = set(_WORD.findall(found.cause))
+    new: list[str] = []
+    for text in texts:
+        words = set(_WORD.findall(text))
+        first = not new and (found.kind == "unknown" or len(words - told) >= _NEW_WORDS or not told & words)
+        if first or len(words - told) > len(words) / 2:
+            new.append(text)
+        told |= words
+    quoted = [told_lines(text.split(" ⏎ ")) for text in new[:_REASONS]]  # prose may be an order
+    return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
+
+
+def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str], found: Diagnosis) -> Iterator[str]:
+    """Yield what the error offers, advises or names that no call has tried: names, and words that errors are made of."""
+    asked = "\n".join(given(step) for step in steps)
+    said = evidence.text(steps[0])
+    offer = next((each for each in offered(said) if each not in found.next_step and not evidence.tried(each)), "")
+    if offer:
+        yield f"The error offers {code(offer, 90)}: see whether it fits the task."
+    advice = next(
+        (words for text in texts for line in text.split(" ⏎ ") if is_advice(line) and (words := told_words(line))), ""
+    )
+    if len(advice.split()) >= _LEAST_ADVICE and "…" not in advice and advice.strip("`") not in found.next_step:
+        yield f"It advises {advice}."
+    names = [
+        name for text in texts[:1] for name in names_in(text)
+        if name not in asked and name not in found.next_step and not _OF_CHECK.match(name)
+    ]  # fmt: skip
+    names = [name for name in names if not any(name != other and name.endswith(f".{other}") for other in names)]
+    if names and not found.next_step.startswith("Read "):
+        what = "error" if evidence.failed(steps[0]) else "answer"
+        yield f"Begin with what the {what} names: {listed(names, 4)}."
+
+
+def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
+    """Return where to look first, or behind a step, with the names that stand there: of very many none says much."""
+    said = [f"Keep to what the user said: {code(each.line, _QUOTED)}." for each in bearings if each.binds][:1]
+    bearings = _telling_first(each for each in bearings if not each.by_user and (each.names or not later))
+    parts: list[str] = []
+    for each in bearings[:_LOOKS]:
+        names = list(each.names[:_SHOWN_NAMES])
+        while len(names) > 1 and sum(map(len, names)) > _NAMES_ROOM:
+            names.pop()
+        parts.append(_CALL.sub(r"\1…`", each.source) + (f" ({listed(names)})" if names else ""))
+    looks = [f"{'See also' if later else 'Look first at'} {', and '.join(parts)}."] if parts else []
+    return " ".join([*said, *looks])
+
+
+def _telling_first(bearings: Iterable[Bearing]) -> list[Bearing]:
+    return sorted(bearings, key=lambda each: not each.names)
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:6].casefold() for word in _STEM.findall(text[:4_000]) if word.casefold() not in COMMON}
+
+
+def _is_task(evidence: Evidence, sentence: str) -> bool:
+    """Whether a sentence is the first one of the session's task: it says what is to be done, and nothing of a failure."""
+    return next(iter(sentences_of(evidence.user_texts[0].text)), "") == sentence
+
+
+def _of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found: Diagnosis) -> _Related | None:
+    """Return the sentence of a person that names something for this which no failing call has used."""
+    tried = "\n".join(given(each) for each in evidence.failing)
+    about = _stems(f"{given(entry)}\n{found.evidence[0].text if found.evidence else ''}")
+    for message, sentence in sentences(evidence):
+        names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in tried]
+        if not names or not PRESCRIBES.search(sentence) or is_forbidden(sentence, names) or sentence in found.cause:
+            continue
+        if (topic is not None and topic.words.search(sentence)) or (
+            _stems(sentence) & about and not _is_task(evidence, sentence)
+        ):
+            said = code(sentence, 150)
+            return _Related(
+                f"The user said{clock(message.at)}: {said}.",
+                f"Do it as the user said: {said}.",
+                [evidence.quote_of(message, sentence)],
+            )
+    return None

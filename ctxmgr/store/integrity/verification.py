@@ -1,0 +1,533 @@
+"""Check a whole history: every record against its sum, and the end against what was anchored outside of it.
+
+What is wrong is named by its kind:
+
+``unreadable``  bytes that hold no record, or that SQLite finds damaged;
+``altered``     a record whose sum does not follow: it was changed, or one before it was removed;
+``inserted``    a record that the records around it know nothing of;
+``unsummed``    a record without a sum among records with sums;
+``cut``         an end that is gone.
+
+What could not be checked is told in words. An anchor only counts for the history that it was taken of: when no record of
+the anchored session is there any more, another log stands at the path (rotated, moved or replaced), and that is told.
+
+The tables that filters and pages read carry no sums: whoever can write the file can have an entry read "ok" that failed. So
+they are made anew from the records, beside the database, and compared (`contradictions`).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import groupby
+
+from ctxmgr.base.light_dataclass import dataclass, field
+from ctxmgr.errors import Damaged
+from ctxmgr.log import anchor, codec
+from ctxmgr.log.anchor import Anchor
+from ctxmgr.log.codec import Record
+from ctxmgr.log.reader import BROKEN_SUM, read
+from ctxmgr.store.engine import schema
+from ctxmgr.store.engine.interface import Engine, Row
+from ctxmgr.store.engine.schema import LATEST
+from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
+from ctxmgr.store.engine.wal_sync import digest_of, head_of
+from ctxmgr.store.integrity.damage import DamagedRange
+from ctxmgr.store.project_session import ARCHIVED, CHAINED, END, GAP
+from ctxmgr.store.write.append import Appender
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the store stands above this
+    from ctxmgr.store.base import Store
+
+_MAX_IN_MEMORY = 20_000
+"""Records up to which the tables are made in memory."""
+_AT_ONCE = 4_096
+_PROGRAMS = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name"
+
+_TABLES: dict[str, tuple[str, str]] = {
+    "session": ("entries, seq, workflow, source, meta", "id"),
+    "process": ("process, started, outcome", "session"),
+    "record": ("seq, kind, id, ts", "session"),
+    "entry": ("seq, idx, agent, action, input_type, process, ts, status, result", "session"),
+    "event": ("seq, type, agent, entry, after, ts", "session"),
+    "note_entry": ("entry, note", "session"),
+    "note_tag": ("tag, note", "session"),
+    "superseded": ("note, successor", "session"),
+    "access_rule": ("agent, resource, pattern, permission, priority", ""),
+    "context_key": ("key, value, type", ""),
+    "artifact": ("id, version, agent, name, hash", ""),
+    "version": ("number, parent, op", ""),
+}
+"""What is compared of each table, and by which column a row belongs to a session, whose key may be another one."""
+
+
+def contradictions(engine: Engine) -> list[DamagedRange]:
+    """Return what the tables of a database say that does not follow from its records, one range a table.
+
+    Raises:
+        Damaged, StorageFailed: it can't be read, or there is no room for the tables to compare with.
+    """
+    ((count,),) = engine.query("SELECT count(*) FROM record")
+    with tempfile.TemporaryDirectory(prefix="ctxmgr-") as folder:
+        place = MEMORY if int(count) <= _MAX_IN_MEMORY else os.path.join(folder, "tables.db")
+        with closing(SqliteEngine(place, disposable=True)) as made:
+            with made.transaction():
+                schema.make(made.execute)
+            _fill(engine, made)
+            found = [found for table in _TABLES if (found := _difference(engine, made, table)) is not None]
+            return found + (_programs(engine, made) if isinstance(engine, SqliteEngine) else [])
+
+
+def _programs(engine: Engine, made: Engine) -> list[DamagedRange]:
+    """Return the triggers of a database, which no store has, and views of ours that say otherwise; views may be added."""
+    own = {name: text for _, name, text in made.query(_PROGRAMS)}
+    return [
+        DamagedRange(0, 0, f"the {kind} {str(name)!r} is none of a store", "inserted" if kind == "trigger" else "altered")
+        for kind, name, text in engine.query(_PROGRAMS)
+        if kind == "trigger" or text != own.get(name, text)
+    ]
+
+
+def _fill(engine: Engine, made: Engine) -> None:
+    appender = Appender(made, masked=False, sums=False)
+    placed = _records(engine)
+    while part := [found for _, found in zip(range(_AT_ONCE), placed, strict=False)]:
+        with made.transaction():
+            appender.copy(part)
+
+
+def _records(engine: Engine) -> Iterator[tuple[int, Record]]:
+    for seq, body in engine.stream("SELECT seq, body FROM record ORDER BY seq"):
+        try:
+            yield int(seq), codec.decode(str(body).encode("utf-8", "surrogatepass"))
+        except ValueError:  # told by its sum
+            continue
+
+
+def _difference(engine: Engine, made: Engine, table: str) -> DamagedRange | None:
+    """Return the damage where the rows of a table differ from those made from the records, else None."""
+    columns, owner = _TABLES[table]
+    both = sorted([*_rows(engine, columns, table, owner), *_rows(made, columns, table, owner)], key=repr)
+    # What both have comes in pairs; what is left over only one of them has.
+    odd = sum(1 for _, same in groupby(both, key=repr) if len(list(same)) % 2)
+    if not odd:
+        return None
+    return DamagedRange(0, odd, f"{odd:,} rows of the table {table} do not follow from the records", "altered")
+
+
+def _rows(engine: Engine, columns: str, table: str, owner: str) -> Iterator[Row]:
+    named = ", ".join(f"{table}.{column}" for column in columns.split(", "))
+    if owner == "session":
+        # By the session's id: the keys of the copy are others where sessions came in another order.
+        return engine.stream(f"SELECT session.id, {named} FROM {table} LEFT JOIN session ON session.key = {table}.session")
+    return engine.stream(f"SELECT {f'{table}.id, ' if owner else ''}{named} FROM {table}")
+
+
+# As bytes: a flipped bit may make them no text any more, and the others are to be checked nevertheless.
+_ALL_BYTES = "SELECT seq, session, CAST(body AS BLOB), CAST(sum AS BLOB) FROM record ORDER BY seq"
+_EVERY_BODY = "SELECT seq, session, body, sum FROM record ORDER BY seq"
+_SUM_BEFORE = "SELECT sum, seq FROM record WHERE session = :key AND seq <= :common ORDER BY seq DESC LIMIT 1"
+_OF_SESSION = "SELECT seq, body, sum FROM record WHERE session = :key AND seq > :common ORDER BY seq"
+_IS_OR_WAS_THERE = "SELECT 1 FROM session WHERE id = :id UNION ALL SELECT 1 FROM state WHERE name = :mark"
+_STATE = "the state folder"
+# No place comes so far.
+_EVERYWHERE = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What was found.
+
+    Attributes:
+        records: that were read.
+        damaged: what is wrong, in the order of the history.
+        checked: what could be checked, in words; unchecked: what could not be.
+    """
+
+    records: int
+    damaged: list[DamagedRange]
+    checked: list[str] = field(default_factory=lambda: list[str]())
+    unchecked: list[str] = field(default_factory=lambda: list[str]())
+
+
+class _Link:
+    """The end of a chain of sums.
+
+    Attributes:
+        last: the sum of its last record; place: where that is.
+        fault: the last record, if it does not follow; former: the sum that it should follow.
+        bare: records without a sum since the last one with one.
+    """
+
+    __slots__ = ("bare", "fault", "former", "last", "place")
+
+    def __init__(self, last: str = "", place: int = 0) -> None:
+        self.last, self.place = last, place
+        self.fault: DamagedRange | None = None
+        self.former = ""
+        self.bare: list[DamagedRange] = []
+
+
+class _Chains:
+    """Follows the sums of a history, record by record.
+
+    Args:
+        anchors: of it.
+        damaged: what is found wrong is added to this.
+        first: the place of the first record.
+
+    Attributes:
+        common: up to there all sessions have one chain, behind it each has its own.
+        archived: place and sum of the last records of sessions that are not there any more.
+        links: the end of the chain of each session, 0 for all sessions of a log.
+    """
+
+    def __init__(self, anchors: list[Anchor], damaged: list[DamagedRange], first: int = 1) -> None:
+        self.damaged = damaged
+        self.common = 0
+        self.archived: list[tuple[int, str]] = []
+        self.links = defaultdict[int, _Link](_Link)
+        self._first = first
+        self.records = self.summed = self.bare_before = 0
+        self._shared = _Link()
+        self._last, self._end = "", 0
+        self._totals = dict.fromkeys((each.total for each in anchors), -1)  # where the last record of an anchor is now
+        # The last sum up to an anchor, where its record ends, and what stands for the last sums of all sessions up to there.
+        self._sums_at: dict[int, tuple[str, int, str | None]] = {each.length: ("", 0, None) for each in anchors}
+        self._with_ends = {each.length for each in anchors if each.ends}
+        self._lengths = sorted(self._sums_at)
+
+    def add(self, place: int, length: int, body: bytes, total: str, session: int = 0) -> None:
+        """Take the next record; ``total`` is "" when it carries no sum."""
+        self.records += 1
+        self._reach(place - self._first)
+        own = self.links[session]
+        own.place = place
+        link = self._shared if place <= self.common else own
+        if not total:
+            if self.summed:
+                link.bare.append(DamagedRange(place, length, "a record without a sum among records with sums", "unsummed"))
+            else:
+                self.bare_before += 1
+            return
+        self.summed += 1
+        follows = codec.chain(link.last, body) == total
+        self._tell_bare(link, follows=follows)
+        if follows:
+            link.fault = None
+        # This record follows from the one before the faulty one, which was therefore put between both.
+        elif link.fault is not None and codec.chain(link.former, body) == total:
+            link.fault.kind = "inserted"
+            link.fault = None
+        else:
+            link.fault, link.former = DamagedRange(place, length, BROKEN_SUM, "altered"), link.last
+            self.damaged.append(link.fault)
+        link.last = own.last = self._last = total
+        self._end = place + length - self._first
+        if total in self._totals:
+            self._totals[total] = place + length
+
+    def skip(self, place: int, total: str) -> None:
+        """Pass a record of the common chain that was archived; its sum is known."""
+        self._reach(place - self._first)
+        self._last, self._end = total, place + 1 - self._first
+        self._shared.last, self._shared.fault = total, None
+        self._totals.update({total: place + 1} if total in self._totals else {})
+
+    def _reach(self, end: int) -> None:
+        """Take note of what the anchors up to there compare with."""
+        while self._lengths and end >= self._lengths[0]:
+            length = self._lengths.pop(0)
+            ends = None
+            if length in self._with_ends and not self.archived_since(length):
+                ends = digest_of([*(link.last for link in self.links.values()), *(total for _, total in self.archived)])
+            self._sums_at[length] = self._last, self._end, ends
+
+    def archived_since(self, length: int) -> bool:
+        """Whether a session was archived that went on up to an anchor or behind it: what it was there is not known any more."""
+        return any(place >= length for place, _ in self.archived)
+
+    def _tell_bare(self, link: _Link, *, follows: bool) -> None:
+        for item in link.bare:
+            if follows:
+                item.kind, item.reason = "inserted", "a record without a sum that the next one knows nothing of: inserted"
+        self.damaged += link.bare
+        link.bare = []
+
+    def end(self, size: int) -> None:
+        """Say that this is all, and where it ends."""
+        for link in (self._shared, *self.links.values()):
+            self._tell_bare(link, follows=False)
+        self._reach(size)
+        self._lengths = []
+
+    def holds(self, found: Anchor, size: int, *, exact: bool) -> bool:
+        """Whether the history still is, up to there, what an anchor says; ``exact``: its last record ends just there."""
+        total, end, ends = self._sums_at[found.length]
+        same = total == found.total and (ends is None or ends == found.ends)
+        # A log is anchored behind a line end, and its last record ends before that; in a database both places are one.
+        return size >= found.length and same and (not exact or found.length - end in (0, 1))
+
+    def has_end_of(self, found: Anchor) -> bool:
+        """Whether the last record that an anchor knows is there, wherever."""
+        return self._totals.get(found.total, -1) >= 0
+
+
+def examine_log(path: str, indexed: Anchor | None) -> Examined:
+    """Read a log and check it; ``indexed`` is how far its index saw it.
+
+    Raises:
+        NotFound, StorageFailed: it can't be read.
+    """
+    size = os.stat(path).st_size
+    anchors = _anchors(path, indexed)
+    damaged: list[DamagedRange] = []
+    chain = _Chains([found for found, _ in anchors], damaged, first=0)
+
+    def hear(offset: int, length: int, reason: str) -> None:
+        if reason != BROKEN_SUM:
+            damaged.append(DamagedRange(offset, length, reason))
+
+    wanted, there = {found.session for found, _ in anchors}, set[str]()
+    for line in read(path, damage=hear):
+        if line.sum_ok is False and not line.total:
+            damaged.append(DamagedRange(line.offset, line.length, BROKEN_SUM, "altered"))
+            chain.records += 1
+            continue
+        chain.add(line.offset, line.length, line.body, line.total)
+        if wanted and line.record["session"] in wanted:
+            there.add(line.record["session"])
+    chain.end(size)
+    return _compared(chain, anchors, size, "bytes", lambda found: not found.session or found.session in there)
+
+
+def examine_database(store: Store) -> Examined:
+    """Check a database or a store on a server: its own check, every record, the end of each session, and the tables.
+
+    Old records are one chain over all sessions, up to the place that `ctxmgr.store.project_session.CHAINED` names.
+    """
+    engine, damaged, there = store.engine, list[DamagedRange](), True
+    anchors = [] if engine.shared else _anchors(store.location, None)
+    # Others may append meanwhile: records, sessions and state must be of one moment.
+    with engine.reading():
+        chain = _Chains([each for each, _ in anchors], damaged)
+        found = _Records(engine, chain)
+        try:
+            damaged += [DamagedRange(0, 0, fault) for fault in engine.faults()]
+            found.read()
+            _tell_cut(found.sessions(), chain)
+            for each, _ in anchors:
+                there = bool(engine.query(_IS_OR_WAS_THERE, {"id": each.session, "mark": f"{ARCHIVED}{each.session}"}))
+        except Damaged as error:
+            damaged.append(DamagedRange(0, 0, f"can't be read to its end: {error.message}"))
+        chain.end(found.last)
+        if chain.bare_before:  # every record of a database is written with a sum
+            damaged.append(DamagedRange(0, chain.bare_before, f"{chain.bare_before:,} records lost their sums", "unsummed"))
+        result = _compared(chain, anchors, found.last, "records", lambda _: there)
+        # Where records are missing, their sessions end in others for that reason, which is told already.
+        if chain.common < _EVERYWHERE and not any(item.kind in ("cut", "unreadable") for item in damaged):
+            _tell_other_ends(found.sessions(), chain)
+        if not damaged and (gone := found.gone()):
+            reason = f"{gone:,} records are gone from here on that no other record follows"
+            damaged.append(DamagedRange(found.first_gap, gone, reason, "cut"))
+        damaged.sort(key=lambda item: item.offset)
+        return _with_tables(engine, result)
+
+
+class _Records:
+    """Reads the records of a database in the order of their places, and follows their sums.
+
+    Attributes:
+        last: the place of the last one; first_gap: the first place of none behind the common chain, 0 for none.
+    """
+
+    def __init__(self, engine: Engine, chain: _Chains) -> None:
+        self._engine = engine
+        self._chain = chain
+        self._own = self._archived = 0
+        self.last = self.first_gap = 0
+
+    def read(self) -> None:
+        """Read them all."""
+        engine, chain = self._engine, self._chain
+        common = common_chain(engine)
+        chain.common = common = _EVERYWHERE if common is None else common
+        for place, value in _state(engine, END):
+            total, _, own = value.partition(" ")
+            chain.archived.append((int(place), total))
+            self._archived += int(own)
+        gaps = sorted(((int(name), total) for name, total in _state(engine, GAP)), reverse=True)
+        for seq, session, body, total in engine.stream(_EVERY_BODY if engine.shared else _ALL_BYTES):
+            while gaps and gaps[-1][0] < seq:
+                chain.skip(*gaps.pop())
+            if seq > common:
+                self._own += 1
+                if not self.first_gap and seq > (before := max(self.last, common)) + 1:
+                    self.first_gap = before + 1
+            self.last = int(seq)
+            text = "" if total is None else _bytes(total).decode("ascii", "backslashreplace")
+            chain.add(self.last, 1, _bytes(body), text, int(session))
+
+    def sessions(self) -> list[Row]:
+        """Return (key, id, place of the last record, last sum) of each session."""
+        total = "NULL" if self._chain.common == _EVERYWHERE else "sum"
+        return self._engine.query(f"SELECT key, id, seq, {total} FROM session ORDER BY key")
+
+    def gone(self) -> int:
+        """Return how many places hold no record that held one, and none that was archived; on a server places have gaps."""
+        if self._engine.shared:
+            return 0
+        return max(0, self.last - min(self.last, self._chain.common) - self._own - self._archived)
+
+
+def session_faults(engine: Engine, key: int) -> list[DamagedRange]:
+    """Return what is wrong with the records of one session that have a chain of their own."""
+    chain = _Chains([], [])
+    common = common_chain(engine)
+    if common is None:
+        return []
+    for total, place in engine.query(_SUM_BEFORE, {"key": key, "common": common}):
+        # Its own chain goes on from the last record that it has in the common one.
+        chain.links[key] = _Link(total or "", int(place))
+    for seq, body, total in engine.stream(_OF_SESSION, {"key": key, "common": common}):
+        chain.add(int(seq), 1, body.encode(), total or "", key)
+    chain.end(0)
+    session = engine.query("SELECT key, id, seq, sum FROM session WHERE key = :key", {"key": key})
+    _tell_cut(session, chain)
+    if not chain.damaged:
+        _tell_other_ends(session, chain)
+    return chain.damaged
+
+
+def _tell_cut(sessions: list[Row], chain: _Chains) -> None:
+    for key, name, known, _ in sessions:
+        last = chain.links[key].place
+        if int(known) > last:
+            reason = f"session {name!r} goes on up to record {int(known):,}: what was behind record {last:,} of it is gone"
+            chain.damaged.append(DamagedRange(last + 1, int(known) - last, reason, "cut"))
+
+
+def _tell_other_ends(sessions: list[Row], chain: _Chains) -> None:
+    for key, name, _, total in sessions:
+        if (total or "") != chain.links[key].last:
+            last = chain.links[key].place
+            chain.damaged.append(DamagedRange(last, 1, f"session {name!r} ends in another record than it did", "altered"))
+
+
+def _state(engine: Engine, start: str) -> list[Row]:
+    """Return what is kept under names that begin so: (the rest of the name, value)."""
+    rows = engine.query(
+        "SELECT name, value FROM state WHERE name >= :name AND name < :after", {"name": start, "after": start + "~"}
+    )
+    return [(name[len(start) :], value) for name, value in rows]
+
+
+def _with_tables(engine: Engine, found: Examined) -> Examined:
+    if found.damaged:
+        found.unchecked.append("its tables: what follows from damaged records is not known")
+    elif odd := contradictions(engine):
+        found.damaged.extend(odd)
+    else:
+        found.checked.append("its tables, each row of which follows from the records")
+    return found
+
+
+def common_chain(engine: Engine) -> int | None:
+    """Return the place up to which all sessions have one chain, 0 for nowhere, None for everywhere."""
+    if engine.schema_version() < (2 if engine.shared else LATEST):
+        return None
+    rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": CHAINED})
+    return int(rows[0][0]) if rows else 0
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def _anchors(path: str, indexed: Anchor | None) -> list[tuple[Anchor, str]]:
+    """Return the anchors of a history with where each is kept; the index may know one of a file that is gone."""
+    kept = anchor.load(path)
+    begun = kept.begun if kept is not None else ""
+    found = [(kept, _STATE)] if kept is not None and kept.length else []
+    # What the index knew before this log was begun, it knew of another one at the same path.
+    if indexed is not None and indexed.length and indexed.time >= begun:
+        found.append((indexed, "its index"))
+    return found
+
+
+def _compared(
+    chain: _Chains, anchors: list[tuple[Anchor, str]], size: int, unit: str, same: Callable[[Anchor], bool]
+) -> Examined:
+    checked: list[str] = []
+    unchecked: list[str] = []
+    damaged = chain.damaged
+    if chain.summed:
+        checked.append(f"the sums of {chain.summed:,} records, each of which follows from the one before")
+    if chain.bare_before:
+        what = (
+            "no record carries a sum" if not chain.summed else f"{chain.bare_before:,} records before the first sum carry none"
+        )
+        unchecked.append(f"{what}: whether one was changed, removed or inserted can't be told")
+    own = 0
+    for found, place in anchors:
+        if not same(found) and chain.records:
+            unchecked.append(f"another history was anchored here in {place} at {found.time}: rotated, moved or replaced since")
+            continue
+        own += 1
+        if chain.holds(found, size, exact=place == _STATE):
+            checked.append(f"its end, against the anchor of {found.time} in {place}: {found.length:,} {unit} are as they were")
+        elif chain.archived_since(found.length):
+            unchecked.append(f"the anchor of {found.time} in {place}: sessions were archived that went on behind it")
+        elif (fault := _contradiction(chain, found, place, size, unit)) is not None and not _is_listed(damaged, fault):
+            damaged.append(fault)
+    if not own and chain.records:
+        unchecked.append("no anchor of it is kept on this machine: whether its end was cut can't be told")
+    damaged.sort(key=lambda item: item.offset)
+    return Examined(chain.records, damaged, checked, unchecked)
+
+
+def _is_listed(damaged: list[DamagedRange], fault: DamagedRange) -> bool:
+    return any(item.kind == fault.kind and item.offset == fault.offset for item in damaged)
+
+
+def _contradiction(chain: _Chains, found: Anchor, place: str, size: int, unit: str) -> DamagedRange | None:
+    """Return how a history contradicts its anchor, or None where its own sums tell it already."""
+    was = f"the anchor of {found.time} in {place} knows {found.length:,} {unit}"
+    if chain.has_end_of(found):
+        if chain.damaged:
+            return None
+        return DamagedRange(0, size, f"{was}, and something before its last record was changed or removed", "altered")
+    if not chain.summed and chain.records:
+        return DamagedRange(0, size, f"{was} with sums, and no record carries one any more", "unsummed")
+    if size < found.length:
+        hint = "cut, or an older copy was put back ('ctxmgr verify --accept' takes it as it is)"
+        return DamagedRange(size, found.length - size, f"{was}, and there are {size:,}: {hint}", "cut")
+    return DamagedRange(0, size, f"{was}, and they are others now: its end was cut or rewritten, and it went on", "altered")
+
+
+def accept_log(path: str) -> Anchor | None:
+    """Anchor a log as it stands; return the anchor, None when it holds no sums."""
+    total, end, session = "", 0, ""
+    for line in read(path):
+        session = session or str(line.record["session"])
+        if line.total:
+            total, end = line.total, line.offset + line.length + 1
+    head = Anchor(min(end, os.stat(path).st_size), total, session, os.stat(path).st_ino)
+    return _accepted(path, head)
+
+
+def accept_database(store: Store) -> None:
+    """Anchor a database as it stands."""
+    _accepted(store.location, head_of(store.engine))
+
+
+def _accepted(path: str, head: Anchor | None) -> Anchor | None:
+    if head is None or not head.total:
+        anchor.begin(path)
+        return None
+    anchor.store(path, head)
+    return head

@@ -1,0 +1,76 @@
+"""The reserved session that holds a project's own state.
+
+Its records are part of the one history, so they are exported, imported, verified and masked like all others.
+"""
+
+from __future__ import annotations
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.log import fast_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ctxmgr.store.engine.interface import Engine
+
+PROJECT = "ctxmgr:project"
+"""Id of the session. It is never the latest one, and no agent sees its events: their own commands show what they say."""
+
+VERSION = "project_version"
+PRUNED = "project_version_pruned"
+KEY = "project_context"
+RULES = "project_access_rules"
+NEEDS = "project_context_needs"
+PACKAGE = "project_context_package"
+ACCESS = "project_access"
+EVENT_TYPES = (VERSION, PRUNED, KEY, RULES, NEEDS, PACKAGE, ACCESS)
+"""Types of the events that the project's state is made of; each holds a whole change."""
+
+EXECUTION = "execution"
+"""Action and input type of the entries that record a run of an agent; they stand in any session."""
+
+ARCHIVED = "archived:"
+"""How names in ``state`` begin that say of a session that it was archived, and where."""
+
+GAP = "gap:"
+"""How names in ``state`` begin that hold the sum of an archived record of the common chain, whose place follows."""
+
+END = "end:"
+"""How names in ``state`` begin that hold, of an archived session, its last sum and how many records had sums of its own chain.
+
+The place of its last record follows, in 20 digits.
+"""
+
+CHAINED = "sums.chained"
+"""Names in ``state`` the last place up to which the sums of all sessions are one chain; behind it each session has its own."""
+
+
+def end_name(place: int) -> str:
+    """Return the name in ``state`` of what is kept of an archived session, whose last record stood at this place."""
+    # With leading zeros the names sort as the places do.
+    return f"{END}{place:020d}"
+
+
+def require_not_archived(engine: Engine, session: str) -> None:
+    """Refuse a session that was taken out of the store: its records would be there twice, here and in the archive.
+
+    Args:
+        engine: of the store.
+        session: its id as it is stored.
+
+    Raises:
+        InvalidInput: it was archived; says where.
+    """
+    rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": f"{ARCHIVED}{session}"})
+    if rows:
+        fields = fast_json.loads(rows[0][0])
+        place = f"{fields['archive']}/{fields['file']}"
+        raise InvalidInput(
+            f"session {session!r} was archived in {place}",
+            f"read it with --store {place}, or take it back: ctxmgr store restore {place}",
+        )
+
+
+def untrusted(count: int) -> str:
+    """Return how a person is told that so many records of the session were left out of what somebody else wrote."""
+    records = "1 record" if count == 1 else f"{count:,} records"
+    return f"{records} of the project's own state (rules, artifacts, context) left out; --trust-project takes them over"

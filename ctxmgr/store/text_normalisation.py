@@ -1,0 +1,172 @@
+"""Normalise the texts of a record for search: case-folded, each with its place."""
+
+from __future__ import annotations
+
+from ctxmgr.log.fast_json import cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from ctxmgr.log.codec import Record
+
+# A noncharacter: no text holds it after folding, so that nothing is found across two texts.
+_SEPARATOR = "\U0010ffff"
+# Recorded values may be nested as deeply as their writer liked; what lies deeper is not searched.
+_DEPTH = 64
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "entry": ("action", "agent", "inputType", "input", "output", "error", "task"),
+    "result": ("output", "error"),
+    "event": ("type", "agent", "data"),
+    "note": ("content", "tags", "links", "author"),
+}
+"""What of a record of each kind is searched."""
+
+
+def fold(text: str) -> str:
+    """Return the form in which two texts are compared: case-folded, lone surrogates and U+10FFFF replaced by U+FFFD."""
+    if text.isascii():
+        return text.lower()
+    folded = text.casefold()
+    # Also of a text outside of ASCII the folded form may be in it: the Kelvin sign folds to k.
+    return folded if folded.isascii() else _unstorable().sub("\ufffd", folded)
+
+
+_pattern: re.Pattern[str] | None = None
+
+
+def _unstorable() -> re.Pattern[str]:
+    global _pattern  # made when the first odd text is met: most processes meet none
+    if _pattern is None:
+        import re
+
+        _pattern = re.compile("[\ud800-\udfff\U0010ffff]")
+    return _pattern
+
+
+def storable(text: str) -> str:
+    """Return text that a database can hold: lone surrogates become their escapes."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def plain_texts(record: Record) -> list[str]:
+    """Return the texts of `texts_of` of a record that was JSON: without their paths and in any order, which is quicker."""
+    return flat_texts([record.get(name) for name in FIELDS.get(str(record.get("kind")), ())])
+
+
+_kind_of: Callable[[object], object] = type
+
+
+def flat_texts(values: Iterable[Any]) -> list[str]:
+    """Return the texts, numbers and keys in the values of a record's fields, in any order."""
+    # Level by level: a call for each value, as in `_walk`, would cost more than the work itself.
+    texts: list[str] = []
+    level, depth = values, _DEPTH
+    while level:
+        below: list[Any] = []
+        for value in level:
+            kind = _kind_of(value)
+            if kind is str:
+                texts.append(value)
+            elif kind is dict:
+                if depth:
+                    texts += value
+                    below += value.values()
+            elif kind is list:
+                if depth:
+                    below += value
+            elif kind is int or kind is float:
+                texts.append(repr(value))
+        level, depth = below, depth - 1
+    return texts
+
+
+def folded_text(record: Record) -> str | None:
+    """Return the searchable text of a record, or None for kinds that search does not cover."""
+    texts = [fold(text) for _, text in texts_of(record)]
+    return _SEPARATOR.join(texts) if texts else None
+
+
+def texts_of(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield (path, text) of every text, number and key that search covers, e.g. ``("input.command", "ls")``."""
+    for name in FIELDS.get(str(record.get("kind")), ()):
+        yield from _walk(name, record.get(name), _DEPTH)
+
+
+def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, bool) or value is None:
+        return
+    elif isinstance(value, int | float):
+        yield path, repr(value)
+    elif depth == 0:
+        return
+    elif isinstance(value, dict):
+        for name, item in cast("dict[object, Any]", value).items():
+            key = name if isinstance(name, str) else _spelled(name)
+            yield f"{path}.{key}", key
+            yield from _walk(f"{path}.{key}", item, depth - 1)
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(cast("list[Any]", value)):
+            yield from _walk(f"{path}[{number}]", item, depth - 1)
+
+
+def _spelled(key: object) -> str:
+    """Return what JSON makes of a key that is no text."""
+    import json
+
+    return json.dumps(key)
+
+
+def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None:
+    """Return (path, excerpt around the first match of the folded ``needle``), or None when nothing matches."""
+    for name in FIELDS.get(str(record.get("kind")), ()):
+        if (found := _first(record.get(name), needle, _DEPTH)) is not None:
+            path, text, folded = found
+            first = folded.find(needle)
+            last = first + len(needle)
+            # Some letters fold to several (ß to ss), so a place in the folded text is none in the text itself.
+            if len(folded) != len(text):
+                first, last = _unfolded(text, first), _unfolded(text, last)
+            start, end = max(0, first - width), min(len(text), last + width)
+            return name + path, ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+    return None
+
+
+def _first(value: Any, needle: str, depth: int) -> tuple[str, str, str] | None:
+    """Return the first text of `_walk` that holds the needle, behind its path from the value on, and its folded form."""
+    if isinstance(value, str):
+        folded = value.lower() if value.isascii() else fold(value)
+        return ("", value, folded) if needle in folded else None
+    if value is None or isinstance(value, bool):
+        return None
+    if isinstance(value, dict):
+        for name, item in cast("dict[object, Any]", value).items() if depth else ():
+            key = name if isinstance(name, str) else _spelled(name)
+            folded = key.lower() if key.isascii() else fold(key)
+            if needle in folded:
+                return f".{key}", key, folded
+            if (found := _first(item, needle, depth - 1)) is not None:
+                return f".{key}{found[0]}", found[1], found[2]
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(cast("list[Any]", value)) if depth else ():
+            if (found := _first(item, needle, depth - 1)) is not None:
+                return f"[{number}]{found[0]}", found[1], found[2]
+    elif isinstance(value, int | float):
+        text = repr(value)
+        return ("", text, text) if needle in text else None
+    return None
+
+
+def _unfolded(text: str, place: int) -> int:
+    """Return the place in a text of a place in its folded form: one letter may fold to as many as three."""
+    passed = 0
+    for number, letter in enumerate(text):
+        if passed >= place:
+            return number
+        passed += len(letter.casefold())
+    return len(text)

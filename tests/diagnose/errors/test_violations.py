@@ -1,0 +1,26 @@
+"""What validators say is read alike, whichever they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxmgr.diagnose.errors.violations import violations_of
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "kind"),
+    [
+        ('[{"instancePath":"/items/0/qty","params":{"type":"integer"},"message":"must be integer"}]', "items[0].qty", "type"),
+        ("Unknown parameter in Batch.Set: \"Value\", must be one of: Name, TTL", "Batch.Set.Value", "unexpected"),
+        ("Missing required parameter in Batch: \"Name\"", "Batch.Name", "required"),
+        ("unknown variant `fast`, expected one of `slow`, `medium`", "fast", "choice"),
+        ("json: cannot unmarshal string into Go struct field Job.spec.retries of type int", "spec.retries", "type"),
+        ('{"errors": {"start_date": ["This field is required."]}}', "start_date", "required"),
+        ('Unknown name \\"colour\\" at \'event.meta\': Cannot find field.', "event.meta.colour", "unexpected"),
+    ],
+)  # fmt: skip
+def test_validators_share_one_shape(said: str, shown: str, kind: str) -> None:
+    """Whatever the validator, its place and its demand are read."""
+    found = violations_of(None, said)
+
+    assert [(each.shown, each.kind) for each in found] == [(shown, kind)]

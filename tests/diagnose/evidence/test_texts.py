@@ -1,0 +1,35 @@
+"""Recorded text is made fit to be quoted and compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxmgr.diagnose.evidence.texts import clean, how_often, sentences_in, unnumbered
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        ("     1\tdef f():\n     2\t    return 1", "def f():\n    return 1"),
+        ("  1→a\n  2→b", "a\nb"),
+        ("12| x = 1", "x = 1"),
+        ("3: y", "y"),
+        ("2024-01-01 12:30 started", "2024-01-01 12:30 started"),
+        ("8080:80 is mapped", "8080:80 is mapped"),
+        ("7 of 9 passed", "7 of 9 passed"),
+    ],
+    ids=["cat -n", "arrow", "bar", "colon", "date", "ports", "count"],
+)
+def test_numbers_of_lines_are_taken_off_and_other_numbers_stay(shown: str, text: str) -> None:
+    """What a client puts before a line goes, with the indentation of the line kept; a number that is content stays."""
+    assert unnumbered(clean(shown)) == text
+
+
+def test_a_quote_is_never_cut_into_sentences() -> None:
+    """A full stop within backticks ends no sentence."""
+    assert sentences_in("It says `A. B`. Then C.") == ["It says `A. B`.", "Then C."]
+
+
+def test_a_single_call_is_not_counted() -> None:
+    """Only what was made more than once is told with its number."""
+    assert [how_often(times) for times in (1, 3)] == ["", ", 3 times"]
