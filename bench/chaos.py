@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.servers import DURABLE, say
-from ctxmgr.history.shipping import noted
+from ctxmgr.history.shipper import noted
 from ctxmgr.log.reader import read
 from ctxmgr.store import open_store
 from tests import postgresql_server

@@ -24,7 +24,7 @@ import psycopg
 
 from bench.chaos import RECORDERS, Run, compared
 from bench.servers import DURABLE, say
-from ctxmgr.history.shipping import noted
+from ctxmgr.history.shipper import noted
 from ctxmgr.log.reader import read
 from ctxmgr.store import open_store
 from tests import postgresql_server

@@ -24,7 +24,7 @@ from typing import Any
 
 import psycopg
 
-from ctxmgr.history.shipping import Shipper
+from ctxmgr.history.shipper import Shipper
 from ctxmgr.log.codec import encode
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store

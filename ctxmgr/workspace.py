@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ctxmgr.artifacts.service import ArtifactStore
     from ctxmgr.context.service import ContextPackages
     from ctxmgr.types.analysis import SqlRequest, SqlResponse, SqlView, StatsRequest, StatsResponse
-    from ctxmgr.types.importing import ImportReport
+    from ctxmgr.types.import_report import ImportReport
     from ctxmgr.types.memory import (
         RecallRequest,
         RecallResponse,

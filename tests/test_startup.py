@@ -259,7 +259,7 @@ def test_a_tap_loads_neither_the_store_nor_a_server(tmp_path: Path) -> None:
     ran = _ran("tap", "--", sys.executable, "-c", "", folder=tmp_path)
 
     assert ran.code == 0
-    beside = {"ctxmgr.workspace", "ctxmgr.store", "ctxmgr.history.shipping", "ctxmgr.live.receiver", "http.server", "ssl"}
+    beside = {"ctxmgr.workspace", "ctxmgr.store", "ctxmgr.history.shipper", "ctxmgr.live.receiver", "http.server", "ssl"}
     assert ran.loaded & beside == set()
 
 

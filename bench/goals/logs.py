@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.detection.runs import Run
 from ctxmgr.history.formats import IMPORTERS
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _HEAD = 64 * 1024
 

@@ -14,7 +14,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.history.backtest import try_session
 from ctxmgr.history.formats import IMPORTERS, read_head, recognised
 from ctxmgr.log.codec import Record
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _FILES = {
     "tau2_official": "tau2_official/*.json", "tau2_gemma": "tau2_gemma/*.json", "taubench": "taubench/gpt-4o-airline.json",

@@ -23,7 +23,7 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.formats import read_head, recognised
 from ctxmgr.importers.interface import Importer
 from ctxmgr.log.codec import Record, encode
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
 
 LONGEST = 20.0

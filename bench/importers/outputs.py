@@ -19,7 +19,7 @@ from bench.importers.fuzz import WAYS
 from bench.importers.logs import DATABASES, samples
 from ctxmgr.history.formats import IMPORTERS, read_head, recognised
 from ctxmgr.importers.interface import Importer
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 PIECES = 12
 """Lengths at which each growing log is read."""

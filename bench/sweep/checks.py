@@ -93,7 +93,7 @@ def _audit(store: Any, faults: list[str]) -> list[str]:
     if not place.exists():
         return []
     left: list[str] = []
-    for fault in import_module("ctxmgr.artifacts.repair").audit(store):
+    for fault in import_module("ctxmgr.artifacts.version_folders").audit(store):
         # Where `current` leads is set right by the next change.
         (left if fault.what.endswith("/current") else faults).append(f"{fault.what} {fault.reason}")
     known = {f"v{row.number}" for row in store.artifacts.versions()} | {".lock", ".store", ".reserve", "objects", "current"}

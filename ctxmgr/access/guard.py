@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, cast
 
 from ctxmgr.access.patterns import context_resource
@@ -96,11 +96,12 @@ class AccessGuard:
         Nothing is recorded for the operator. A store that can't be written is no reason to refuse a read: the asker's
         answer stays the same, and `warnings` says that the log lacks it.
         """
+        # The operator owns the store: a log of all that a person reads would only bury what agents ask for.
         if self.agent is None:
             return
         data = {
             "agent": self.agent, "command": command, "permission": permission,
-            **_listed("granted", resource_type, list(granted)), **_listed("denied", resource_type, list(denied)),
+            **_listed("granted", resource_type, granted), **_listed("denied", resource_type, denied),
             "hidden": hidden, "failed": failed,
         }  # fmt: skip
         try:
@@ -109,11 +110,11 @@ class AccessGuard:
             self.warnings.append(f"this access could not be logged: {error.message}")
 
 
-def _listed(name: str, resource_type: ResourceType, things: Sequence[tuple[str, str]]) -> dict[str, object]:
-    rows = [
-        Resource(type=resource_type, agent=owner, name=thing).to_json() for owner, thing in dict.fromkeys(things[:MAX_LOGGED])
-    ]
-    return {name: rows, f"{name}Count": len(things)}
+def _listed(name: str, resource_type: ResourceType, things: Iterable[tuple[str, str]]) -> dict[str, object]:
+    # A context package may need one artifact for several reasons; the log says once that it was read.
+    each = list(dict.fromkeys(things))
+    rows = [Resource(type=resource_type, agent=owner, name=thing).to_json() for owner, thing in each[:MAX_LOGGED]]
+    return {name: rows, f"{name}Count": len(each)}
 
 
 def key_resource(key: str) -> tuple[str, str]:

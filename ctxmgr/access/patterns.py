@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, cast, get_args
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.types.access import AccessRule, Asked, Permission, Resource, ResourceType
+from ctxmgr.types.access import MAX_PRIORITY, MIN_PRIORITY, AccessRule, Asked, Permission, Resource, ResourceType
 
 ANY = "*"
 SELF = "self"
@@ -18,8 +18,11 @@ MAX_NAME = 255
 """Longest name of an agent, in bytes of UTF-8."""
 MAX_PATTERN = 512
 """Longest pattern, in characters."""
-PRIORITIES = (-(2**31), 2**31)
+PRIORITIES = (MIN_PRIORITY, MAX_PRIORITY)
 """The lowest and the highest priority, both allowed; the lower counts first."""
+VERSION_KEY = "context_version"
+"""The one context key that nobody sets: it shows the current version, and who makes, rolls back or prunes versions must be
+allowed to write it (spec 003, rollback step 3)."""
 
 RESOURCE_TYPES: tuple[str, ...] = get_args(ResourceType)
 PERMISSIONS: tuple[str, ...] = get_args(Permission)

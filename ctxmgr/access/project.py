@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from ctxmgr.access.guard import AccessGuard, key_resource
-from ctxmgr.access.patterns import check_agent
+from ctxmgr.access.patterns import VERSION_KEY, check_agent
 from ctxmgr.errors import Conflict, Denied, InvalidInput, NotFound
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
@@ -32,7 +32,7 @@ from ctxmgr.types.context_package import (
     SetContextResponse,
     ValueType,
 )
-from ctxmgr.types.plain_records import build
+from ctxmgr.types.plain_records import MAX_STORED_INTEGER, build
 from ctxmgr.types.query import Page
 from ctxmgr.types.view import EntryView
 
@@ -105,10 +105,7 @@ class Project:
         return replay_reads(self._source, new) if replay else Replay(reads=0, blocked=[], opened=[])
 
 
-VERSION_KEY = "context_version"
-"""The one key that nobody can set: it shows the current version."""
 _MAX_KEY_BYTES = 255
-_MAX_INTEGER = 2**63  # what SQLite and PostgreSQL hold in an integer
 
 
 def get_keys(store: Store, guard: AccessGuard, request: GetContextRequest) -> GetContextResponse:
@@ -125,6 +122,7 @@ def get_keys(store: Store, guard: AccessGuard, request: GetContextRequest) -> Ge
     if absent is not None:
         from difflib import get_close_matches
 
+        # Among the readable ones: a suggestion must not reveal a key that is hidden.
         similar = get_close_matches(absent, sorted(names), n=3)
         guard.log("context get", "read", denied=[key_resource(absent)], resource_type="context", failed="no such key")
         hint = f"did you mean {', '.join(similar)}?" if similar else "'ctxmgr context get' shows all"
@@ -153,6 +151,7 @@ def set_keys(store: Store, guard: AccessGuard, request: SetContextRequest) -> Se
         NotFound: a key that is not there, unless new ones are wanted.
         InvalidInput: a key, or a value that does not have its type.
     """
+    # Asked first, for all of them: whoever may not write must not learn which keys exist.
     refused = [item.key for item in request.updates if not guard.writes_key(item.key)]
     if refused:
         guard.log("context set", "write", denied=[key_resource(key) for key in refused], resource_type="context")
@@ -223,7 +222,7 @@ def _typed(key: str, value: Any, kind: ValueType) -> Any:
             kind == "integer"
             and isinstance(given, int)
             and not isinstance(given, bool)
-            and -_MAX_INTEGER <= given < _MAX_INTEGER
+            and -MAX_STORED_INTEGER <= given < MAX_STORED_INTEGER
         ):
             return given
     raise InvalidInput(f"the value of {key!r} is no {kind}", "--type names another type")

@@ -64,6 +64,7 @@ class RuleIndex:
 
     def matching(self, asker: str, resource_type: str, owner: str, name: str) -> list[Ranked]:
         """Return the rules that match this agent and resource, unordered; none when the name can't be an agent's."""
+        # A name such as ``*`` would match rules that were written for others.
         if agent_fault(asker) is not None:
             return []
         found: list[Ranked] = []
@@ -105,6 +106,7 @@ def winner(matching: list[Ranked], asked: str) -> Ranked | None:
 
     def order(ranked: Ranked) -> tuple[bool, bool, str]:
         rule = ranked.rule
+        # Behind ``none`` the rule that says it outright, so that an explanation names that one.
         return rule.permission != "none", rule.permission != asked, rule.pattern
 
     return min((ranked for ranked in speaking if ranked.rank == best), key=order)

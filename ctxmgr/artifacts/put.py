@@ -15,8 +15,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quoted
 from ctxmgr.artifacts.blobs import BINARY, PIECE, ContentMetadata, Measure, Objects, list_secrets
 from ctxmgr.artifacts.folder import LOCK_SECONDS, Folder, check_names
-from ctxmgr.artifacts.repair import heal
-from ctxmgr.artifacts.version_folders import Views
+from ctxmgr.artifacts.version_folders import Views, heal
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import Busy, Damaged, Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import codec
@@ -27,7 +26,7 @@ from ctxmgr.store.project_session import PROJECT, VERSION
 from ctxmgr.store.repositories.shared_state import ArtifactRow, DependencyRow
 from ctxmgr.text.content_kind import KINDS, TEXT, known_kind
 from ctxmgr.types.artifact import NewArtifact, PutRequest
-from ctxmgr.types.plain_records import build
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER, build
 
 
 class FileSource:
@@ -394,7 +393,6 @@ def _is_artifact_unchanged(
     )
 
 
-_MAX_VERSION = 2**53  # the largest integer that JSON readers in JavaScript keep exact
 _EVENT_OVERHEAD = 10_000  # bytes of an event without its artifacts; generous
 
 
@@ -437,7 +435,7 @@ def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[WriteAcces
         heal(store, folder, broken=broken)
         # Highest, not current: after a rollback numbers go on from the top (ruling 18), so no number is ever used twice.
         highest = store.artifacts.highest()
-        if highest >= _MAX_VERSION:
+        if highest >= MAX_EXACT_INTEGER:
             raise Damaged(f"the highest version is {highest}: there is no number after it", "a foreign history may say so")
         yield WriteAccess(folder, store.artifacts.current(), highest + 1)
         folder.keep_reserve()

@@ -8,21 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from ctxmgr.access.guard import AccessGuard
+from ctxmgr.access.patterns import VERSION_KEY
 from ctxmgr.artifacts.blobs import Objects
 from ctxmgr.artifacts.finder import Finder
 from ctxmgr.artifacts.folder import place_of, release_reserve
 from ctxmgr.artifacts.put import append, check_description, is_unchanged, write_version, writing
-from ctxmgr.artifacts.repair import is_certain
-from ctxmgr.artifacts.version_folders import Views
+from ctxmgr.artifacts.version_folders import Views, is_certain
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import PRUNED, VERSION
 from ctxmgr.store.repositories.shared_state import ArtifactRow, VersionRow
 from ctxmgr.types.artifact import Kept, Pruned, Retention, RolledBack, VersionCreated, VersionView
-
-VERSION_KEY = "context_version"
-"""The context key that whoever makes, rolls back or prunes versions must be allowed to write (spec 003, rollback step 3)."""
 
 CURRENT_ARTIFACT = ("project", "current")
 """The pointer to the current version as a resource of rules: who may write it may roll back what others made."""

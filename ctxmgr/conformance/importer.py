@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.interface import HEAD_SIZE, Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.store import open_store
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
 
-_HEAD = 64 * 1024  # as much as `ctxmgr.history.formats.read_head` shows to `sniff`
 _FOREIGN_HEADS = {
     "an empty file": b"",
     "random bytes": bytes(range(256)) * 8,
@@ -72,7 +71,7 @@ class ImporterConformance:
         """A log is recognised under any name in any folder, and nothing else is."""
         for path in self.logs:
             with path.open("rb") as stream:
-                assert self.importer.sniff(path, stream.read(_HEAD)), path
+                assert self.importer.sniff(path, stream.read(HEAD_SIZE)), path
         for what, head in _FOREIGN_HEADS.items():
             assert not self.importer.sniff(Path("somewhere/file.jsonl"), head), what
 

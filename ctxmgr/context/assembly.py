@@ -17,8 +17,7 @@ from ctxmgr.log.ids import now
 from ctxmgr.store import Store
 from ctxmgr.text.tokens import counter_by_name
 from ctxmgr.types.context_package import AgentNeed, AssembleRequest, AssembleResponse, Assembly, HeldItem, Why, WhyRequest
-
-_MAX_BUDGET = 2**53  # integers above it lose digits in JSON readers that use doubles
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER
 
 
 @dataclass(slots=True)
@@ -82,6 +81,7 @@ def _collect(audience: Readers, shown: VisibleArtifacts, texts: Texts, request: 
     for text in dict.fromkeys(named):
         found.name(text)
     found.depend()
+    # An empty package would look like a project without content.
     if not needs and not named:
         found.notes.append(f"{request.agent} has no needs, so nothing was looked for: 'ctxmgr context need add' names them")
     return found
@@ -105,8 +105,8 @@ def check_budget(tokens: int) -> None:
     Raises:
         InvalidInput: it is too large.
     """
-    if tokens > _MAX_BUDGET:
-        raise InvalidInput(f"a budget of {tokens:.3g} tokens is no budget", f"give at most {_MAX_BUDGET:,}")
+    if tokens > MAX_EXACT_INTEGER:
+        raise InvalidInput(f"a budget of {tokens:.3g} tokens is no budget", f"give at most {MAX_EXACT_INTEGER:,}")
 
 
 def _assemble_within(
@@ -160,6 +160,7 @@ def _without(order: Order, error: UnreadableError, texts: Texts, found: Candidat
     bad = [item for item in order.items if (item.type, item.id) == key]
     kept = [item for item in order.items if (item.type, item.id) != key]
     content = texts.shelf[key]
+    # Bytes that are no text still tell something by their size and hash.
     if isinstance(error.cause, NoTextError) and not isinstance(content, Fixed):
         return replace(order, items=[*kept, *(found.described(content, item) for item in bad)])
     if any(item.need == "required" for item in bad):
@@ -190,6 +191,7 @@ def held_of(items: list[Item], before: RecordedPackage | None, texts: Texts) -> 
         if key not in before.marks or key in held:
             continue
         content = texts.shelf[key]
+        # An artifact's id changes with its content; a text drawn from history keeps its id and may have grown.
         if isinstance(content, Fixed) and before.marks[key] != mark_of(content.text):
             continue
         held[key] = HeldItem(

@@ -17,7 +17,8 @@ from ctxmgr.types.context_package import Decision, Got, Need, Rule
 SMALLEST_CUT = 40
 """Fewest tokens of room for which the beginning of an item is worth its framing."""
 _MAX_NAMED = 5
-_STRENGTH: dict[Need, int] = {"required": 0, "optional": 1, "if_exists": 1, "reference": 2}
+STRENGTH: dict[str, int] = {"required": 0, "optional": 1, "if_exists": 1, "reference": 2}
+"""How strongly an item, or what it depends on, is needed; the lower number is served first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ def available(budget: int, reserves: Reserves, head: int) -> int:
         raise InvalidInput(f"a budget of {budget:,} tokens can't hold anything", "give a positive number of tokens")
     if reserves.prompt < 0 or reserves.task < 0:
         raise InvalidInput("a reserve can't be negative", "give 0 for no reserve")
+    # The reserve for the task is a minimum: a long context takes what it needs.
     room = budget - reserves.prompt - max(reserves.task, head)
     if room < 0:
         raise BudgetExceeded(
@@ -157,8 +159,9 @@ def _distinct(items: Iterable[Item], plan: BudgetPlan) -> list[Item]:
 
 
 def _need_order(item: Item) -> tuple[object, ...]:
+    # Without a limit before any limit, and the larger one first: of two needs the more generous counts.
     limit = (item.max_tokens is not None, -(item.max_tokens or 0))
-    return (_STRENGTH[item.need], item.use_summary, *_order(item), *limit, item.need, item.tokens, item.kind, item.because)
+    return (STRENGTH[item.need], item.use_summary, *_order(item), *limit, item.need, item.tokens, item.kind, item.because)
 
 
 def _require(items: Sequence[Item], plan: BudgetPlan, provider: Provider) -> None:

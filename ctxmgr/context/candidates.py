@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ctxmgr.access.patterns import is_unnameable
 from ctxmgr.context import items
-from ctxmgr.context.budget import Item
+from ctxmgr.context.budget import STRENGTH, Item
 from ctxmgr.context.items import HistoryItem, ItemName, Readers, VisibleArtifacts, goal_fields, parse_named, written
 from ctxmgr.context.summaries import SUMMARISERS, Summary, summarise
 from ctxmgr.context.summaries.grammar import GRAMMARS
@@ -21,7 +21,6 @@ from ctxmgr.text.tokens import Counter
 from ctxmgr.types.context_package import AgentNeed, Need
 from ctxmgr.types.goal import GoalSource
 
-STRENGTH: dict[str, int] = {"required": 0, "optional": 1, "if_exists": 1, "reference": 2}
 _LEVELS: tuple[Need, ...] = ("required", "optional", "reference")
 
 
@@ -145,10 +144,12 @@ class CandidateCollector:
         except InvalidInput as error:
             raise InvalidInput(f"a need of {need.agent!r} can't be used: {error.message}", error.hint) from None
         wish = Wish(need.need, need.priority, need.max_tokens, need.use_summary, f"need {need.pattern}")
+        # That it need not exist is what ``if_exists`` says; a warning would only cost tokens.
         if self.add(named, wish) or need.need == "if_exists":
             return
         if need.need != "required":
             self.notes.append(f"nothing is there for the {need.need} need {need.pattern}")
+        # Kept and not raised yet: that the budget is too small is the more useful error.
         elif self.absent is None:
             otherwise = "put it first, allow the agent to read it, or make the need optional"
             hint = _HINTS.get(named.source, otherwise) if named.form == "context" else otherwise
@@ -216,6 +217,7 @@ class CandidateCollector:
     def _add_artifact(self, row: ArtifactRow, wish: Wish) -> None:
         kind = item_kind(row)
         item = self._item(wish, row.id, row.agent, row.name, kind, 0, row.version, "artifact")
+        # Its bytes would be no text, and as base64 cost more than they tell.
         if row.type == BINARY:
             self.items.append(self.described(row, item))
             return
@@ -242,6 +244,7 @@ class CandidateCollector:
         # Recorded figures come from a history that anybody may have written: more tokens than bytes are not believed.
         if row.counter == counter.name and 0 <= row.tokens <= row.size + 1:
             return row.tokens
+        # No text has 64 bytes a token, so it can't fit; reading it only for its size would be in vain.
         if row.size > min(MAX_SUMMARISED_BYTES, 64 * max(self._budget, 1)):
             return row.size // 4
         try:
@@ -301,6 +304,7 @@ def improved(improver: Improver, name: str, text: str, kind: str, made: Summary,
     It is acceptable if it is not blank, has no control characters but tabs and line ends, and has neither more tokens nor
     more characters than the summary by structure.
     """
+    # Nothing was left out, so there is nothing to improve.
     if made.lossless:
         return None
     try:
@@ -309,6 +313,7 @@ def improved(improver: Improver, name: str, text: str, kind: str, made: Summary,
         return None
     if not isinstance(better, str) or not better.strip() or len(better) > len(made.text):
         return None
+    # A model's words go into a prompt: no escape sequence or hidden character may come with them.
     if is_unnameable(better.translate({9: " ", 10: " "})):
         return None
     tokens = counter.count(better, kind)

@@ -110,6 +110,7 @@ def _field(key: str, value: Any, indent: int) -> str:
     if _PLAIN_KEY.fullmatch(key) is not None:
         if isinstance(value, str) and "\n" in value:
             return block(key, value, indent)
+        # Deeper maps are written on one line: recorded JSON may be nested without limit.
         if isinstance(value, dict) and value and indent < 2 * _MAX_DEPTH:
             inside = cast("dict[str, Any]", value).items()
             return f"{' ' * indent}{key}:\n" + "".join(_field(name, part, indent + 2) for name, part in inside)
@@ -201,6 +202,7 @@ class Readers(AccessGuard):
 
     def histories(self) -> list[Store]:
         """Return the history as each reader sees it, the recipient's first; a record must be in all of them."""
+        # No rules hold, or both readers are one: one view of the history says it all.
         if self.agent is None or self.asker.agent == self.agent:
             return [self._visible]
         if self._recipient_history is None:
@@ -276,6 +278,7 @@ class VisibleArtifacts:
     def needed(self, owner: str, name: str) -> ArtifactRow | None:
         """Return an artifact that another one depends on; None if it is absent or may not be read."""
         if not self._audience.reads(owner, name):
+            # Counted and not named: the caller did not name it, so it must not learn that it exists (ruling 16).
             self.hidden += 1
             return None
         return self._row(owner, name)
@@ -295,6 +298,7 @@ class VisibleArtifacts:
         from difflib import get_close_matches
 
         own = self.of_owner(named.source)
+        # The owner's names first: a wrong name is more likely than a wrong owner.
         every = own if len(own) >= _MAX_COMPARED else [*own, *self._artifacts.state(self.version)]
         names = dict.fromkeys(f"{row.agent}/{row.name}" for row in every if self._audience.reads(row.agent, row.name))
         return get_close_matches(named.text, list(names)[:_MAX_COMPARED], n=_MAX_SUGGESTED)
@@ -336,6 +340,7 @@ def record_item(audience: Readers, named: ItemName) -> HistoryItem | None:
             return None
         return HistoryItem(entry.id, "entry", entry.agent, f"{entry.session}@{entry.index}", written(entry_fields(entry)))
     record = find_record(first.engine, named.source, named.name)
+    # Hidden from one of the readers it is missing for both (ruling 16).
     if record is None or any(find_record(other.engine, named.source, str(record["id"])) is None for other in others):
         return None
     identity, session = str(record["id"]), str(record["session"])
@@ -378,6 +383,7 @@ def failures(audience: Readers, task: str | None) -> str | None:
 
 
 def _failed(history: Store, audience: Readers, agent: str | None, task: str | None) -> list[EntryView]:
+    # A denied call is an answer by a person or a rule, not a failure to learn from.
     filters = Filters(status=["error", "interrupted"], agent=[] if agent is None else [agent])
     places = history.queries.hits(None, filters, "entry")[-_MAX_SEARCHED:]
     found: list[EntryView] = []

@@ -154,6 +154,7 @@ def read_record(record: Record) -> RecordedPackage:
         except ValueError:
             continue
         decisions.append(made)
+        # Of a summary or a beginning the agent holds only a part, so it is given again.
         if made.got == "full":
             marks[made.type, made.id] = mark if isinstance(mark, str) else None
     held: list[HeldItem] = []
@@ -195,6 +196,7 @@ def last_held(store: Store, agent: str) -> RecordedPackage | None:
 def _place(store: Store, identity: str) -> int:
     key = store.sessions.key(PROJECT)
     hits = [] if key is None else store.queries.hits(key, Filters(event_type=[PACKAGE]), "event")
+    # From the end: the one that is asked for is the agent's latest.
     for hit in reversed(hits):
         if store.queries.rows([hit])[0].id == identity:
             return hit[0]
@@ -235,6 +237,7 @@ def cut(text: str, fits: Callable[[str], bool]) -> str | None:
         text: the text that is too long.
         fits: whether a text is short enough; it must be monotonic, i.e. true for every beginning of a text that fits.
     """
+    # At a line end if any line fits: half a line of code or of a table misleads.
     ends = [number + 1 for number, sign in enumerate(text) if sign == "\n"]
     lines = _largest_that_fits(len(ends), lambda count: fits(text[: ends[count - 1]] + MARK))
     if lines:
@@ -256,6 +259,7 @@ def _largest_that_fits(limit: int, fits: Callable[[int], bool]) -> int:
     return low
 
 
+# Counted in place of the real time, so that the same state gives the same package whenever it is assembled.
 _ANY_TIME = "0000-00-00T00:00:00.000000+00:00"
 _MAX_WARNING_TOKENS = 200
 _TRIES = 8  # the margin more than doubles each time

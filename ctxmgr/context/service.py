@@ -26,6 +26,7 @@ from ctxmgr.store.project_session import NEEDS as NEEDS_EVENT
 from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.repositories.shared_state import ArtifactRow
 from ctxmgr.text.tokens import counter_by_name
+from ctxmgr.types.access import MAX_PRIORITY, MIN_PRIORITY
 from ctxmgr.types.context_package import (
     NEEDS,
     AgentNeed,
@@ -45,8 +46,6 @@ from ctxmgr.types.context_package import (
     WhyRequest,
 )
 from ctxmgr.types.plain_records import build
-
-_MAX_INT32 = 2**31
 
 
 def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) -> NeedsChanged:
@@ -93,9 +92,9 @@ def list_needs(store: Store, guard: AccessGuard, request: ListNeedsRequest) -> L
 def _check_need(store: Store, need: AgentNeed) -> AgentNeed:
     check_agent(need.agent)
     check_choice("need", need.need, NEEDS)
-    if need.max_tokens is not None and not 0 < need.max_tokens <= _MAX_INT32:
+    if need.max_tokens is not None and not 0 < need.max_tokens <= MAX_PRIORITY:
         raise InvalidInput("the limit of a need is no number of tokens", "give a positive number, or none")
-    if abs(need.priority) > _MAX_INT32:
+    if not MIN_PRIORITY <= need.priority <= MAX_PRIORITY:
         raise InvalidInput("the priority of a need has more than 32 bits", "the lower number is served first; 100 is usual")
     named = parse_named(need.pattern)
     if named.source == "entry" and named.form == "record" and is_address(named.name):

@@ -138,6 +138,7 @@ class AgentScope:
             return
         batch = self._batches.get(start.step)
         if batch is None:
+            # Batches are met in order, so one whose calls are all answered will hardly get another: memory stays bounded.
             done = [key for key, old in self._batches.items() if not old.open]
             for key in done:
                 del self._batches[key]

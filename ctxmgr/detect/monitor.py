@@ -260,6 +260,7 @@ class Monitor:
         if known is None:
             return []
         start, scope = known
+        # A first result proves that the log holds this agent's results.
         self._unseen.end((start.agent, start.process))
         finish.progress = self._progress
         watch.end(finish)
@@ -292,6 +293,7 @@ class Monitor:
         return raised
 
     def _talks(self, action: str) -> bool:
+        # Names of actions are recorded text, of which a hostile log may invent any number.
         if len(self._talking) >= _MAX_ACTIONS:
             self._talking.clear()
         talks = self._talking[action] = hands_over(action)

@@ -14,6 +14,7 @@ from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.detect.text.vocabulary import delegates
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.types.finding import Finding, Observation, Progress, Scope, Severity
+from ctxmgr.types.plain_records import MAX_TIMEOUT_MS
 
 _SECONDS_KEYS = ("timeout_s", "timeout_seconds", "timeoutSeconds", "timeout_sec")
 _MILLISECONDS_KEYS = ("timeoutMs", "timeout_ms", "timeoutMillis")
@@ -97,7 +98,7 @@ def declared_limit(start: Observation) -> float | None:
 
 
 def _positive(value: object, unit: float) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_TIMEOUT_MS:
         return None
     return value / unit
 
@@ -234,6 +235,7 @@ class UnseenResults:
 
     def _assign(self, start: Observation) -> None:
         """Note where in the log what is handed over now was handed over first."""
+        # Forgetting makes an old assignment count as new, which only means one suspicion less.
         if len(self._assignments) >= _MAX_ASSIGNMENTS:
             self._assignments.clear()
         self._assigned = self._assignments.setdefault(Call.of(start, None).query, start.seq)

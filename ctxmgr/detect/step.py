@@ -196,6 +196,7 @@ class Step:
             self.failed = call.failed
         else:
             self.query = hash(tuple(sorted(call.query for call in calls)))
+            # Traits tell one call from others like it; of several at once no one is meant.
             self.traits = 0
             starts = [call.start.at for call in calls if call.start.at is not None]
             ends = [call.finish.at for call in calls if call.finish is not None and call.finish.at is not None]

@@ -1,7 +1,11 @@
 """Goals that survive a crash: the tree of goal, tasks and subtasks, its brief, and the guard against loops.
 
-Names are resolved when first used, so that a command that reads a brief does not import the
-tracker. `ContextManager` is what the source document calls the `GoalTracker`.
+Begin with `service`, which answers every request. The history is the truth: `changes` says what each event does, `reducer`
+folds the history into `state`, `repository` writes both and settles who owns the goal. May import `ctxmgr.detect`,
+`ctxmgr.types` and below, no store.
+
+Names are resolved when first used, so that a command that reads a brief does not import the tracker. `ContextManager` is
+what the source document calls the `GoalTracker`.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ctxmgr.goals.edits import nothing_left
-from ctxmgr.goals.state import Action, OpenAction, State
-from ctxmgr.goals.tree import Node
+from ctxmgr.goals.state import Action, Node, OpenAction, State
 from ctxmgr.goals.truncation import outcome_text, plain_line
 from ctxmgr.types.finding import Observation
 from ctxmgr.types.goal import BlockedAction, BriefAnswer, GoalSource, Moment
 
+# As many as `ctxmgr.types.goal.Fact` counts among what the next step needs.
 RECENT = 3
 """Number of recent actions shown: those of the active leaf, filled up with earlier ones of other leaves."""
 

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.goals.state import KEPT_LOOPS, KEPT_OUTCOMES, Outcome, State
-from ctxmgr.goals.tree import Node, Tree, is_child_id
+from ctxmgr.goals.state import KEPT_LOOPS, KEPT_OUTCOMES, Node, Outcome, State, Tree, is_child_id
 from ctxmgr.types.goal import GOAL_ID, LEAF_TRANSITIONS, Block, LoopRecord, NodeStatus
 
 Data = dict[str, Any]
@@ -159,6 +158,7 @@ def _end(state: State, data: Data, ts: str | None) -> None:
     node.status, node.reason = ("done" if success else "failed"), _text_or_none(data.get("reason"))
     node.change_attempt(status=node.status, reason=node.reason)
     state.outcomes = [*state.outcomes[1 - KEPT_OUTCOMES :], Outcome(node=node.id, success=success)]
+    # Their results will not come any more: the attempt that they belong to is over.
     state.in_flight = [each for each in state.in_flight if each.node != node.id]
     if not success and not state.active:
         state.active = node.id  # a failed leaf is tried again, or unblocked, before anything else

@@ -15,8 +15,7 @@ from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.goals.changes import CHANGES, find
 from ctxmgr.goals.reducer import EVENT
 from ctxmgr.goals.repository import GoalRepository
-from ctxmgr.goals.state import State
-from ctxmgr.goals.tree import Node
+from ctxmgr.goals.state import Node, State
 from ctxmgr.goals.truncation import state_view
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
@@ -167,6 +166,7 @@ def unblock_data(state: State, request: UnblockRequest) -> dict[str, Any] | None
     blocked = [node for node in state.goal.walk() if node.block is not None]
     if request.target is None:
         return {"all": True, "reason": request.reason} if blocked or state.blocked_actions else None
+    # Ids of nodes come first: an action may be called ``t2`` too, and has its key as another name.
     node = state.tree.get(request.target)
     if node is not None:
         with_blocked_actions = {each.node for each in state.blocked_actions}

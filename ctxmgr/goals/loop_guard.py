@@ -56,6 +56,7 @@ class LoopGuard:
         if not periods:
             return None  # a cheap look at keys spares most actions the import of the engine
         if not isinstance(candidate, Action):
+            # There is one: a period means that the call was made before.
             last = next(each for each in reversed(window) if each.key == candidate.key)
             candidate = candidate.finished(last.n + 1, last.status, last.output, last.error, candidate.began)
         shown = list(_observations(state.session, [*window, candidate]))

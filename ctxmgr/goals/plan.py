@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.text.content_kind import nesting
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.goal import PlannedStep, PlannedTask
 
@@ -68,7 +69,7 @@ def from_yaml(text: str, name: str) -> Plan:
 
 
 def _compose(text: str, name: str) -> Any:
-    if _nesting(text) > MAX_DEPTH:
+    if nesting(text) > MAX_DEPTH:
         raise InvalidInput(f"{name}: nested deeper than {MAX_DEPTH} levels", "a plan has tasks and subtasks")
     from ruamel.yaml import YAML  # 80 ms, and only where YAML is read
     from ruamel.yaml.error import YAMLError
@@ -90,16 +91,6 @@ def _compose(text: str, name: str) -> Any:
     if len(found) > 1:
         raise InvalidInput(f"{name}: {len(found)} documents", "a plan is one YAML document")
     return found[0] if found else None
-
-
-def _nesting(text: str) -> int:
-    """Return the deepest nesting of brackets or leading dashes; the parser's time grows with its square."""
-    depth = deepest = 0
-    for found in re.finditer(r"[\[\]{}]", text):
-        depth = depth + 1 if found.group() in "[{" else max(depth - 1, 0)
-        deepest = max(deepest, depth)
-    dashes = max((len(found.group().split()) for found in re.finditer(r"(?:[-?:][ \t]+){8,}", text)), default=0)
-    return max(deepest, dashes)
 
 
 @dataclass(slots=True)

@@ -10,8 +10,7 @@ from typing import TypeVar, cast
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.goals.changes import CHANGES, Data, enter, lift_all, note_loop
-from ctxmgr.goals.state import KEPT_BLOCKED, KEPT_OPEN, KEPT_PROBES, WINDOW, OpenAction, Owner, State
-from ctxmgr.goals.tree import Node
+from ctxmgr.goals.state import KEPT_BLOCKED, KEPT_OPEN, KEPT_PROBES, WINDOW, Node, OpenAction, Owner, State
 from ctxmgr.goals.truncation import key_of, plain_line, reduced
 from ctxmgr.log.codec import Record
 from ctxmgr.types.base import Shape
@@ -35,6 +34,7 @@ def fold(state: State, record: Record) -> None:
     try:
         kind, ts = record.get("kind"), record.get("ts")
         op = _data(record).get("op") if kind == "event" and record.get("type") == EVENT else None
+        # These concern the folder and not the session: a goal that replaces another one begins a new session.
         if op in ("create", "own", "release"):
             _change(state, {**_data(record), "session": record.get("session")}, ts)
         elif state.exists and record.get("session") == state.session:
@@ -64,6 +64,7 @@ def _event(state: State, record: Record, ts: str | None) -> None:
         _change(state, {**data, "op": "end"}, ts)
     elif kind == "compaction":
         state.moment = "compaction"
+    # A program that plays a person, as benchmarks have, has seen nothing (ruling 8).
     elif kind in _PERSON and data.get("synthetic") is not True:
         lift_all(state, by_hand=False)
         state.fresh = state.count("actions")
@@ -172,6 +173,7 @@ def _apply_refusal(state: State, data: Data, ts: str | None) -> None:
     if not isinstance(action, str) or loop not in ("A", "B", "C", None) or not isinstance(node, str):
         raise ValueError("a refusal names the action, the node and the type of loop")
     state.add("refused")
+    # Type C ends attempts, not actions: it is noted where the attempt ends.
     if loop not in ("A", "B"):
         return
     state.add(str(loop))

@@ -84,6 +84,7 @@ class GoalRepository:
             Busy: another process holds the goal, or the lock.
             Superseded: another process took the goal over from this one.
         """
+        # Before the lock, which would make the folder: a mistyped path must leave nothing behind.
         if not create and not os.path.exists(self.path):
             raise NotFound(f"there is no goal in {self.folder!r}", "begin one with 'ctxmgr goal start'")
         with owner.locked(self.folder, self._timeout) as lock:
@@ -127,6 +128,7 @@ class GoalRepository:
         if not work and not take_over:
             return []
         holder = self.state.owner
+        # A single command owns nothing: it would have to be taken over from before the next one.
         if holder is None and not self._hold:
             return []
         seconds = parse_time(self.clock()) or 0.0
@@ -146,6 +148,7 @@ class GoalRepository:
         try:
             size = self._journal.append(stored)
         except Busy:
+            # Our lock is whole, so another program has the history locked. Else a successor broke in, and nothing here counts.
             if lock.is_held():
                 raise
             self._superseded()
@@ -159,6 +162,7 @@ class GoalRepository:
         self.included.records += len(stored)
         self.included.bytes = size
         self._lag += len(stored)
+        # A claim counts once it was folded in as the newest.
         if self._hold and self._me is not None and self.state.owner and self.state.owner.owner == self._me["owner"]:
             self._epoch = self.state.epoch
         if save or not self._hold or self._lag >= LAG:
@@ -176,6 +180,7 @@ class GoalRepository:
             self._damaged_files = []
         refused: int = len(self.state.loops) + self.state.count("refused")
         try:
+            # Refusals are rare: most saves leave the file as it is.
             loops: bool = refused != self._loops_saved and not state_files.loops_fit(self.folder, self.state)
             state_files.save(self.folder, self.state, self.included, self.generation + 1, loops=loops)
         except StorageFailed as error:

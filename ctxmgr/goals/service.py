@@ -16,8 +16,7 @@ from ctxmgr.goals.brief import source_of, write_brief
 from ctxmgr.goals.changes import find, why_not
 from ctxmgr.goals.edits import FOLDER, PlanEdits, nothing_left, probes_data, tasks_data
 from ctxmgr.goals.reducer import ENDED, task_of
-from ctxmgr.goals.state import Action, OpenAction, State
-from ctxmgr.goals.tree import Node
+from ctxmgr.goals.state import Action, Node, OpenAction, State
 from ctxmgr.goals.truncation import is_shortened, key_of, outcome, owner_view, plain_line, reduced
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
@@ -93,6 +92,7 @@ def _paths(state: State) -> dict[str, str]:
 
 
 def _path(item: Action) -> str | None:
+    # Of a deleted file it is right that it is not there.
     if not isinstance(item.args, dict) or _REMOVES_FILES.search(item.action):
         return None
     fields = cast("dict[str, Any]", item.args)
@@ -105,6 +105,7 @@ def _path(item: Action) -> str | None:
 def _path_claim(root: str, path: str, action: str) -> Claim:
     shown, by = plain_line(path, 200), plain_line(action, 60)
     try:
+        # Looked at, not read: the name comes from recorded text and may be any device or pipe.
         os.stat(os.path.join(root, path))
     except (FileNotFoundError, NotADirectoryError):
         return Claim(text=f"{shown} is not there, though {by} of it succeeded", basis="refuted")

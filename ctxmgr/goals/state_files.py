@@ -68,6 +68,7 @@ def load(folder: str) -> Loaded:
     """Return the newest intact state of this history, else an empty one into which to replay the history."""
     damaged: list[tuple[str, str]] = []
     newest_generation = 0
+    # The previous generation covers a state that was torn or edited: a few records more to fold, and nothing lost.
     for name in (STATE, PREVIOUS):
         path = os.path.join(folder, name)
         try:
@@ -84,6 +85,7 @@ def load(folder: str) -> Loaded:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             damaged.append((name, str(error) or "unreadable"))
             continue
+        # Of a state that is not used too, so that generations only grow.
         newest_generation = max(newest_generation, generation)
         if _is_prefix(os.path.join(folder, HISTORY), included):
             return Loaded(state, included, newest_generation, damaged)
@@ -99,6 +101,7 @@ def save(folder: str, state: State, included: Included, generation: int, *, loop
     """
     header = Header(v=_VERSION, generation=generation, history=included)
     text = json.dumps({**header.to_json(), **state.to_json()}, separators=(",", ":"))
+    # The last member, so that it can be cut off and the rest be hashed as it stands.
     checked = f'{text[:-1]},"check":"{_check(text)}"}}\n'
     path = os.path.join(folder, STATE)
     try:
@@ -245,9 +248,11 @@ def is_alive(owner: Owner, last_ts: str | None, now: float) -> bool:
     itself, for it has released what it held before.
     """
     pid = owner.pid
+    # A folder shared by machines: process ids of another one mean nothing here, so the time of its last record decides.
     if owner.host != _host() or not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 1 << 31:
         written = parse_time(last_ts)
         return written is not None and 0 <= now - written < LEASE
+    # After a reboot the same id belongs to another process.
     return owner.boot == _boot() and pid != os.getpid() and _is_running(pid, owner.start)
 
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ctxmgr.detect.text.fingerprints import MAX_TEXT, blur, canonical, one_line
-from ctxmgr.goals.state import Action, OpenAction, Owner, State
-from ctxmgr.goals.tree import Node
+from ctxmgr.goals.state import Action, Node, OpenAction, Owner, State
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.json_value import describe, plain
 from ctxmgr.types.goal import ActionView, GoalState, GoalView, LoopType, OwnerView, ResultStatus, SubtaskView, TaskView
@@ -35,6 +34,7 @@ def reduced(value: object) -> Any:
     full = canonical(value)
     if full is not None and len(full) <= MAX_WHOLE_CHARS:
         return value
+    # Short members of a long call, such as a path beside a file's content, are what tells it from others.
     if isinstance(value, dict) and len(cast("dict[Any, Any]", value)) <= 16:
         fields = {str(name)[:100]: _member(item) for name, item in cast("dict[Any, object]", value).items()}
         if len(canonical(fields) or "") <= 2 * MAX_WHOLE_CHARS:

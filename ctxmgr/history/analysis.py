@@ -36,6 +36,7 @@ def sql(store: Store, request: SqlRequest, settings: Mapping[str, Any]) -> SqlRe
         InvalidInput: it is not a single SELECT, names a table that is no view, or is invalid.
     """
     reader = _reader(store)
+    # Judging every session takes far longer than a query over the others.
     if FINDINGS in reader.named(request.query, request.values):
         reader.fill(_findings(detect_(store, DetectRequest(all_sessions=True), settings).verdicts))
     found = reader.run(request.query, request.values, most=request.limit, seconds=request.seconds)
@@ -191,7 +192,7 @@ def _filter(request: StatsRequest) -> Callable[[_Call], bool]:
     """Return the filter; names are compared regardless of case, and a call without a time passes no time limit."""
     sets = {name: {each.casefold() for each in getattr(request, name)} for name in ("action", "agent", "model")}
     sets = {name: wanted for name, wanted in sets.items() if wanted}
-    since, until, status = _instant(request.since), _instant(request.until), set(request.status)
+    since, until, status = parse_time(request.since), parse_time(request.until), set(request.status)
 
     def passes(call: _Call) -> bool:
         for name, wanted in sets.items():
@@ -202,11 +203,7 @@ def _filter(request: StatsRequest) -> Callable[[_Call], bool]:
             return False
         if since is None and until is None:
             return True
-        at = _instant(call.ts) if call.ts is not None else None
+        at = parse_time(call.ts)
         return at is not None and (since is None or at >= since) and (until is None or at < until)
 
     return passes
-
-
-def _instant(text: str | None) -> float | None:
-    return parse_time(text)

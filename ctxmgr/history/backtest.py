@@ -74,6 +74,7 @@ def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, 
     for finding in final:
         trial.warned = True
         if finding.severity != "warn":
+            # A stall shows only when a clock is asked, behind the last record.
             trial.raised.setdefault(finding.id, observations[-1].id or finding.raised_at)
             seen[finding.id] = finding
     trial.alarms = list(seen.values())
@@ -310,6 +311,7 @@ def _delays(loops: Sequence[Judged]) -> Distances:
         raised = trial.raised[each.counted[0].id]
         gap = trial.indexes.get(raised, 0) - trial.indexes[third]
         found.append(Distance(session=each.label.session, labelled=third, given=raised, entries=gap))
+        # By places and not by entries: a message between two entries may be the record in question.
         if trial.places.get(raised, 0) > trial.places[third]:
             off.append(found[-1])
     return _distances(found, off, [each.entries for each in found])

@@ -79,9 +79,11 @@ def judged_end(
     total = store.sessions.entry_count(key)
     size = FIRST_LOOK
     while True:
+        # A page of sessions judges dozens, most of them healthy: their last entries are enough, whatever came before.
         start = max(0, total - size)
         border = start + (total - start) // _MARGIN
         monitor = Monitor(settings)
+        # A call that was made before the look and has no result yet may be the one that hangs.
         opened = store.sessions.open_before(key, start)
         early: set[str] = set()
         observations = observations_of(store.sessions.records_from(key, start, kinds), start, opened, distinct=True)
@@ -164,6 +166,7 @@ def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> S
 
 def _is_unknown(store: Store, key: int) -> bool:
     """Whether a session without activity was written in an unknown form, rather than just begun."""
+    # A session that only just began has its `session` record and nothing else: that is no unknown form.
     known = store.sessions.holds(key, tuple(RECORDS))
     return not known or store.imported.not_understood(store.sessions.name(key)) > 0
 
@@ -179,6 +182,7 @@ def _notes(store: Store, key: int) -> list[str]:
     if failures >= FAILURES_IN_ROW:
         notes.append(f"{failures:,} failures in a row")
     error = store.sessions.last_error(key)
+    # A hook is the user's own program: that it failed says nothing about the agent's work.
     if error is not None and error.get("reason") != "hookFailed":
         notes.append("ended in an error")
     elif (ran := store.sessions.processes(key)) and ran[-1].outcome == "failed":
@@ -215,6 +219,7 @@ def detect_(
     verdicts: list[SessionVerdict] = []
     entries: dict[str, EntryView] = {}
     notes: list[str] = []
+    # A verdict as of a given moment holds for that moment alone.
     cache = VerdictCache(store, settings) if request.now is None else None
     try:
         for done, key in enumerate(keys, 1):
@@ -247,6 +252,7 @@ def _cached_or_judged(
 
 def _with_causes(store: Store, verdict: SessionVerdict) -> SessionVerdict:
     """Return the verdict with the causes of unresolved findings; without any, the diagnosis is not imported."""
+    # What is over needs no cause, and the search for causes reads related sessions too.
     if all(finding.resolved is not None for finding in verdict.findings):
         return verdict
     from ctxmgr.history.evidence import diagnosed
@@ -348,6 +354,7 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
     if key is None:
         raise NoHistory("record or import a run first")
     monitor = Monitor(DetectSettings.from_table(settings), explain=entry.index)
+    # From the beginning: what a detector thought of an entry depends on all that it had seen by then.
     for observation in observations_of(store.sessions.records(key), distinct=True):
         monitor.observe(observation)
     thoughts = [
@@ -393,6 +400,7 @@ def _read_in_second_process(store: Store, key: int, place: Place) -> Iterator[Re
         while True:
             try:
                 stretch = next(stream, None)
+            # Killed for want of memory, or not startable here: this process reads on from the last portion.
             except ProcessLost:
                 break
             if stretch is None:

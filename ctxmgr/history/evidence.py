@@ -67,6 +67,7 @@ def related_sessions(store: Store, session: str, limit: int = RELATED) -> list[R
         if len(found) >= limit:
             break
         bond = _bond(own, other)
+        # Comparing first words reads a record of each session, so it is the last resort.
         if bond is None and task and None in (own.folder, other.folder) and compared < _MAX_COMPARED:
             compared += 1
             bond = "task" if _task(store, other.key) == task else None
@@ -78,6 +79,7 @@ def related_sessions(store: Store, session: str, limit: int = RELATED) -> list[R
 
 def _bond(own: Origin, other: Origin) -> str | None:
     if own.folder is not None and other.folder is not None:
+        # Different folders settle it: the same words ("fix the tests") begin work in any project.
         return "project" if own.folder.rstrip("/") == other.folder.rstrip("/") else None
     named = own.workflow if not own.imported and not other.imported else None
     return "workflow" if named and named == other.workflow else None
@@ -137,6 +139,7 @@ def evidence_of(store: Store, session: str, finding: Finding | None) -> Evidence
     last = ListRequest(session=session, kind="event", event_type=list(_MESSAGE_TYPES), limit=_MAX_MESSAGES, newest_first=True)
     shown = ListRequest(session=session, kind="event", event_type=["tool_call_update"], limit=_MAX_FIRST, newest_first=True)
     said = _merged(_events(store, last)[::-1], _events(store, shown)[::-1])
+    # In a short session the newest messages are the first ones too.
     known = {event.id for event in said}
     opening = [event for event in _events(store, first) if event.id not in known]
     messages = messages_of([*opening, *said])

@@ -21,7 +21,7 @@ from ctxmgr.store.engine.disposable_files import cache_name, open_cache, open_in
 from ctxmgr.store.engine.sqlite import SqliteEngine
 from ctxmgr.store.integrity.verification import Examined
 from ctxmgr.store.repositories.bookkeeping import FileState
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _STEM = "foreign"
 _MAX_INDEXED = 32_768
@@ -129,7 +129,9 @@ def open_foreign(
 
 
 def _open_filled(path: str, importer: Importer, *, scratch: bool, progress: Callable[[int, int], None] | None) -> ForeignStore:
+    # By the real path, so that a link to a log shares the log's index.
     files = session_files(importer, Path(os.path.realpath(path)))
+    # Scratch is written to, and no other reader may see that.
     engines = [open_in_memory] if scratch else [lambda: _open_index(importer, files), open_in_memory]
     for opened in engines:
         store = ForeignStore(opened(), path, importer, files)
@@ -168,4 +170,5 @@ def _variant(importer: Importer, files: list[Path]) -> str:
 def _importer_versions() -> list[str]:
     """Return names and times of the importers' source files, which differ between versions."""
     folder = Path(importers.__file__).parent
+    # An importer that was corrected must not answer from an index that the former one filled.
     return sorted(f"{file.relative_to(folder)} {file.stat().st_mtime_ns}" for file in folder.rglob("*.py"))

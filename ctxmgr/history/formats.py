@@ -14,13 +14,13 @@ from pathlib import Path
 from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput
 from ctxmgr.importers import importers
-from ctxmgr.importers.descriptions import SQLITE_MAGIC
-from ctxmgr.importers.interface import Coverage, Importer
+from ctxmgr.importers.base import SQLITE_MAGIC
+from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Importer
 from ctxmgr.importers.log_files import PACKED, is_compressed, uncompressed_head
 from ctxmgr.log.codec import decode
 from ctxmgr.log.line_splitter import past_hole
 from ctxmgr.store.engine.foreign_tables import open_tables
-from ctxmgr.types.importing import FormatView
+from ctxmgr.types.import_report import FormatView
 
 OWN_FORMAT = "ctxmgr"
 """The name of the own format."""
@@ -28,7 +28,6 @@ OWN_FORMAT = "ctxmgr"
 IMPORTERS: tuple[Importer, ...] = importers(open_tables)
 """All importers, in the order in which they are tried."""
 
-HEAD = 64 * 1024  # bytes by which a format is recognised
 _FIRST = 4096
 FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
 _LINES = 50
@@ -75,8 +74,8 @@ def read_head(path: Path) -> bytes:
         OSError: when it can't be read, or is no regular file.
     """
     with open(open_regular(path), "rb") as stream:
-        head = stream.read(HEAD)
-    return uncompressed_head(path, head, HEAD)
+        head = stream.read(HEAD_SIZE)
+    return uncompressed_head(path, head, HEAD_SIZE)
 
 
 def recognised(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTERS, *, own: bool = True) -> str | None:
@@ -202,7 +201,7 @@ def _json_shape(text: bytes) -> str | None:
         except (ValueError, RecursionError):
             continue
         return (name if b"\n" in text or name != "JSON lines" else "a JSON document") + _keys(value)
-    if len(text) >= HEAD - _LINES or line in (b"{", b"["):
+    if len(text) >= HEAD_SIZE - _LINES or line in (b"{", b"["):
         return "a JSON document"
     return "damaged JSON"
 

@@ -23,7 +23,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.history.open_history import open_history
-from ctxmgr.history.shipping import as_shown, noted
+from ctxmgr.history.shipper import as_shown, noted
 from ctxmgr.store import LogStore, open_store
 from ctxmgr.store.integrity.status import MAX_FAULTS, contents, library, quick_check, server_facts
 from ctxmgr.types.setup import Check
@@ -61,6 +61,7 @@ def check_store(location: str | None, folder: Path, environment: Mapping[str, st
         return
     place = Path(path)
     detail = {"path": path, "why": why, "exists": os.path.exists(path)}
+    # The first look of a new user: nothing is wrong yet.
     if not os.path.lexists(path) and not explicit:
         hint = "'ctxmgr import' or 'ctxmgr record' makes it"
         yield Check(name="store.path", level="info", finding=f"{path} is not there yet", hint=hint, detail=detail)
@@ -166,6 +167,7 @@ def _damage(faults: list[str]) -> Check:
 def _permissions(place: Path) -> Check:
     """Check that other users can't read the store: its files, and its folder if ctxmgr made that."""
     files_checked = [Path(f"{place}{suffix}") for suffix in _SIDE_FILES]
+    # A folder of the user's own may be open to others for good reasons.
     if place.parent.name == STORE_NAME.parent.name:
         files_checked.append(place.parent)
     modes = {str(each): stat.S_IMODE(each.stat().st_mode) for each in files_checked if each.exists()}
@@ -182,6 +184,7 @@ def _permissions(place: Path) -> Check:
 
 def _access(place: Path) -> Check:
     readable = os.access(place, os.R_OK)
+    # The folder too: SQLite makes its journal and its write-ahead log beside the database.
     writable = os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)
     detail = {"readable": readable, "writable": writable}
     if not readable:

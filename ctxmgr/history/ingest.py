@@ -47,7 +47,7 @@ from ctxmgr.store.engine.postgresql_url import shown
 from ctxmgr.store.project_session import PROJECT, untrusted
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.store.write.bulk import RowBatch
-from ctxmgr.types.importing import FileCount, FileReport, ImportReport, first_named
+from ctxmgr.types.import_report import FileCount, FileReport, ImportReport, first_named
 from ctxmgr.types.record import check
 
 _T = TypeVar("_T")
@@ -394,6 +394,7 @@ def _import_threads(store: Store, tables: CheckpointTables, url: str, totals: _T
     for thread, size in threads:
         if progress is not None:
             progress(done, total, Path(place))
+        # Through a file, so that the importer of exported rows serves both.
         with TemporaryDirectory(prefix="ctxmgr-") as folder:
             file = Path(folder, "checkpoint_writes.jsonl")
             try:
@@ -462,6 +463,7 @@ def _append(
     done.counts.clear()
     done.untrusted = 0
     if importer is not None:
+        # Hooks note when a client waits for a person, which its log does not tell: such a wait would look like a hang.
         records = with_waits(importer.name, importer.read(group, done.counts))
         if careful:
             records = _storable(records, done.counts)

@@ -55,6 +55,7 @@ def open_history(
     in_bucket = path.startswith(_BUCKET)
     if is_url(path) and not in_bucket:
         return open_store(path, create=create, readonly=readonly, masked=masked), []
+    # Reading must not fail where nothing was recorded yet, nor leave an empty store behind (ruling 4).
     if not create and not explicit and not in_bucket and not exists(path):
         return empty_store(path), [NOTHING_YET]
     may_be_archive = in_bucket or path.endswith(".parquet") or os.path.isdir(path)
@@ -65,6 +66,7 @@ def open_history(
     warnings: list[str] = []
     head = _head(path)
     is_log = head.startswith(_OWN)
+    # Found by searching upwards, as in a shared /tmp: its records could steer the agents of whoever runs a command here.
     if not explicit and is_foreign(path, os.getcwd()):
         raise InvalidInput(f"{path} belongs to another user", "name it with --store to use it all the same")
     store = None if is_log or not head else _foreign(path, readonly=readonly, scratch=scratch, progress=progress)

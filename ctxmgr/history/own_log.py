@@ -9,7 +9,7 @@ from pathlib import Path
 from ctxmgr.log.reader import Line, read
 from ctxmgr.store import AppendResult, Store
 from ctxmgr.store.write.bulk import BulkWriter, RowBatch, import_facts
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import KINDS
 
 _MIN_BLOCK_BYTES = 1 << 21

@@ -1,4 +1,7 @@
-"""Record the OTLP exports of running programs, with the importer that reads such exports from files."""
+"""Record the OTLP exports of running programs, with the importer that reads such exports from files.
+
+A module of its own: only ``ctxmgr receive`` needs this importer together with a store.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from typing import Any
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.ingest import append_foreign
-from ctxmgr.importers.descriptions import Log
+from ctxmgr.importers.base import Log
 from ctxmgr.importers.otlp import OTLP, SpanReader, is_export
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 MOST_REMEMBERED = 50_000
 """Most spans, and most other ids, that are remembered to recognise repeated or late ones."""

@@ -43,6 +43,7 @@ def is_running(store: Store, key: int, session: str) -> bool:
     if store.is_live(session):
         return True
     last = store.sessions.last_moment(key)
+    # A time in the future is another clock's, and tells nothing.
     if last is None or not 0 <= store.clock() - last < GONE_AFTER:
         return False
     for name, _ in store.imported.sources(session):

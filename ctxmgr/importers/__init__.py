@@ -1,16 +1,17 @@
 """Read foreign logs into records of log format 1. One format a module, or two of one family.
 
 To add one: write the module, name it in `importers`, and put samples with their truth into ``fixtures/formats/<name>``.
-Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it stands on: `descriptions` and `transcript`.
+Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it stands on: `base` and `transcript`. Importers
+are pure: they may import `ctxmgr.types`, `ctxmgr.text`, `ctxmgr.log` and below, and neither the store nor the detectors.
 """
 
 from __future__ import annotations
 
 from ctxmgr.importers.atif import ATIF
+from ctxmgr.importers.base import OpenTables
 from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.importers.codex import CODEX
 from ctxmgr.importers.copilot import COPILOT
-from ctxmgr.importers.descriptions import OpenTables
 from ctxmgr.importers.gemini import GEMINI, GEMINI_PRINTED
 from ctxmgr.importers.inspect_ai import INSPECT
 from ctxmgr.importers.interface import Importer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ctxmgr.importers.base import JsonImporter, Log
 from ctxmgr.importers.chat import judged, speak, words_of
-from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, sequence, text
@@ -84,9 +84,11 @@ class _Trajectories:
         else:
             self._log.unknown(f"step of {source or '?'}")
         results = [mapping(result) for result in sequence(mapping(step.get("observation")).get("results"))]
+        # Some of the forty converters name no call in a result; then its place among as many results tells.
         keys = {call.entry: key for key, call in t.waiting.items()}
         for place, result in enumerate(results):
             key = text(result.get("source_call_id")) or (keys.get(made[place]) if len(results) == len(made) else None)
+            # The step's time is that of the call: of its result nobody knows when it came.
             self._observe(t, result, key, None if made else at, below)
 
     def _observe(self, t: Transcript, result: dict[str, Any], key: str | None, at: object, below: dict[str, str]) -> None:
@@ -101,7 +103,9 @@ class _Trajectories:
             return
         for reference in map(mapping, sequence(result.get("subagent_trajectory_ref"))):
             if (child := text(reference.get("trajectory_id")) or text(reference.get("session_id"))) and key in t.calls:
+                # So that the sub-agent's trajectory, which comes behind all steps, hangs on the call that started it.
                 below.setdefault(child, t.calls[key].entry)
+        # Our own export writes JSON as text, which is all that the format allows, and marks it.
         if extra.get("json") is True:
             output = parsed(result.get("content"))
         t.result(

@@ -109,6 +109,7 @@ def read_message(
     if role in TOOLS:
         _tool_message(t, message, content, at)
     elif role in MODELS:
+        # Calls of one response were issued together: detection must not take them for a repetition in a row.
         t.step = f"{t.part}:{text(response) or message_id or t.place}"
         _thinking(t, message, at)
         _parts(t, role, content, at, message_id)
@@ -219,6 +220,7 @@ def _parts(t: Transcript, role: str, content: object, at: object, record_id: str
     for part in [content] if isinstance(content, str) else sequence(content):
         body = mapping(part)
         kind = text(body.get("type")) or ""
+        # What was said before a call is one message, what comes behind it another.
         if kind in CALL_PARTS or _first_object(body, _CALLS):
             _add_said(t, person, said, pictures, at, record_id)
             said, pictures = [], 0
@@ -280,6 +282,7 @@ def _result(t: Transcript, body: Mapping[str, Any], at: object) -> None:
     inner = _first_object(body, _RESULTS) or body
     key = next((found for name in _RESULT_IDS if (found := text(inner.get(name)))), None) or text(inner.get("id"))
     several = sequence(inner.get("tool_call_ids"))
+    # Some clients answer several calls with one message, which names them all.
     key = key if key in t.calls else (text(several[0]) if several else key)
     if key not in t.calls and t.unnamed and not text(inner.get("tool_call_id")):
         key = t.unnamed.pop(0)
@@ -319,6 +322,7 @@ def judged(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None
         *(body_of.get(name) for name in ("returncode", "exit_code", "exitCode")),
     )
     failed = any(flag is True for flag in flags) or any(whole(code) not in (None, 0) for code in codes)
+    # An object that holds an error and nothing else is one, though no flag says so.
     if failed or (body_of and set(body_of) <= {"error"} and error) or body_of.get("success") is False:
         aborted = len(said) < _MAX_REFUSAL and _ABORTED.match(said)
         return (

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ctxmgr.importers.base import JsonImporter, Log
 from ctxmgr.importers.chat import exit_code, judged, read_message, words_of
-from ctxmgr.importers.descriptions import JsonImporter, Log
-from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Place
 from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text
@@ -24,7 +24,7 @@ _SHELL = frozenset(("run_shell_command", "shell"))
 _SNAPSHOT = "<state_snapshot>"
 """Stands in the message that takes the place of all that was said before a compression."""
 
-_HEAD, _SHORT = 1 << 16, 8
+_SHORT = 8
 _FOLDER = re.compile(r"\w[\w.-]{0,200}", re.ASCII)
 
 
@@ -46,6 +46,7 @@ class _Session:
         self._said: set[str] = set()
 
     def read(self, value: dict[str, Any]) -> None:
+        # A sub-agent's file is its own list of messages, although it belongs to the session's group.
         if self._path != self._log.path:
             self._path, self._t = self._log.path, None
         if "projectHash" in value or "startTime" in value:
@@ -53,9 +54,11 @@ class _Session:
         t = self._t = self._t or self._log.session()
         changed = mapping(value.get("$set"))
         listed = sequence(value.get("messages")) or sequence(changed.get("messages"))
+        # ``$set`` with messages rebuilds the list; most of them were seen on lines before, and `seen` leaves those out.
         for message in listed:
             t.place = f"{self._log.place}.{text(mapping(message).get('id')) or '?'}"
             self._message(t, mapping(message))
+        # Ids of lists are made below the line; what follows on this line is made of the line again.
         t.place = self._log.place
         if "$rewindTo" in value:
             t.event("rewind", {"from": text(value.get("$rewindTo"))}, changed.get("lastUpdated"))
@@ -81,10 +84,11 @@ class _Session:
             self._log.unknown(kind)
         elif kind == "gemini":
             self._answer(t, value, own or "", at)
+        # The same message is written again with every update, the last form being the whole one.
         elif own is not None and t.seen(own):
             return
         elif kind == "user":
-            if _SNAPSHOT in words_of(value.get("content"))[:_HEAD]:
+            if _SNAPSHOT in words_of(value.get("content"))[:HEAD_SIZE]:
                 t.event("compaction", {"text": words_of(value.get("content"))}, at, own)
                 return
             said = value.get("displayContent") or value.get("content")  # without the files that the words name
@@ -94,11 +98,13 @@ class _Session:
 
     def _answer(self, t: Transcript, value: dict[str, Any], own: str, at: object) -> None:
         t.step = f"{t.part}:{own or t.place}"
+        # A line is written again when its calls get their results; thoughts and words come with the first form.
         if not (own and t.seen(own)):
             for place, thought in enumerate(map(mapping, sequence(value.get("thoughts")))):
                 words = ": ".join(filter(None, (text(thought.get("subject")), text(thought.get("description")))))
                 t.thought(words, thought.get("timestamp"), f"{own}:thought{place}" if own else None)
         words = words_of(value.get("content"))
+        # The first form may be without words: asked by themselves, so that they are added once they come.
         if words.strip() and own not in self._said:
             self._said.add(own or words)
             t.message(words, at, own or None)
@@ -111,10 +117,12 @@ class _Session:
             self._call(t, call, text(call.get("id")) or f"{own}:call{place}", at)
         for part in sequence(value.get("content")):
             call = mapping(mapping(part).get("functionCall"))
+            # Some lines hold a call among the parts of their content, without ``toolCalls``.
             if text(call.get("id")) and call["id"] not in t.calls:
                 t.call(call["id"], call.get("name"), call.get("args"), at)
 
     def _call(self, t: Transcript, call: dict[str, Any], key: str, at: object) -> None:
+        # Written again in each later form of the message; only the first end counts.
         if t.answered(key):
             return
         entry = t.call(key, call.get("name"), call.get("args"), at)
@@ -147,6 +155,7 @@ def returned(
     output = body["output"] if set(body) == {"output"} else error if set(body) == {"error"} and error else output
     if source == "cancelled" and status != "denied":  # a refusal is a cancelled call too; its words tell
         status = "interrupted"
+    # The client's word counts over the text's: a file that is read may begin like a refusal.
     if source == "success":
         status = "ok"
     if text(tool) in _SHELL and isinstance(output, str):
@@ -160,6 +169,7 @@ def _family(path: Path) -> Sequence[Path]:
     """Return a session's log and those of its sub-agents, which lie in a folder of the session's name."""
     if path.parent.parent.name == "chats":
         beside = sorted(path.parent.parent.glob(f"session-*-{glob.escape(path.parent.name[:_SHORT])}.jsonl"))
+        # The main log's name holds 8 characters of the session's id; others may begin alike, so its first line decides.
         path = next((main for main in beside if _named(main) == path.parent.name), path)
     named = _named(path) if path.parent.name == "chats" else None
     return [path, *sorted((path.parent / named).glob("*.jsonl"))] if named and _FOLDER.fullmatch(named) else [path]
@@ -169,7 +179,7 @@ def _named(path: Path) -> str | None:
     """Return the session that the first line of a log names."""
     try:
         with open_plain(path) as stream:
-            return text(mapping(json.loads(stream.readline(_HEAD))).get("sessionId"))
+            return text(mapping(json.loads(stream.readline(HEAD_SIZE))).get("sessionId"))
     except (OSError, ValueError, RecursionError):
         return None
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
+from ctxmgr.importers.base import JsonImporter, Log
 from ctxmgr.importers.chat import read_message, speak, words_of
-from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.log_files import ZSTD_REMEDY, open_plain, read_values
 from ctxmgr.importers.transcript import Transcript
@@ -58,6 +58,7 @@ class _Samples:
         )
         kept = mapping(sample.get("attachments"))
         events = [mapping(event) for event in sequence(sample.get("events"))]
+        # A log whose events tell of no call has the conversation alone.
         if not any(event.get("event") in ("model", "tool") for event in events):
             for number, message in enumerate(map(mapping, sequence(sample.get("messages"))), 1):
                 t.place = number
@@ -98,6 +99,7 @@ class _Samples:
             if span in agents:
                 inside.append(span)
             span = above.get(span, "")
+        # The outermost agent is the solver itself, which is the session's main agent.
         if len(inside) < 2:
             return root
         name = f"{agents[inside[0]]}-{inside[0][:8]}"
@@ -112,6 +114,7 @@ def _flat(events: Sequence[dict[str, Any]], depth: int = 0) -> Iterator[dict[str
             yield event
             continue
         own = text(event.get("uuid")) or str(event.get("id"))
+        # The call stands before what its agent did, and its result behind that, as in newer versions.
         yield {**event, "result": None, "pending": True}
         for span, above in ((own, event.get("span_id")), (f"{own}.agent", own)):
             name = event.get("function") or event.get("name")
@@ -139,6 +142,7 @@ def _event(t: Transcript, kind: str | None, event: dict[str, Any], kept: Mapping
     elif kind == "tool":
         t.call(event.get("id"), event.get("function"), _with_attachments(event.get("arguments"), kept), at)
         error = mapping(event.get("error"))
+        # Written while the tool runs; a log that ends so is of an evaluation that hung or was killed.
         if event.get("pending") is True or ("result" not in event and not error):
             return
         # Inspect's approvers refuse a call before it runs.
@@ -181,6 +185,7 @@ def _values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Line]:
             report(0, path.stat().st_size, f"damaged archive: {error}")
             return
         found = sorted(archive.infolist(), key=lambda info: info.filename)
+        # The header is written at the end: of a running evaluation only the start in its journal is there.
         heads = [info for info in found if info.filename in ("header.json", "_journal/start.json")]
         samples = [info for info in found if info.filename.startswith("samples/") and info.filename.endswith(".json")]
         for number, info in enumerate([*heads[-1:], *samples], 1):

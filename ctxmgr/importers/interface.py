@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Protocol
 
 from ctxmgr.log.codec import Record
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
+
+HEAD_SIZE = 64 * 1024
+"""Bytes of a file by which its format is recognised. One line of Codex's alone may have 22 KB of instructions."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class Importer(Protocol):
         ...
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """Whether a file with this path and these first bytes (up to 64 KiB) is of this format; content decides."""
+        """Whether a file with this path and these first bytes (up to `HEAD_SIZE`) is of this format; content decides."""
         ...
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:

@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from ctxmgr.importers.base import JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.chat import ROLES, read_message, role_of
-from ctxmgr.importers.descriptions import JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import clean, mapping, moment, sequence, text, whole
@@ -36,6 +36,7 @@ def _read(log: Log, tables: Tables) -> Iterator[None]:
     after: dict[tuple[str, str], str] = {}
     for row in tables.rows("checkpoints", ("thread_id", "checkpoint_id", "parent_checkpoint_id")):
         after.setdefault((str(row["thread_id"]), str(row.get("parent_checkpoint_id"))), str(row["checkpoint_id"]))
+    # Checkpoints repeat the whole state at every step, which would make the import quadratic; writes hold what is new.
     for row in tables.rows("writes", _WRITES, (*_ORDER, "idx")):
         log.count.records += 1
         _row(log, row, after)
@@ -47,8 +48,10 @@ def _row(log: Log, row: Mapping[str, Any], after: Mapping[tuple[str, str], str])
     thread, checkpoint = str(row.get("thread_id")), str(row.get("checkpoint_id"))
     root = log.session(thread)
     space = text(row.get("checkpoint_ns"))
+    # A namespace is ``node:task`` of each subgraph on the way down; the first node names the agent.
     t = log.session(thread, agent=space.split(":")[0], part=f"{thread}/{space}", parent="") if space else root
     t.place = f"{checkpoint}.{row.get('task_id')}.{row.get('idx')}"
+    # A write belongs to the checkpoint before it; the one after it was made when it was there.
     _write(log, root, t, row, _time(after.get((thread, checkpoint), checkpoint)))
 
 
@@ -90,6 +93,7 @@ def _is_pair(items: Sequence[object]) -> bool:
 def _message(root: Transcript, t: Transcript, message: dict[str, Any], at: str | None) -> None:
     """Add a message; one that another node, or the graph above, hands on again is the same."""
     own = text(message.get("id"))
+    # Asked of the root: a subgraph's messages are written in its namespace and in that of the graph above.
     if (own is not None and root.seen(f"message {own}")) or role_of(message) == "remove":
         return
     read_message(t, message, at)

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.paths import open_regular
+from ctxmgr.importers.interface import HEAD_SIZE
 from ctxmgr.importers.values import decoder, mapping
+from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, Report, read_objects
 
 if TYPE_CHECKING:
@@ -217,16 +219,18 @@ def read_values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Li
         OSError: when the file can't be read.
     """
     with open_log(path, report) as stream:
-        if _is_document(stream.peek(1 << 16)):
+        head = stream.peek(HEAD_SIZE)
+        if _is_document(head) and not (b"\n" not in head and len(head) >= HEAD_SIZE and _has_long_first_line(path)):
             yield Line(1, 0, _read_document(stream, lists, report))
         else:
             yield from read_objects(cast("IO[bytes]", stream), report, decode=decoder())
 
 
 def _is_document(head: bytes) -> bool:
-    """Whether a file is one JSON value: it begins with a list, or no object ends on its first line.
+    """Whether these first bytes are of a file that is one JSON value, and not of JSON lines.
 
-    If the first line is longer than ``head``, the file counts as JSON lines.
+    They are if they begin with a list, if an object is all that they hold, or if no object ends on the first line and no
+    further line begins with one. So a first line that is longer than ``head`` counts as a document.
     """
     start = head.lstrip(b"\xef\xbb\xbf\0 \t\r\n")
     if start.startswith(b"["):
@@ -237,8 +241,18 @@ def _is_document(head: bytes) -> bool:
     try:
         json.loads(first)
     except (ValueError, RecursionError):
-        return first.strip() == b"{" or (not rest and len(start) < 1 << 16) or not _has_lines(start)
+        return first.strip() == b"{" or not _has_lines(start)
     return not rest.strip()
+
+
+def _has_long_first_line(path: Path) -> bool:
+    """Whether an object ends on the first line of a file, and more follows: one export of OTLP may have megabytes."""
+    with open_log(path, _ignore) as stream:
+        first = stream.readline(MAX_LINE)
+        try:
+            return isinstance(decoder()(first), dict) and bool(stream.read(HEAD_SIZE).strip())
+        except (ValueError, RecursionError):
+            return False
 
 
 def _has_lines(start: bytes) -> bool:

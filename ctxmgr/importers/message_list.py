@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ctxmgr.importers.base import JsonImporter, Log, named_session
 from ctxmgr.importers.chat import MODELS, PEOPLE, TOOLS, is_item, is_message, read_item, read_message, role_of, words_of
-from ctxmgr.importers.descriptions import JsonImporter, Log, named_session
 from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import ELEMENTS, plain_name
 from ctxmgr.importers.transcript import Transcript
@@ -91,6 +91,7 @@ class _Messages:
 
     def _list(self, holder: dict[str, Any], listed: list[Any], place: str) -> None:
         asked = next((item for item in listed if role_of(mapping(item)) in PEOPLE), listed[0])
+        # A list states no id: the file's name and the first words of the person make one that a grown file keeps.
         own = named_session(self._log.path, asked)
         t = self._log.session(_conversation_id(holder) or (own if place == "1" else f"{own}-{place}"))
         t.describe(model=holder.get("model"))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ctxmgr.importers.base import JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.chat import read_item
-from ctxmgr.importers.descriptions import JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.otlp import SpanReader
 from ctxmgr.importers.otlp_values import Span

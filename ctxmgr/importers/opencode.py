@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ctxmgr.importers.base import JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.chat import judged, speak
-from ctxmgr.importers.descriptions import JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import small_object
 from ctxmgr.importers.transcript import Transcript
@@ -38,6 +38,7 @@ def _read_tables(log: Log, tables: Tables) -> Iterator[None]:
         if root == own:
             t = log.session(own)
         else:
+            # Several sub-agents of one kind run at once, so the name has an end of the session's id.
             t = log.session(root, agent=f"{kind}-{own[-8:]}", part=own, parent=started.get(own, ""))
         t.describe(row.get("version"), row.get("time_created"), cwd=row.get("directory"), title=row.get("title"))
         _session(log, tables, t, own, started)
@@ -81,6 +82,7 @@ def _add_prompt(t: Transcript, key: str, parts: Sequence[tuple[str, dict[str, An
             t.event("compaction", {"trigger": "auto" if part.get("auto") is True else "manual"}, at, own)
         elif kind == "text" and part.get("synthetic") is True:
             t.nudge(words, "synthetic", at, own)
+        # Ignored parts are never sent to the model.
         elif kind == "text" and part.get("ignored") is not True:
             words_said.append(words)
     speak(t, "\n".join(words_said), at, key, pictures=pictures)
@@ -99,10 +101,12 @@ def _add_response(
             _count_tokens(t, own if counted > 1 else key, message.get("modelID"), mapping(part.get("tokens")), at)
         else:
             _part(log, t, own, part, created, started)
+    # Versions without tokens in their steps have them in the message; adding both would count twice.
     if not counted:
         _count_tokens(t, key, message.get("modelID"), mapping(message.get("tokens")), at)
     error = mapping(message.get("error"))
     reason = mapping(error.get("data")).get("message")
+    # A person's Escape is stored as an error of the message.
     if error.get("name") == "MessageAbortedError":
         t.event("interrupt", {"text": text(reason) or "aborted"}, mapping(message.get("time")).get("completed") or at)
     elif error:
@@ -141,10 +145,12 @@ def _tool(t: Transcript, part: Mapping[str, Any], created: object, started: dict
     given, spent, meta = mapping(state.get("input")), mapping(state.get("time")), mapping(state.get("metadata"))
     if state.get("status") == "pending" and not given:
         return  # the model is still writing what it asks for
+    # So the name that the model asked for is in the input, and the status is ``completed`` all the same.
     missing = text(given.get("tool")) if name == "invalid" else None
     entry = t.call(part.get("callID"), missing or name, given, spent.get("start") or created, timeout_ms=given.get("timeout"))
     if child := text(meta.get("sessionId")) or text(meta.get("sessionID")):
         started.setdefault(child, entry)
+    # A part that stays ``running`` or ``pending`` is a call that hangs, or whose program was killed.
     source = text(state.get("status"))
     if source not in ("completed", "error"):
         return
@@ -290,6 +296,7 @@ def _related(path: Path) -> list[Path]:
         file.stem: file for file in sorted(root.glob("session/**/ses*.json")) if file.parent.name not in ("message", "part")
     }
     above = {name: text(small_object(file).get("parentID")) for name, file in sessions.items()}
+    # Upwards to the session that a person began: all below it is one group, whichever file was named.
     for _ in range(_MAX_ANCESTORS):
         own = above.get(own) or own
     family, before = [own], 0

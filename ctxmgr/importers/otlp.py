@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ctxmgr.importers.base import JsonImporter, Log
 from ctxmgr.importers.chat import CALL_PARTS, PEOPLE, judged, read_message, role_of, speak, words_of
-from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.log_files import ELEMENTS
 from ctxmgr.importers.otlp_values import Span, messages_of, spans_of, take_message
@@ -100,6 +100,7 @@ class SpanReader:
     def add(self, span: Span) -> None:
         """Take a span or a log record, once."""
         key = f"{span.trace} {span.own}"
+        # An exporter that got no answer sends its batch again.
         if key not in self._seen:
             self._seen[key] = None
             span.kind, span.key = _kind(span), key_of(span)
@@ -123,10 +124,12 @@ class SpanReader:
             t = self._transcript(span)
             t.place = span.own
             self._happened(t, span, at if at > _MIN_TIME else None, starting=bool(starting))
+        # From now on calls and executions may arrive in any order, so the rules that compare their times are loosened.
         self._in_batches = True
 
     def release_contents(self) -> None:
         """Let go of the attributes and messages of the spans so far; what later spans may refer to stays."""
+        # The contents are most of the memory; the ids are needed for children that come later.
         for span in self._by_id.values():
             span.attributes, span.inputs, span.answered = {}, [], []
 
@@ -142,7 +145,7 @@ class SpanReader:
         transcripts = self._log.transcripts
         busy = sum(len(t.calls) for t in transcripts.values())
         while len(transcripts) > limit // 100 or busy > limit:
-            busy -= len(transcripts.pop(next(iter(transcripts))).calls)
+            busy -= len(self._log.drop(next(iter(transcripts))).calls)
 
     def _is_message(self, span: Span) -> bool:
         """Whether a log record holds a message of a model call, and belongs to its span."""
@@ -178,6 +181,7 @@ class SpanReader:
         """Return the part of the agent whose span it is; one that a tool call of another agent started is a sub-agent's."""
         name, first = self._traces.get(span.trace, (span.trace, ""))
         agent = span.agent or first or "main"
+        # The first agent of a trace is the session's own; every other name in it is a sub-agent.
         if agent in (first, "main"):
             return self._log.session(name, agent=agent)
         above, parent, seen = self._by_id.get(span.parent), "", {span.own}
@@ -229,6 +233,7 @@ class SpanReader:
         marks = [hash(repr((role_of(message), message.get("content"), message.get("parts")))) for message in messages]
         known = self._known.get(t.part, [])
         same = next((place for place, mark in enumerate(marks) if place >= len(known) or known[place] != mark), len(marks))
+        # Else the conversation was shortened or begins anew, and words heard before are not said again.
         goes_on = 0 < len(known) == same or span.first("ctxmgr.input.messages") == "new"
         for message in messages[0 if span.first("ctxmgr.input.messages") else same :]:
             words = words_of(message.get("content", message.get("parts")))
@@ -240,6 +245,7 @@ class SpanReader:
         answered = messages_of(span, "gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
         answered = answered or span.answered or [_responded(span)]
         self._known[t.part] = marks
+        # A model may be asked for several answers at once; programs go on with the first.
         for message in answered[:1]:
             asked = {"role": "assistant", **message, "id": None}
             read_message(t, self._without_executed(t, asked, span.end), at, None, response=span.own)
@@ -286,6 +292,7 @@ class SpanReader:
     def _call(self, t: Transcript, span: Span, at: object) -> None:
         if span.key in t.calls:
             return
+        # OpenInference gives executions no call id: the call that the model asked for is sought by name and input.
         if span.key == span.own and (asked := self._asked(t, span)):
             span.key = asked
             t.calls[asked].taken = True
@@ -320,6 +327,7 @@ class SpanReader:
         shown = parsed(span.first("gen_ai.tool.call.result", "output.value", "traceloop.entity.output", "ai.toolCall.result"))
         if shown is None and (fields := mapping(span.first("tool.output"))):
             shown = fields.get("output", fields.get("content", fields))
+        # LangGraph's tools return a serialized message: ``{"lc": 1, "kwargs": {"content": ..., "status": ...}}``.
         body = mapping(mapping(shown).get("kwargs")) or mapping(mapping(shown).get("output")) or mapping(shown)
         if "content" in body:
             shown = body["content"]
@@ -405,9 +413,11 @@ def _logged(t: Transcript, span: Span, at: object, *, heard: Callable[[str], boo
 
 
 def _log_of_result(t: Transcript, span: Span, at: object) -> None:
+    # Where a program sends spans and log records, both tell of the same result.
     if t.answered(span.key):
         return
     spent = number(span.count("duration_ms")) or 0
+    # The record is written when the tool ends; only its duration tells when it began.
     begun = int(span.start - spent * 1e6) if span.start else None
     t.call(span.key, span.first(*_TOOLS), parsed(span.first(*_GIVEN)), begun)
     status = "error" if span.first("success") in (False, "false") else "ok"

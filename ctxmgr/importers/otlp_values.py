@@ -85,6 +85,7 @@ def _span(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span
         if name == "exception":
             exception = attributes_of(event)
             words = words or text(exception.get("exception.message")) or text(exception.get("exception.type"))
+        # What a tool returned may be an event of its span, with fields of its own, in place of an attribute.
         elif name == "tool.output":
             attributes.setdefault("tool.output", attributes_of(event))
         elif name.startswith("gen_ai."):
@@ -106,6 +107,7 @@ def _log(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span:
     body = _unwrapped(raw.get("body"))
     name = text(attributes.get("event.name")) or text(raw.get("eventName")) or text(body) or ""
     at = _nanoseconds(raw.get("timeUnixNano", raw.get("observedTimeUnixNano")))
+    # Some programs leave the record's own time out and state one as an attribute.
     if not at and (stamp := text(attributes.get("event.timestamp"))):
         attributes["timestamp"] = stamp
     about = text(raw.get("spanId", raw.get("span_id"))) or ""
@@ -154,6 +156,7 @@ def _unwrapped(value: object, depth: int = 0) -> Any:
     body = mapping(value)
     if not body or depth > _MAX_DEPTH:
         return None if isinstance(value, dict) else clean(value)
+    # OTLP/JSON writes 64-bit numbers as text, since JavaScript would lose their digits.
     if "intValue" in body:
         given = body["intValue"]
         return int(given) if isinstance(given, str) and given.lstrip("-").isdecimal() and len(given) < 20 else whole(given)
@@ -204,5 +207,6 @@ def _unflattened(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, A
 
 def _listed(members: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the members that are numbered, in their order."""
+    # By number: as texts ``10`` would come before ``2``.
     places = sorted(int(name) for name in members if name.isdecimal() and len(name) < 6)[:_MAX_ITEMS]
     return [mapping(members.get(str(place))) for place in places]

@@ -1,14 +1,22 @@
-"""Sessions of pi: one file of JSON lines each, a tree of messages by ``parentId``; or what ``pi --mode json`` prints."""
+"""Sessions of pi: one file of JSON lines each, a tree of messages by ``parentId``; or what ``pi --mode json`` prints.
+
+A fork is a file of its own, which begins with copies of the lines of the session that it goes on from. They get the ids that
+they have there, so that a store which has both holds each once.
+"""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ctxmgr.importers.base import JsonImporter, Log, named_session
 from ctxmgr.importers.chat import read_message, words_of
-from ctxmgr.importers.descriptions import JsonImporter, Log
-from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Place
+from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, text
+from ctxmgr.log.ids import parse_time
 
 _STATE = frozenset(("model_change", "thinking_level_change", "label", "session_info", "custom", "leaf"))
 _KINDS = _STATE | {"message", "compaction", "branch_summary", "custom_message"}
@@ -25,8 +33,33 @@ _ROLES = {
 def _proves(value: dict[str, Any]) -> bool:
     if value.get("type") == "session":
         return {"id", "timestamp", "cwd"} <= value.keys() and ("version" in value or "thinkingLevel" in value)
+    # Events of Copilot CLI have a ``parentId`` too, and hold all else in ``data``.
     shaped = "parentId" in value and "uuid" not in value and "data" not in value and text(value.get("id")) is not None
     return shaped and text(value.get("type")) in _KINDS - {"custom"}
+
+
+_MAX_FORKS = 50  # one from the other; recorded paths may form a circle
+
+
+def _owners(path: Path, header: dict[str, Any]) -> list[tuple[float | None, str]]:
+    """Return, for a fork, (begun, session) of itself and of what it was forked from, the newest first; else nothing.
+
+    Only files beside this one are opened: a recorded path may name anything.
+    """
+    found: list[tuple[float | None, str]] = []
+    while origin := text(header.get("parentSession")):
+        found.append((parse_time(header.get("timestamp")), text(header.get("id")) or named_session(path)))
+        path = path.with_name(PurePosixPath(origin.replace("\\", "/")).name or "?")
+        header = _header(path) if len(found) < _MAX_FORKS else {}
+    return [*found, (None, text(header.get("id")) or named_session(path))] if found else []
+
+
+def _header(path: Path) -> dict[str, Any]:
+    try:
+        with open_plain(path) as stream:
+            return mapping(json.loads(stream.readline(HEAD_SIZE)))
+    except (OSError, ValueError, RecursionError):
+        return {}
 
 
 class _Session:
@@ -36,22 +69,33 @@ class _Session:
         self._log = log
         self._started: str | None = None
         self._last: str | None = None
+        self._owners: list[tuple[float | None, str]] = []
+
+    def _owner(self, at: object) -> str | None:
+        """Return the session that a line was first written for: a fork's own lines are not older than the fork."""
+        moment = parse_time(at)
+        return next((name for begun, name in self._owners if moment is None or begun is None or moment >= begun), None)
 
     def read(self, value: dict[str, Any]) -> None:
         kind, at = text(value.get("type")) or "", value.get("timestamp")
         if kind == "session":
             self._started = text(value.get("id"))
+            self._owners = _owners(self._log.path, value)
+            # ``pi --mode json`` prints the same line first, so both forms are one session.
             self._log.session(self._started).describe(
                 started=at, cwd=value.get("cwd"), forkedFrom=value.get("parentSession"), formatVersion=value.get("version")
             )
             return
         t = self._log.session(self._started)
+        t.part = self._owner(at) or t.session
         if t.seen(value.get("id")):
             return
+        # Ids of lines are 8 hex digits, unique within one file alone. The first version of pi wrote none.
         own = f"{t.part}:{value['id']}" if text(value.get("id")) else None
         message = mapping(value.get("message")) if kind in ("message", "message_end") else {}
         if role := _ROLES.get(text(message.get("role")) or ""):
             kind, value = role, {**value, **message}
+        # The printed stream has a time in the message alone, in milliseconds.
         at = at or message.get("timestamp")
         if message and not role:
             self._message(t, value, message, at, own)
@@ -71,6 +115,7 @@ class _Session:
             t.event("rewind", {"from": text(value.get("parentId"))}, at)
         if message.get("role") == "bashExecution":  # a command that the person typed
             entry = t.call(own, "bash", {"command": text(message.get("command")) or ""}, at)
+            # ``!command`` of the person's: the model did not ask for it, which ``byUser`` tells.
             code = message.get("exitCode")
             status = "interrupted" if message.get("cancelled") is True else "error" if code not in (0, None) else "ok"
             output = text(message.get("output"))

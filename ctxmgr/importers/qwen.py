@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ctxmgr.importers.base import JsonImporter, Log
 from ctxmgr.importers.chat import harness_origin, read_message, words_of
-from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.gemini import returned
 from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import plain_name, small_object

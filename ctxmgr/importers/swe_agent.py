@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ctxmgr.importers.base import JsonImporter, Log, named_session
 from ctxmgr.importers.chat import MODELS, PEOPLE, is_message, read_message, role_of, words_of
-from ctxmgr.importers.descriptions import JsonImporter, Log, named_session
 from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, number, parsed, sequence, text, whole
@@ -37,6 +37,7 @@ class _Run:
         asked = next((message for message in own_messages if role_of(message) in PEOPLE), _NO_MESSAGE)
         t = self._log.session(named_session(self._log.path, words_of(asked.get("content"))))
         t.describe(environment=value.get("environment"))
+        # Old demonstrations have a history and no steps; where there are steps, the history repeats them.
         steps = sequence(value.get("trajectory"))
         if steps:
             if asked:
@@ -76,6 +77,7 @@ def _message(t: Transcript, message: dict[str, Any]) -> None:
     if role_of(message) in MODELS and not sequence(message.get("tool_calls")) and text(message.get("action")):
         _step(t, {**message, "thought": message.get("thought") or message.get("content"), "observation": None})
     elif role_of(message) in PEOPLE and t.turn is not None:
+        # The format has no ids: an observation is the answer to the only open command.
         pending = next((call.entry for call in t.waiting.values()), None)
         if pending is None:
             t.failure(words_of(message.get("content")), reason="noCommand")
@@ -88,6 +90,7 @@ def _message(t: Transcript, message: dict[str, Any]) -> None:
 def _outcome(t: Transcript, info: dict[str, Any]) -> None:
     t.place = "end"
     used = mapping(info.get("model_stats"))
+    # The format sums the tokens of the run; no step has its own.
     t.usage(None, "total", inputTokens=used.get("tokens_sent"), outputTokens=used.get("tokens_received"))
     ended = text(info.get("exit_status"))
     if ended is None:
@@ -148,6 +151,7 @@ class _MiniRun:
     def _message(self, t: Transcript, message: dict[str, Any]) -> None:
         extra = mapping(message.get("extra"))
         at, role = extra.get("timestamp") or message.get("timestamp"), role_of(message)
+        # The program's own last message: it says how the run ended, which ``info`` says too.
         if role == "exit":
             return
         if not is_message(message):
@@ -165,6 +169,7 @@ def _answered(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at:
     if not sequence(message.get("tool_calls")):
         written = _COMMAND.findall(words_of(message.get("content")))
         listed = [text(mapping(action).get("command")) for action in sequence(extra.get("actions"))]
+        # Versions that list no ``actions`` run one command an answer, which stands in a block of its text.
         for command in filter(None, listed or written[:1]):
             t.unnamed.append(t.call(None, "bash", {"command": command}, at))
     response = mapping(extra.get("response"))

@@ -16,14 +16,13 @@ from typing import Any
 from ctxmgr.importers.log_files import plain_name
 from ctxmgr.importers.values import SIMPLE, clean, elapsed, moment, number, text, title, whole
 from ctxmgr.log.codec import Record
-from ctxmgr.types.importing import FileCount
-from ctxmgr.types.plain_records import build
+from ctxmgr.types.import_report import FileCount
+from ctxmgr.types.plain_records import MAX_TIMEOUT_MS, build
 
 _UNIQUE = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
 _MAX_NAME = 200
 _MAX_ID = 300
 _MAX_MESSAGE = 2_000
-_MAX_LIMIT = 1e12  # milliseconds, more than 30 years
 _MAX_WAITING_RECORDS = 40
 """Records that wait for the title of their session; a log whose first person speaks later is opened without one."""
 _STATUSES = frozenset(("ok", "error", "denied", "interrupted"))
@@ -168,6 +167,24 @@ class Call:
 
 
 @dataclass(slots=True)
+class Cursor:
+    """What all transcripts of a log have in common while it is read.
+
+    Attributes:
+        place: what is being read: a line, or an element of a document; moves: how often that changed.
+        changed: transcripts that got records since these were taken, by their identity.
+    """
+
+    place: int | str = 0
+    moves: int = 0
+    changed: dict[int, Transcript] = field(default_factory=lambda: dict[int, Transcript]())
+
+    def move(self, place: int | str) -> None:
+        """Go on to a place."""
+        self.place, self.moves = place, self.moves + 1
+
+
+@dataclass(slots=True)
 class Transcript(Part):
     """What one agent did in a session, while its log is read.
 
@@ -176,7 +193,6 @@ class Transcript(Part):
     Attributes:
         part: what the ids of this agent's part begin with: of the session itself its id. Unless a format says otherwise all
             parts are one process, since a later one would be taken for the next attempt at the same work.
-        place: of what is being read: a line, or an element of a document; ids of what has none are made of it.
         step: id of the present model response.
         played: whether a program plays the person; its words begin no turn.
         unnamed: entries of calls without an id, whose results come in the same order.
@@ -187,7 +203,7 @@ class Transcript(Part):
     """
 
     part: str = ""
-    place: int | str = 0
+    cursor: Cursor = field(default_factory=Cursor)
     step: str | None = None
     started: str | None = None
     about: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
@@ -202,12 +218,34 @@ class Transcript(Part):
     _opened: bool = False
     titled: bool = False
     orphans: int = 0
+    _own_place: int | str = 0
+    _placed_at: int = -1
 
     def __post_init__(self) -> None:
         Part.__post_init__(self)
         self.part = self.part or self.session
         self.count.session = self.count.session or self.session
         self.count.agent = self.count.agent or self.agent
+
+    @property
+    def place(self) -> int | str:
+        """The place that ids are made of, of what has none: the log's, or one below it until the log goes on."""
+        return self._own_place if self._placed_at == self.cursor.moves else self.cursor.place
+
+    @place.setter
+    def place(self, place: int | str) -> None:
+        self._own_place, self._placed_at = place, self.cursor.moves
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the session's record was told as it will stay, so that only new records are left to take."""
+        return self.titled or (self._opened and self.parent is not None)
+
+    def add(self, record: Record) -> None:
+        """Add a record, numbered among those of all parts."""
+        if not self.records:
+            self.cursor.changed[id(self)] = self
+        Part.add(self, record)
 
     def describe(self, version: object = None, started: object = None, **about: object) -> None:
         """Take over the fields of a header; what is known already stays."""
@@ -285,7 +323,7 @@ class Transcript(Part):
             source.update(meta)
         self.entry(
             entry, action, clean(given), at, input_type=input_type, turn=turn, step=self.step, parent=parent,
-            timeout_ms=limit if limit is not None and 0 < limit <= _MAX_LIMIT else None,
+            timeout_ms=limit if limit is not None and 0 < limit <= MAX_TIMEOUT_MS else None,
             meta=source,
         )  # fmt: skip
         return entry

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, cast
 
 from ctxmgr.log.ids import format_time, parse_time
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER, MAX_STORED_INTEGER
 
 _MAX_DEPTH = 80
 """Levels of nesting that are kept; the log accepts 256 (`ctxmgr.log.codec.MAX_DEPTH`)."""
@@ -21,8 +22,6 @@ _STARTS = frozenset('{["-0123456789tfnNI')
 _MAX_ID = 256
 _MAX_TEXT = 500_000
 _MAX_TITLE = 80
-_MAX_COUNT = 2**53  # whole numbers beyond it are not exact as floats
-_MAX_INTEGER = 2**63  # databases hold 64 bits
 _MAX_DIGITS = 30  # a longer text of digits is no time, and hostile ones have millions
 _YEAR_2300 = 10_413_792_000
 """Seconds since 1970. A larger number is not in seconds but in milliseconds, micro- or nanoseconds."""
@@ -66,7 +65,7 @@ def ident(value: object) -> str | None:
 def positive(value: object) -> float | None:
     """Return a number from 0 to 2**53, or None."""
     found = number(value)
-    return found if found is not None and 0 <= found <= _MAX_COUNT else None
+    return found if found is not None and 0 <= found <= MAX_EXACT_INTEGER else None
 
 
 def number(value: object) -> float | None:
@@ -75,13 +74,13 @@ def number(value: object) -> float | None:
         return None
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value if -_MAX_INTEGER < value < _MAX_INTEGER else None
+    return value if -MAX_STORED_INTEGER < value < MAX_STORED_INTEGER else None
 
 
 def whole(value: object) -> int | None:
     """Return a whole number of less than 2**63 either way, or None."""
     if type(value) is int:
-        return value if -_MAX_INTEGER < value < _MAX_INTEGER else None
+        return value if -MAX_STORED_INTEGER < value < MAX_STORED_INTEGER else None
     found = number(value)
     return int(found) if found is not None and found == int(found) else None
 
@@ -191,7 +190,7 @@ def moment(value: object) -> str | None:
         return _formatted(parse_time(value))
     if isinstance(value, str):
         value = int(value) if len(value) < _MAX_DIGITS else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _MAX_INTEGER:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_STORED_INTEGER:
         return None
     for size in (1e9, 1e6, 1e3):
         if value >= _YEAR_2300 * size / 1e3:

@@ -6,7 +6,7 @@ none of the words that secrets begin with. Whoever masks many lines gets the pat
 
 from __future__ import annotations
 
-from ctxmgr.log.secret_shapes import OWNERS, beginnings
+from ctxmgr.log.secret_shapes import MIN_ENCODED, OWNERS, beginnings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ _OWNERS = tuple(OWNERS.encode().split(b"|"))
 
 _HIGH_NIBBLES = b"234567"
 """First hex digits of the printable ASCII characters."""
-_MIN_WORD, _MIN_ENCODED = 40, 40
-"""Signs of the shortest word that is looked at, and of the shortest one that may be base64 or hex (`masking.RUN`)."""
+_MIN_WORD = 40
+"""Signs of the shortest word that is looked at."""
 _WORDS = bytes(code if (chr(code).isalnum() and code < 128) or code in b"+/.-_" else 32 for code in range(256))
 
 _MAX_PREFILTERED = 32
@@ -90,9 +90,7 @@ def _has_parts(line: bytes) -> bool:
     """Whether a line holds words long enough to be encoded, or parts joined by dots as in tokens of Discord and Airtable."""
     words = line.translate(_WORDS).split()
     return any(len(word) >= _MIN_WORD for word in words) and any(
-        len(part) >= _MIN_ENCODED or (word.count(b".") and len(word) >= _MIN_WORD)
-        for word in words
-        for part in word.split(b".")
+        len(part) >= MIN_ENCODED or (word.count(b".") and len(word) >= _MIN_WORD) for word in words for part in word.split(b".")
     )
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from ctxmgr.log.codec import digest, encode
 from ctxmgr.log.secret_names import PUBLISHED, Span, may_hold_url, named_spans
-from ctxmgr.log.secret_shapes import ALNUM, FRAMED, OWNERS, TOKENS, WORD, beginnings
+from ctxmgr.log.secret_shapes import ALNUM, FRAMED, MIN_ENCODED, OWNERS, TOKENS, WORD, beginnings
 
 _MIN_TOKEN = 16
 """Characters of a word that follow the anchor of every token, at least."""
@@ -399,10 +399,8 @@ _COLOURED = re.compile(rb"\\" + _ESCAPE)
 _BROKEN = re.compile(rb"[\\%](?:(?P<escape>" + _ESCAPE + b")|" + _INVISIBLE + b"|(?P<coded>" + _CODED + b")|" + _BREAK + b")")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/+=@?& ~!,;")
 
-RUN = 40
-"""Characters of the shortest encoded text that is decoded: base64 of 30 bytes, hex of 20."""
 RUNS = bytes(97 if (chr(code).isalnum() and code < 128) or code in b"+/" else 32 for code in range(256))
-RUN_OF = b"a" * RUN
+RUN_OF = b"a" * MIN_ENCODED
 _HEX = b"0123456789abcdef", b"0123456789ABCDEF"
 _HEX_BEGIN = b"0x", b"0X"
 _SAYS = re.compile(rb"(?:0[xX])?(?:(?:[0-7][0-9a-fA-F]){16}|(?:[A-Za-f][A-Za-z0-9+/]{3}){9})")

@@ -12,6 +12,9 @@ HEX = "[0-9a-fA-F]"
 UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
 
 
+MIN_ENCODED = 40
+"""Characters of the shortest encoded text that is decoded: base64 of 30 bytes, hex of 20."""
+
 OWNERS = "api|access|secret|private|account|auth|encryption|signing|master|shared|license"
 """Whose key is a secret."""
 

@@ -170,6 +170,7 @@ class TextFinder:
         weights = [weight(seen.looked_at, each) for each in holding]
         best: list[Episode] = []
         outdated: list[Episode] = []
+        # Superseded ones are put aside, so as many more are looked at.
         for match in self._ordered(seen, weights, max(MIN_CANDIDATES, 4 * request.limit) + len(seen.replaced)):
             successor = self._successor(match, seen)
             if successor is None and len(best) < max(MIN_CANDIDATES, 4 * request.limit):

@@ -107,6 +107,7 @@ def episode_record(store: Store, key: int, *, if_telling: bool = False) -> Recor
     With ``if_telling`` it is also None when nothing was decided, learned or left open.
     """
     about = store.sessions.view(key)
+    # Of a long session the end: what was decided last is what holds.
     entries, _, _ = store.queries.entries(key, Filters(), max(0, about.entries - _MAX_READ), _MAX_READ)
     first, total = store.queries.messages(key, None, 0, _MAX_READ)
     messages = first if total <= _MAX_READ else store.queries.messages(key, None, total - _MAX_READ, _MAX_READ)[0]
@@ -131,6 +132,7 @@ def episode_record(store: Store, key: int, *, if_telling: bool = False) -> Recor
     # A note must name entries; without a quoted one it names the last.
     cited = [source for source in sources if source in known] or [entry.id for entry in entries[-1:]]
     text = "\n".join(lines)
+    # Recorded text may hold halves of characters, which UTF-8 refuses.
     digest = hashlib.sha256(json.dumps([about.session, text, cited]).encode("utf-8", "backslashreplace")).hexdigest()
     # The id is derived from the content: the same episode is the same note, on every machine that holds the session.
     identity = f"{EPISODE_TAG}-{digest[:24]}"
@@ -168,6 +170,7 @@ def _learned(entries: Sequence[EntryView]) -> list[Line]:
         name = (entry.agent, entry.action)
         if entry.status == "error":
             failed.setdefault(name, entry)
+        # The same call that went through later was waiting or luck; only another input teaches something.
         elif entry.status == "ok" and (before := failed.pop(name, None)) is not None and before.input != entry.input:
             prefix = (
                 f"{_name(entry.action)} failed at @{before.index} ({_error(before)}) and went through at @{entry.index} with "
@@ -226,4 +229,5 @@ def _quoted(text: str, limit: int) -> str:
 
 
 def _name(text: str) -> str:
+    # Names of agents and actions are recorded text: quoted where they could pass for more than a name.
     return text if re.fullmatch(r"[\w.:/@-]{1,80}", text) else _quoted(text, 80)

@@ -81,3 +81,19 @@ def _by_content(head: str, tail: str) -> str:
     if lines and all(_KEY.match(line) or line[0] in " -" for line in lines[:-1] or lines) and _KEY.match(lines[0]):
         return YAML
     return MARKDOWN if any(_HEADING.match(line) for line in head.splitlines()) else TEXT
+
+
+_BRACKETS = lazy_pattern(r"[\[\]{}]")
+_DASHES = lazy_pattern(r"(?:[-?:][ \t]+){8,}")  # fewer are cheap, and frequent in plain words
+
+
+def nesting(text: str) -> int:
+    """Return the most brackets open at once, also inside texts and comments, or the most list dashes in a row.
+
+    Ask before a parser of YAML is given the text of others: its time grows with the square of this number.
+    """
+    depth = deepest = 0
+    for found in _BRACKETS.finditer(text):
+        depth = depth + 1 if found.group() in "[{" else max(depth - 1, 0)
+        deepest = max(deepest, depth)
+    return max(deepest, max((len(found.group().split()) for found in _DASHES.finditer(text)), default=0))

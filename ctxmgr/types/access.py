@@ -10,6 +10,8 @@ ResourceType = Literal["artifact", "context", "history"]
 Permission = Literal["read", "write", "none"]
 Asked = Literal["read", "write"]
 DEFAULT_PRIORITY = 100
+MIN_PRIORITY, MAX_PRIORITY = -(2**31), 2**31 - 1
+"""What a whole number of 32 bits holds: other programs that read the tables may keep priorities in one."""
 
 
 class AccessRule(Shape):
@@ -22,7 +24,7 @@ class AccessRule(Shape):
     resource_type: ResourceType
     pattern: Text
     permission: Permission
-    priority: Annotated[int, Field(ge=-(2**31), le=2**31)] = DEFAULT_PRIORITY
+    priority: Annotated[int, Field(ge=MIN_PRIORITY, le=MAX_PRIORITY)] = DEFAULT_PRIORITY
 
 
 class Resource(Shape):

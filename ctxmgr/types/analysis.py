@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from ctxmgr.types.base import Field, Json, Shape, Text
 from ctxmgr.types.finding import FindingKind, Severity
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER
 from ctxmgr.types.view import EntryStatus
 
 StatsKey = Literal["action", "agent", "model", "day", "session", "status"]
@@ -110,10 +111,6 @@ class Label(Shape):
     now: float | None = None
 
 
-_MAX_COUNT = 2**53
-"""The largest count that a float holds exactly."""
-
-
 class Score(Shape):
     """A confusion table and what follows from it.
 
@@ -138,8 +135,8 @@ class Score(Shape):
             ValueError: a number of alarms below 0, or too large to divide by.
         """
         tp, fp, fn, tn = self.true_positives, self.false_positives, self.false_negatives, self.true_negatives
-        if not all(0 <= number <= _MAX_COUNT for number in (tp, fp, fn, tn)):
-            raise ValueError(f"counts of alarms are 0 to {_MAX_COUNT:,}")
+        if not all(0 <= number <= MAX_EXACT_INTEGER for number in (tp, fp, fn, tn)):
+            raise ValueError(f"counts of alarms are 0 to {MAX_EXACT_INTEGER:,}")
         product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
         derived = {
             "precision": _ratio(tp, tp + fp),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from ctxmgr.types.base import Field, Shape, Text
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER
 from ctxmgr.types.query import Limit, Offset, Page, Request, Status
 
 DependencyType = Literal["required", "optional", "reference"]
@@ -145,7 +146,7 @@ class ArtifactDiff(Shape):
     diff: Text | None
 
 
-VersionNumber = Annotated[int, Field(ge=1, le=2**53)]
+VersionNumber = Annotated[int, Field(ge=1, le=MAX_EXACT_INTEGER)]
 
 
 class NewArtifact(Shape):

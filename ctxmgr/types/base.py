@@ -90,6 +90,7 @@ class Shape(FieldTable):
         if isinstance(given, cls):  # frozen, so it can be shared
             return given
         table = cast("object", given)
+        # Names that are no text can't be arguments; pydantic says what is wrong with them.
         if type(table) is dict and not strict and all(type(name) is str for name in cast("dict[Any, Any]", table)):
             return cls(**cast("dict[str, Any]", table))
         return cls.model_made(*cls._modelled(cast("object", given), strict=strict))
@@ -142,6 +143,7 @@ class Shape(FieldTable):
         return iter(self.__dict__.items())
 
     def __setattr__(self, name: str, value: object) -> None:
+        # What a frozen model of pydantic raises, so that callers meet one kind of error.
         from pydantic_core import ValidationError
 
         raise ValidationError.from_exception_data(
@@ -161,6 +163,7 @@ class Shape(FieldTable):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...]]:
+        # Past the checks: the values passed them when they were made.
         return type(self).model_made, (self.__dict__, self.model_fields_set)
 
 
@@ -178,6 +181,7 @@ class Stored(FieldTable):
     def __init__(self, **values: Any) -> None:
         own, fields = self.__dict__, self.model_fields
         own.update(values)
+        # State is read and written at every step of an agent, mostly whole: then there is nothing to fill in.
         if len(own) < len(fields):
             own.update((name, field.new_default()) for name, field in fields.items() if name not in own)
         self.model_checked()

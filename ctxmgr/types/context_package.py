@@ -15,6 +15,7 @@ from ctxmgr.types.base import Field, Json, Shape, Text
 from ctxmgr.types.goal import GoalSource
 from ctxmgr.types.query import Limit, Offset, Page, Request
 
+# The order is that of strength. ``if_exists`` is spec 003's word for ``optional``; both are kept as they were written.
 Need = Literal["required", "optional", "if_exists", "reference"]
 Included = Literal["full", "summary", "truncated"]
 Got = Literal["full", "summary", "truncated", "omitted"]

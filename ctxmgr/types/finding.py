@@ -11,6 +11,7 @@ from typing import Any, Literal
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.types.base import Shape, Text
 
+# Part of the JSON and of what is stored, so the names only ever gain members.
 FindingKind = Literal[
     "repetition", "cycle", "errorRepetition", "interleaved", "stagnation", "nearDuplicate", "trivialChange",
     "unknownTool", "denied", "monologue", "chanting", "contextLoop", "escalatingFailure", "editRevert",
@@ -70,6 +71,7 @@ class Finding(Shape):
     scope: Scope
     confidence: float
     reason: Text
+    # A table and no shape: each detector has facts of its own, and adds them without a change here.
     evidence: dict[str, Any]
     diagnosis: Diagnosis | None = None
 

@@ -159,6 +159,7 @@ class Probe(Shape):
     kind: ProbeKind
     path: Text | None = None
     text: Text | None = None
+    # A list and no line for a shell: a plan is a text of others, and may hold anything.
     argv: list[Text] = []
     code: int = 0
 
@@ -234,6 +235,7 @@ class GoalSource(Shape):
     extra: dict[str, Any] = {}
 
 
+# Read at the start of every step of an agent, so it must cost little of its window: about 500 tokens.
 DEFAULT_CHARS = 2000
 MaxChars = Annotated[int, Field(ge=0, le=1_000_000)]
 Description = Annotated[Text, Field(min_length=1, max_length=4000)]
@@ -267,6 +269,7 @@ class StartRequest(Shape):
 class AddRequest(Shape):
     """Add tasks, or with ``parent`` subtasks of that task, at place ``at`` (null: at the end)."""
 
+    # The state is one file that is read and written whole at every step.
     tasks: Annotated[list[TaskDraft], Field(min_length=1, max_length=1000)]
     parent: str | None = None
     at: Annotated[int, Field(ge=0)] | None = None
@@ -389,6 +392,7 @@ class RecordAnswer(Shape):
     attempt: int | None = None
     hint: Text | None = None
 
+    # So that a guard in an agent's loop reads as it is meant: ``if not goals.record_action(...)``.
     def __bool__(self) -> bool:
         """Whether the action was allowed."""
         return self.allowed

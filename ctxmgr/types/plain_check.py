@@ -11,15 +11,13 @@ import sys
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, cast, get_args, get_origin
 
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     Take = Callable[[Any], Any]
     """Returns the value that a field holds for what it is given, or raises `NotPlain`."""
-
-
-_MAX_EXACT_INTEGER = 2**53
-"""Whole numbers below this are exact as floats; larger ones are left to pydantic."""
 
 
 class NotPlain(Exception):  # noqa: N818 -- no error: pydantic decides
@@ -67,6 +65,7 @@ class _Plan:
                 self.written.append((name, field.alias))
 
 
+# Compiled at the first value: a command uses few of the shapes that its modules declare.
 _plan_cache: dict[type[FieldTable], _Plan] = {}
 
 
@@ -79,6 +78,7 @@ def _plan(shape: type[FieldTable]) -> _Plan:
 
 def annotations_of(shape: type[FieldTable]) -> dict[str, Any]:
     """Return the declared type of each field; its names are looked up in the module of the declaration."""
+    # Texts of our own source, which `from __future__ import annotations` left unevaluated.
     return {name: eval(field.annotation, vars(sys.modules[field.module])) for name, field in shape.model_fields.items()}
 
 
@@ -186,8 +186,8 @@ def _take_str(value: Any) -> Any:
 
 
 def _take_float(value: Any) -> Any:
-    if type(value) is int and -_MAX_EXACT_INTEGER < value < _MAX_EXACT_INTEGER:
-        return float(value)
+    if type(value) is int and -MAX_EXACT_INTEGER < value < MAX_EXACT_INTEGER:
+        return float(value)  # larger ones would lose digits, so pydantic decides
     return _take_exact_float(value)
 
 
@@ -416,6 +416,7 @@ class FieldTable:
     def __init_subclass__(cls) -> None:
         fields = dict(cls.model_fields)
         for name, annotation in vars(cls).get("__annotations__", {}).items():
+            # Annotations are texts here, and class variables are no fields.
             if not annotation.startswith("ClassVar"):
                 fields[name] = ShapeField(name, annotation, cls.__module__, cls.__dict__.get(name, MISSING))
         cls.model_fields = fields

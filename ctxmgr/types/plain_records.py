@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 
+MAX_EXACT_INTEGER = 2**53
+"""Whole numbers up to this one are exact in every reader of JSON, also in those whose numbers are floats."""
+MAX_STORED_INTEGER = 2**63
+"""Whole numbers below this one, either way, fit into an integer of SQLite and of PostgreSQL."""
+MAX_TIMEOUT_MS = 1e12
+"""Milliseconds of the longest limit of a call, more than 30 years; a larger figure is none, or is in another unit."""
+
 MESSAGE_TYPES = (
     "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk",
     "nudge", "interrupt", "compaction", "error",

@@ -10,6 +10,7 @@ from pydantic_core import core_schema
 
 from ctxmgr.types.plain_check import MISSING, ComputedField, FieldLimits, FieldTable, annotations_of
 
+# Kept, since building a model takes far longer than using it.
 _models: dict[type[FieldTable], type[BaseModel]] = {}
 
 
@@ -72,6 +73,7 @@ def core_schema_of(shape: type[FieldTable], handler: Any) -> Any:
     """Return how pydantic reads a shape inside another, or inside anything else."""
 
     def read(value: Any, inner: Any) -> Any:
+        # It was checked when it was made.
         if isinstance(value, shape):
             return value
         made: BaseModel = inner(value)

@@ -11,11 +11,13 @@ from typing import Annotated, Any, Literal, cast
 
 from ctxmgr.types.base import Field, Shape, Text
 from ctxmgr.types.plain_check import camel_case
-from ctxmgr.types.plain_records import page_of
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER, page_of
 from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, SnapshotView
 
 Status = Literal["ok", "empty"]
-Offset = Annotated[int, Field(ge=0, le=2**53)]
+# Beyond it readers of JSON in JavaScript would lose digits of ``nextOffset``.
+Offset = Annotated[int, Field(ge=0, le=MAX_EXACT_INTEGER)]
+# A page is held in memory as a whole; whoever wants all of a long session pages, or exports it.
 Limit = Annotated[int, Field(ge=1, le=100_000)]
 RowKind = Literal["entry", "event", "all"]
 
@@ -291,6 +293,7 @@ class ErrorView(Shape):
 class Envelope(Shape):
     """One answer: lists are arrays, single things objects; the shape never changes with the row count."""
 
+    # `schema` alone would hide a method of pydantic's models.
     schema_: str = Field(default=SCHEMA, alias="schema")
     command: str
     status: Literal["ok", "empty", "partial", "error"]
@@ -353,6 +356,7 @@ def with_own_names(fields: Collection[str], given: Any) -> Any:
 
 
 def _snake_case(name: str) -> str:
+    # Pydantic's own rule and no copy of it; only a request with foreign names pays for loading it.
     from pydantic.alias_generators import to_snake
 
     return to_snake(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ctxmgr.log.fast_json import cast
 from ctxmgr.log.record_schema import COMMON, OUTCOMES, RECORDS, STATUSES
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ KINDS = tuple(RECORDS)
 _TEXT = frozenset({str})
 _OPTIONAL: frozenset[type] = frozenset({str, type(None)})
 _NUMBER = frozenset({float, type(None)})
-_MAX_PLAIN_NUMBER = 2**53  # of milliseconds: whole numbers beyond it may be too large for the models
 _TYPES = {"texts": frozenset({list}), "count": frozenset({str, int, type(None)}), "number": _NUMBER}
 _UNCHECKED = frozenset({"json", "error"})  # an error is looked at by itself
 _STATUSES = frozenset({None, *STATUSES})
@@ -71,7 +71,7 @@ def is_plain(record: Record) -> bool:
         allowed = known(name)
         if allowed is not None and type(value) not in allowed:
             # bool is no int here: type() and not isinstance().
-            if allowed is _NUMBER and type(value) is int and abs(value) < _MAX_PLAIN_NUMBER:
+            if allowed is _NUMBER and type(value) is int and abs(value) < MAX_EXACT_INTEGER:  # larger ones the models judge
                 continue
             return False
     for name in filled:

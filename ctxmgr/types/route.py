@@ -27,6 +27,7 @@ CONTEXT_MANAGER = "context-manager"
 """The context manager agent's own name; never a target (FR-019)."""
 
 
+# Names are recorded text, which has no limit of its own.
 _MAX_NAME = 200
 
 
@@ -84,6 +85,7 @@ class Fact(Shape):
     @ComputedField
     def hash(self) -> str:
         """What the fact says, as 12 hexadecimal digits."""
+        # Without a quote it is made as it always was, so that stored answers and later ones name the same facts.
         return fingerprint([self.text, self.label] if self.quote is None else [self.text, self.label, self.quote])[:12]
 
 
@@ -243,6 +245,7 @@ class Continuation(Shape):
         """Return the wire form: ``returnTo`` holds every allowed branch, exactly one of them not null."""
         data = super().to_json()
         if self.diagnosis is not None:
+            # JSON has no tuples: the answer reads back as it was written.
             data["diagnosis"]["evidence"] = list(data["diagnosis"]["evidence"])
         branches: dict[str, Any] = dict.fromkeys(data.pop("candidates"))
         plain = {"type": self.request_type, "reason": self.reason, "goal": self.goal}

@@ -56,6 +56,7 @@ class EntryView(Shape):
     notes: list[NoteView]
     events: int
     missing: list[Text]
+    # A text or a whole number, as the source has it.
     turn: Json = None
     step: Json = None
     parent: Text | None = None

@@ -117,7 +117,7 @@ def test_owners_hold_no_slash() -> None:
         ("resource_type", None),
         ("permission", "execute"),
         ("permission", ["read"]),
-        ("priority", 2**31 + 1),
+        ("priority", 2**31),
         ("priority", True),
         ("priority", "1"),
         ("priority", float("nan")),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
+from ctxmgr.artifacts.version_folders import audit
 from ctxmgr.errors import Busy, Damaged, StorageFailed
 from ctxmgr.store import Store, open_store
 from tests.artifacts.putting import back, object_of, put, text, tree

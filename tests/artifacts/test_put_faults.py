@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from ctxmgr.artifacts.blobs import PIECE
-from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
+from ctxmgr.artifacts.version_folders import audit
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.artifact import NewArtifact, PutRequest

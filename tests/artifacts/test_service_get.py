@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
+from ctxmgr.artifacts.version_folders import audit
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.types.artifact import (

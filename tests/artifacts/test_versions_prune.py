@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
+from ctxmgr.artifacts.version_folders import audit
 from ctxmgr.errors import NotFound
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.store import Store

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.importers.detection import compare
 from bench.importers.fuzz import fuzz
 from bench.importers.logs import lengthened, samples
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 SEED = 20_26
 

@@ -11,7 +11,7 @@ import pyte
 
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.types.finding import Finding, Scope, SessionVerdict, verdict_of
-from ctxmgr.types.importing import FileReport, ImportReport
+from ctxmgr.types.import_report import FileReport, ImportReport
 from ctxmgr.types.route import Alternative, Context, Continuation, DoNotRepeat, Fact, Pattern, Section
 from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, ProcessView, SessionView, SnapshotView
 

@@ -41,7 +41,7 @@ import json
 from pathlib import Path
 
 from ctxmgr.conformance import ImporterConformance
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.plain_records import build
 
 LOG = Path(__file__).parent / "run.diary"

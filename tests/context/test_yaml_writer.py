@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from ctxmgr.context.yaml_writer import block, mapping
+from ctxmgr.text.content_kind import nesting
 
 TEXT = st.text(
     st.characters(exclude_categories=()) | st.sampled_from("\n\t \r\x00\x1b\x85\u2028\ufeff\ud800#:-'\"|>%@`"), max_size=40
@@ -75,3 +76,12 @@ def test_plain_text_stands_as_it_is() -> None:
     assert block("content", "one\n\n  two  \n", 2) == "  content: |\n    one\n\n      two  \n"
     assert block("content", "one", 2) == "  content: |-\n    one\n"
     assert block("content", " one\n\n", 0) == "content: |2+\n   one\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "deep"),
+    [("a: 1", 0), ("[[1], {a: [2]}]", 3), ("]]][", 1), ("- - - a", 0), ("- " * 9 + "a", 9), ("a: '[[['", 3), ("? " * 200, 200)],
+)
+def test_how_deep_a_text_is_nested(text: str, deep: int) -> None:
+    """Brackets count wherever they stand, dashes from eight in a row on, since plain words have a few."""
+    assert nesting(text) == deep

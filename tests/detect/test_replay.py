@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ctxmgr.detect.replay import observations_of
+from ctxmgr.log.ids import parse_time
+from ctxmgr.log.record_schema import COMMON, RECORDS
 from ctxmgr.types.plain_records import build
 
 TS = "2026-01-22T10:00:00Z"
@@ -80,3 +84,42 @@ def test_of_distinct_records_only_what_is_open_is_kept_in_mind() -> None:
     assert list(observations_of(records, distinct=True)) == list(observations_of(records))
     again = [*records, entry("a"), build("result", "s", TS, entry="a", status="ok")]
     assert list(observations_of(again)) == list(observations_of(records))
+
+
+ATTRIBUTES = {
+    "session": "session", "ts": "at", "id": "id", "agent": "agent", "action": "action", "inputType": "input_type",
+    "input": "input", "process": "process", "turn": "turn", "step": "step", "parent": "parent", "task": "task",
+    "timeoutMs": "timeout_ms", "status": "status", "output": "output", "error": "error", "durationMs": "duration_ms",
+    "meta": "meta", "type": "type", "data": "data",
+}  # fmt: skip
+UNUSED = {"entry": {"kind", "usage"}, "result": {"kind", "session", "usage", "meta"}, "event": {"kind", "entry"}}
+"""Fields that detection does not look at: tokens are bookkeeping, and a result repeats what its entry says."""
+SAMPLES: dict[str, Any] = {
+    "text": "text of {}", "count": 7, "number": 8.5, "json": {"of": "{}"}, "status": "error", "error": {"message": "{}"},
+}  # fmt: skip
+
+
+def _filled(kind: str) -> dict[str, Any]:
+    """Return a record in which every field of the schema holds a value of its own."""
+    record: dict[str, Any] = {"v": 1}
+    for name, field in {**COMMON, **RECORDS[kind]}.items():
+        value = SAMPLES[field.holds]
+        record[name] = value.format(name) if isinstance(value, str) else value
+    return {**record, "kind": kind, "session": "s", "ts": TS}
+
+
+@pytest.mark.parametrize("kind", ["entry", "result", "event"])
+def test_every_field_of_the_schema_is_shown_or_known_to_be_unused(kind: str) -> None:
+    """A field that joins the record schema fails here until detection takes it over or leaves it out on purpose."""
+    record = _filled(kind)
+    if kind == "result":
+        opened = {name: value for name, value in _filled("entry").items() if name not in ("status", "output", "error")}
+        records = [{**opened, "id": record["entry"], "durationMs": None}, record]
+    else:
+        records = [record]
+    shown = list(observations_of(records))[-1]
+
+    assert shown.kind == ("event" if kind == "event" else "finish")
+    for name in {**COMMON, **RECORDS[kind]}.keys() - UNUSED[kind]:
+        expected = parse_time(TS) if name == "ts" else record[name]
+        assert getattr(shown, "id" if name == "entry" else ATTRIBUTES[name]) == expected, name

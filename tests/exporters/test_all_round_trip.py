@@ -14,7 +14,7 @@ from ctxmgr.exporters.conversation import Exporter, conversation_of
 from ctxmgr.history.formats import IMPORTERS, read_head, recognised
 from ctxmgr.importers.interface import Importer
 from ctxmgr.log.codec import Record, encode
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
 
 LOGS = Path(__file__).parents[2] / "fixtures"

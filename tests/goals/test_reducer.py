@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.goals import Goals
 from ctxmgr.goals.reducer import fold
-from ctxmgr.goals.state import State
-from ctxmgr.goals.tree import may_follow
+from ctxmgr.goals.state import State, may_follow
 from ctxmgr.log.journal import read
 from ctxmgr.types.goal import (
     LEAF_TRANSITIONS,

@@ -10,7 +10,7 @@ from typing import Any
 
 from ctxmgr.history.ingest import import_logs
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.importing import ImportReport
+from ctxmgr.types.import_report import ImportReport
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs"
 CLAUDE = LOGS / "claude-code" / "live_2.1.330" / "project"

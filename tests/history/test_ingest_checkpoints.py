@@ -16,7 +16,7 @@ from ctxmgr.errors import Denied, InvalidInput
 from ctxmgr.history.ingest import import_logs, require_logs
 from ctxmgr.store import Store
 from ctxmgr.store.engine.postgresql_url import shown
-from ctxmgr.types.importing import ImportReport
+from ctxmgr.types.import_report import ImportReport
 from tests.cli.console import run
 from tests.history.logs import bring_in, by_session, entries, fresh
 

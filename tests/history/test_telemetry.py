@@ -17,7 +17,7 @@ from ctxmgr.history.telemetry import TelemetryRecorder
 from ctxmgr.importers.otlp import OTLP
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 SAMPLES = Path(__file__).parents[2] / "fixtures" / "formats" / "otlp"
 LOGS = sorted(SAMPLES.glob("*.jsonl"))

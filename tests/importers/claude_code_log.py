@@ -8,7 +8,7 @@ from typing import Any
 
 from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.log.codec import Record, encode
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
 
 SESSION = "0d5c8a6e-1111-4222-8333-944445555666"

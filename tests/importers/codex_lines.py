@@ -9,7 +9,7 @@ from typing import Any
 
 from ctxmgr.importers.codex import CODEX
 from ctxmgr.log.codec import Record, encode
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
 
 THREAD = "019b0000-1111-7222-8333-0123456789ab"

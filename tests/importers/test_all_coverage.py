@@ -17,7 +17,7 @@ import pytest
 from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.importers.interface import Importer
 from ctxmgr.log.codec import Record
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 LOGS = Path(__file__).parents[2] / "fixtures"
 COLUMNS = ("calls", "results", "errors", "open_calls", "usage", "sub_agents", "times")

@@ -11,7 +11,7 @@ import pytest
 
 from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.log.codec import Record
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from tests.importers.claude_code_log import SESSION, Log, of
 
 REJECTED = "The user doesn't want to proceed with this tool use. The tool use was rejected."

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.importers.claude_code import CLAUDE_CODE
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs"
 LOGS = FIXTURES / "claude-code"

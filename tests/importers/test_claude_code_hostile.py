@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.log.codec import Record, encode
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs" / "claude-code"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.importers.codex import CODEX
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from tests.importers.codex_lines import (
     NAME,
     THREAD,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ctxmgr.importers.codex import CODEX
 from ctxmgr.importers.codex.head import read_log
 from ctxmgr.log.codec import Record, encode
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs" / "codex"

@@ -70,3 +70,22 @@ def test_a_packed_log_that_breaks_off_is_told(name: str, packer: Callable[[bytes
     found = list(read_values(path, (), lambda _at, _length, why: told.append(why)))
     assert 100 < len(found) < 1800
     assert any(name in why for why in told)
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n \n"])
+def test_a_first_line_of_megabytes_does_not_cost_those_behind_it(end: str, tmp_path: Path) -> None:
+    """One line of an OTLP export has no limit; a document on one line ends with it."""
+    path = tmp_path / "a.jsonl"
+    first: dict[str, Any] = {"n": 1, "messages": ["x" * (3 << 20)]}
+    second: dict[str, Any] = {"n": 2, "messages": []}
+    told: list[str] = []
+
+    def numbers() -> list[int]:
+        return [line.value["n"] for line in read_values(path, ("messages",), lambda _at, _length, why: told.append(why))]
+
+    path.write_text(json.dumps(first) + "\n" + json.dumps(second) + end)
+    assert numbers() == [1, 2]
+
+    path.write_text(json.dumps(first) + end)
+    assert numbers() == [1]
+    assert not told

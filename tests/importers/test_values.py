@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.importers.descriptions import noting
+from ctxmgr.importers.base import damage_reporter
 from ctxmgr.importers.values import clean, is_time, moment, parsed, texts, title
 from ctxmgr.log.ids import parse_time
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_texts_of_content_are_those_of_its_parts() -> None:
 def test_damage_is_listed_up_to_a_limit() -> None:
     """A log of nothing but tears fills neither memory nor the report; what is left out is one last range."""
     count = FileCount(Path("log"), bytes=10_000)
-    note = noting(count)
+    note = damage_reporter(count)
     for number in range(3_000):
         note(3 * number, 1, "torn")
     assert len(count.damaged) == 1_001

@@ -18,7 +18,7 @@ from ctxmgr.history.formats import IMPORTERS, read_head, recognised
 from ctxmgr.history.ingest import import_logs
 from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
-from ctxmgr.types.importing import FileCount, FileReport
+from ctxmgr.types.import_report import FileCount, FileReport
 
 sqlite = pytest.importorskip("langgraph.checkpoint.sqlite")
 postgresql = pytest.importorskip("langgraph.checkpoint.postgres")

@@ -24,7 +24,7 @@ from ctxmgr.errors import CtxmgrError, InvalidInput
 # needs the HTTP server of `receive` or the store of `ship`.
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.history.shipping import Progress, Service
+    from ctxmgr.history.shipper import Progress, Service
     from ctxmgr.live.receiver import Receiver
     from ctxmgr.workspace import Workspace
 
@@ -58,7 +58,7 @@ def ship(
     def work() -> Answer:
         if not (math.isfinite(every) and every > 0):
             raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
-        from ctxmgr.history.shipping import Service, Shipper, as_shown, noted
+        from ctxmgr.history.shipper import Service, Shipper, as_shown, noted
 
         if status:
             return _progress_answer(noted())

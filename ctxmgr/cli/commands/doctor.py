@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ctxmgr.artifacts.repair import check_artifacts
+from ctxmgr.artifacts.version_folders import check_artifacts
 from ctxmgr.base.paths import replace_file
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o

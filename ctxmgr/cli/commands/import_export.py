@@ -25,12 +25,12 @@ from ctxmgr.history.ingest import require_logs
 from ctxmgr.history.query.address import session_key
 from ctxmgr.log import anchor, codec
 from ctxmgr.store.project_session import untrusted
-from ctxmgr.types.importing import ImportReport, first_named
+from ctxmgr.types.import_report import ImportReport, first_named
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.importing import FileReport, FormatView
+    from ctxmgr.types.import_report import FileReport, FormatView
 
 
 _FORMATS = tuple(exporter.name for exporter in EXPORTERS)

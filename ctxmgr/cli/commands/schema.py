@@ -11,7 +11,19 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import MEANINGS
 from ctxmgr.cli.output import Answer, answer_without_store, output_options
 from ctxmgr.errors import NotFound
-from ctxmgr.types import analysis, artifact, context_package, finding, goal, importing, memory, operations, query, setup, view
+from ctxmgr.types import (
+    analysis,
+    artifact,
+    context_package,
+    finding,
+    goal,
+    import_report,
+    memory,
+    operations,
+    query,
+    setup,
+    view,
+)
 from ctxmgr.types import goal as comparison
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.query import Envelope
@@ -176,8 +188,8 @@ SHAPES: dict[str, tuple[Row, type[Shape] | None]] = {
     "trust": (setup.TrustView, None),
     "install": (setup.InstallationView, None),
     "uninstall": (setup.InstallationView, None),
-    "formats": (importing.FormatView, None),
-    "import": (importing.ImportReport, None),
+    "formats": (import_report.FormatView, None),
+    "import": (import_report.ImportReport, None),
     "index": (Indexed, None),
     "record": (Recorded, None),
     "ship": (Shipped, None),

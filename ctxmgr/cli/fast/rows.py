@@ -326,34 +326,34 @@ def _record(store: Store, values: dict[str, Any]) -> Answer:
 
 
 def _add_note(store: Store, values: dict[str, Any]) -> Answer:
-    from ctxmgr.history.query import annotations as noting
+    from ctxmgr.history.query import tools
 
     asked = _on_entries(values, content=values["message"], tags=values["tag"] or [], links=values["link"] or [])
-    note = noting.add_note(store, asked)
+    note = tools.add_note(store, asked)
     tell_session(store, asked.session, note["session"])
     return Answer(note)
 
 
 def _list_notes(store: Store, values: dict[str, Any]) -> Answer:
-    from ctxmgr.history.query import annotations as noting
+    from ctxmgr.history.query import tools
 
-    found = noting.list_notes(store, FastRequest({**values, "tags": values["tag"] or [], "query": None}))
+    found = tools.list_notes(store, FastRequest({**values, "tags": values["tag"] or [], "query": None}))
     return Answer(found.rows, found.status, found.page)
 
 
 def _create_snapshot(store: Store, values: dict[str, Any]) -> Answer:
-    from ctxmgr.history.query import annotations as noting
+    from ctxmgr.history.query import tools
 
     asked = _on_entries(values)
-    snapshot = noting.create_snapshot(store, asked)
+    snapshot = tools.create_snapshot(store, asked)
     tell_session(store, asked.session, snapshot["session"])
     return Answer(snapshot)
 
 
 def _list_snapshots(store: Store, values: dict[str, Any]) -> Answer:
-    from ctxmgr.history.query import annotations as noting
+    from ctxmgr.history.query import tools
 
-    found = noting.list_snapshots(store, FastRequest(values))
+    found = tools.list_snapshots(store, FastRequest(values))
     return Answer(found.rows, found.status, found.page)
 
 

@@ -1,4 +1,8 @@
-"""Shorter texts by structure alone: the same text gives the same summary, on every machine and without a model."""
+"""Shorter texts by structure alone: the same text gives the same summary, on every machine and without a model.
+
+Begin with `grammar`, which has the protocol of summarisers and chooses one. May import `ctxmgr.text` and nothing of the
+packages.
+"""
 
 from __future__ import annotations
 

@@ -201,6 +201,7 @@ class _Walk:
             is_definition = self._is_definition(node)
             if is_definition:
                 yield self._signature(node, depth, outer)
+            # Code that is being written has errors; the definitions inside of them are read all the same.
             if node.type in self._grammar.holders or node.type == "ERROR":
                 inside = (self._body(node) or node) if is_definition else node
                 children = [child for child in inside.children if child.is_named]

@@ -239,6 +239,7 @@ def _definitions(text: str, notation: Notation, *, fenced: bool) -> Iterator[_De
     within = False
     for line in text.splitlines():
         bare = line.strip()
+        # A ``#`` inside a block of code is a comment of that language, no heading.
         if fenced and bare.startswith(("```", "~~~")):
             within = not within
         if within:
@@ -249,6 +250,7 @@ def _definitions(text: str, notation: Notation, *, fenced: bool) -> Iterator[_De
             body = []
             yield _Definition(_opening(line), len(line) - len(line.lstrip()), _comment(comments), body)
             comments = []
+        # Decorators and attributes stand between a comment and its definition.
         elif bare and not bare.startswith(("@", "#[")):
             comments = []
             if len(body) <= BODY_LINES[0]:
@@ -358,6 +360,7 @@ def blocks(text: str) -> list[Block]:
     from markdown_it import MarkdownIt
 
     matter, body = _front_matter(text)
+    # Inline markup is copied as it stands, so it need not be parsed.
     parser = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
     tokens, source = parser.parse(body), body.splitlines()
     found = [Block("matter", tuple(matter))] if matter else []

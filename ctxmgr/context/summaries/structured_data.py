@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ctxmgr.context.summaries.prose import MORE, one_line, shortened
-from ctxmgr.text.content_kind import JSON, YAML
+from ctxmgr.text.content_kind import JSON, YAML, nesting
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _PLAIN = lazy_pattern(r"[A-Za-z_/.][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)
@@ -177,6 +177,7 @@ def _key(text: str) -> str:
 
 def _quoted(line: str) -> str:
     plain = _PLAIN.fullmatch(line) and line.lower() not in _OTHER_WORDS
+    # Escapes show what could not be seen, such as a text that runs from right to left.
     return line if plain else json.dumps(line, ensure_ascii=not line.isprintable())
 
 
@@ -326,7 +327,7 @@ def _node(value: object, depth: int) -> Node:
 
 
 _MAX_ALIASES = 1_000
-_MAX_NESTING = 150  # brackets; the parser's time grows with the square of them
+_MAX_NESTING = 150
 _INT, _NUMBER = lazy_pattern(r"[-+]?\d+"), lazy_pattern(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _WORDS = {"true": "bool", "false": "bool", "null": "null", "~": "null", "": "null"}
 _NO_COMMENT = lazy_pattern(r"#\W*$")
@@ -338,22 +339,13 @@ def from_yaml(text: str) -> list[Node]:
     Raises:
         Exception: whatever the parser says about broken YAML; ValueError for one that is mostly aliases.
     """
-    if _nesting(text) > _MAX_NESTING:
+    if nesting(text) > _MAX_NESTING:
         raise ValueError("nested too deep")
     from ruamel.yaml import YAML  # 80 ms, and only where YAML is summarised
 
     documents = list(YAML(typ="safe", pure=True).compose_all(text))
     reader = _Reader(text)
     return [reader.node(document, 0) for document in documents if document is not None]
-
-
-def _nesting(text: str) -> int:
-    """Return the largest number of brackets open at once, also inside strings and comments."""
-    depth = deepest = 0
-    for found in re.finditer(r"[\[\]{}]", text):
-        depth = depth + 1 if found.group() in "[{" else max(depth - 1, 0)
-        deepest = max(deepest, depth)
-    return deepest
 
 
 class _Reader:

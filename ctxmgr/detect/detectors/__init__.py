@@ -1,4 +1,8 @@
-"""The detectors, one pattern a module; `DETECTORS` names them all."""
+"""The detectors, one pattern a module; `DETECTORS` names them all.
+
+Begin with `repeated_calls`. A detector remembers what it needs of its agent's steps and knows no other detector;
+`interface` says what it may ask for. May import `ctxmgr.detect.step`, `polling` and `text`.
+"""
 
 from __future__ import annotations
 

@@ -99,6 +99,7 @@ class ErrorRepetitionDetector(StepDetector):
         for error, streak in self.state.items():
             failures = tuple(failure for failure in streak.failures if failure.query != step.query)
             if failures:
+                # A success of an action that failed so shows that the error is not the tool's.
                 tried = {failure.action for failure in streak.unbroken}
                 unbroken = () if step.action in tried else streak.unbroken
                 kept[error] = streak._replace(failures=failures, unbroken=unbroken)
@@ -335,6 +336,7 @@ class DeniedDetector(StepDetector):
             old = ()
         if not is_denied(step):
             if not step.failed:
+                # It is allowed after all, so the refusals before were about something else.
                 old = tuple(refusal for refusal in old if refusal.action != step.action)
             self.state = old or None
             return None

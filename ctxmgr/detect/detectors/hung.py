@@ -74,6 +74,7 @@ class StallWatch:
         flow.calls.append(start.id)
         if vocabulary.delegates(start.action):
             self._delegated[start.id] = call
+            # The oldest goes: hand-overs that never returned must not fill the memory.
             if len(self._delegated) > _MAX_DELEGATED:
                 del self._delegated[next(iter(self._delegated))]
         self._begun += 1

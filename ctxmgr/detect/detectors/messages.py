@@ -381,6 +381,7 @@ def _volume(stream: _Stream) -> int:
 
 def _is_structure(piece: str) -> bool:
     """Whether a line belongs to code, a table, a list or the like, or holds no word at all."""
+    # A stub stands for text of another length, which was no structure.
     if length_of(piece) != len(piece):
         return False
     return piece.startswith(_STRUCTURE) or _WORDY.search(piece, 0, _MAX_PHRASE) is None or _NUMBERED.match(piece) is not None

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any, cast
 
-from ctxmgr.detect.text.vocabulary import word_set
+from ctxmgr.detect.text.fingerprints import MAX_TEXT, word_set
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Observation
 
@@ -20,7 +20,6 @@ _LABELS = frozenset({"observation", "thought", "action", "action input", "final 
 _MAX_LABEL = max(map(len, _LABELS))
 
 _TEXT_KEYS = ("text", "content", "message", "delta", "chunk", "thought", "output")
-_MAX_TEXT = 64 * 1024
 # Kana, Han and Thai.
 _UNSPACED = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
 _WORD = lazy_pattern(r"[^\W\d_]{2,}|\d+(?:\.\d+)?")
@@ -55,7 +54,7 @@ def text_of(event: Observation) -> str | None:
 
 
 def _words(text: str) -> str | None:
-    text = text[:_MAX_TEXT]
+    text = text[:MAX_TEXT]
     bare = text.strip(" *#:\n")
     return None if len(bare) <= _MAX_LABEL and bare.lower() in _LABELS else text
 
@@ -80,7 +79,7 @@ def _text(data: object, depth: int) -> str | None:
 
 def plain(text: str) -> str:
     """Return a text without differences of case and blanks."""
-    return " ".join(text[:_MAX_TEXT].lower().split())
+    return " ".join(text[:MAX_TEXT].lower().split())
 
 
 def gist(text: str) -> frozenset[str]:

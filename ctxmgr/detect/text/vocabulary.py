@@ -73,6 +73,10 @@ _SHELL_QUERY_PAIRS = frozenset(
 _SHELL_MUTATIONS = word_set(
     "rm mv cp mkdir touch tee sed chmod chown ln patch dd tar unzip curl wget apply_patch truncate rmdir"
 )
+# What options of curl do: change something there or write a file here; and those of one letter that have a value behind them.
+_CURL_CHANGES = word_set("--json --upload-file --output --config --next -d -F -T -o -O -K")
+_CURL_CHANGE_STARTS = ("--data", "--form", "--remote-name", "--url-query")
+_CURL_VALUES = "AbcCDeEHmPQrtuUwxyYz"
 _VERB_TOOLS = word_set(
     "aws gcloud az oc kubectl docker podman helm terraform gh glab heroku flyctl fly vercel doctl consul vault nomad etcdctl "
     "systemctl virsh npm pip cargo apt brew snap dnf lxc vagrant nmcli ip zfs redis-cli rabbitmqctl kafka-topics"
@@ -84,7 +88,9 @@ _MAX_COMMAND_WORDS = 6
 # Task runners, of whose commands the name of the target alone says what they do.
 _RUNNERS = word_set("make just task rake invoke npm yarn pnpm bun gradle ./gradlew mvn ansible-playbook cap fab")
 _CHANGING = word_set("deploy publish release install upload migrate upgrade rollback destroy provision seed ship push commit")
-_QUERY_STARTS = _SHELL_QUERIES | {"cd"} | _VERB_TOOLS | {pair.partition(" ")[0] for pair in _SHELL_QUERY_PAIRS}
+_QUERY_STARTS = (
+    _SHELL_QUERIES | {"cd"} | _VERB_TOOLS | {"sed", "curl"} | {pair.partition(" ")[0] for pair in _SHELL_QUERY_PAIRS}
+)
 """First words of a command that may ask for something and change nothing."""
 _SEPARATORS = ("&&", ";", "|")
 _SLEEP = lazy_pattern(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re.IGNORECASE)
@@ -325,14 +331,49 @@ def _classify_command(command: str) -> ActionClass:
         words = part.split(None, 2)
         if words[0] == "git":
             words = _plain_git(part.split())
-        if words[0] in _SHELL_MUTATIONS or (words[0] in _RUNNERS and _runs_change(part)):
+        shows = words[0] in ("sed", "curl") and _only_shows(part.split())
+        if (words[0] in _SHELL_MUTATIONS and not shows) or (words[0] in _RUNNERS and _runs_change(part)):
             return "mutation"
-        asks = words[0] in _SHELL_QUERIES or words[0] == "cd" or " ".join(words[:2]) in _SHELL_QUERY_PAIRS
+        asks = shows or words[0] in _SHELL_QUERIES or words[0] == "cd" or " ".join(words[:2]) in _SHELL_QUERY_PAIRS
         if not asks and not (
             words[0] in _VERB_TOOLS and _verb_asks(part.split(None, _MAX_COMMAND_WORDS)[1:_MAX_COMMAND_WORDS])
         ):
             meaning = "other"
     return meaning
+
+
+def _only_shows(words: list[str]) -> bool:
+    """Whether a command shows something and changes nothing: ``sed -n 1,40p a.py``, ``curl -s https://example.org``."""
+    if words[0] == "sed":
+        short = [word for word in words[1:] if word[0] == "-" and word[1:2] != "-"]
+        return (
+            any("n" in word for word in short)
+            and not any("i" in word for word in short)
+            and "--in-place" not in " ".join(words)
+        )
+    return words[0] == "curl" and _only_gets(words[1:])
+
+
+def _only_gets(words: list[str]) -> bool:
+    """Whether the options of curl ask for a page and send or write nothing."""
+    for at, word in enumerate(words):
+        if word.startswith("--"):
+            name, _, value = word.partition("=")
+            if name in _CURL_CHANGES or name.startswith(_CURL_CHANGE_STARTS):
+                return False
+            method = value or "".join(words[at + 1 : at + 2]) if name == "--request" else "GET"
+        else:
+            method = "GET"
+            for place, letter in enumerate(word[1:] if word[0] == "-" else ""):
+                if f"-{letter}" in _CURL_CHANGES:
+                    return False
+                if letter == "X":
+                    method = word[place + 2 :] or "".join(words[at + 1 : at + 2])
+                if letter == "X" or letter in _CURL_VALUES:
+                    break
+        if method.strip("\"'=") not in ("GET", "HEAD"):
+            return False
+    return bool(words)
 
 
 def _runs_change(part: str) -> bool:

@@ -218,6 +218,7 @@ class BlackboardHistory:
     def _record(self, event: object) -> None:
         if isinstance(event, ActionStarted):
             parent = None if event.parent is None else self._actions.get(event.parent, event.parent)
+            # The publisher's ids are its own: two runs may count from 1, so the history gives entries others.
             self._actions[event.id] = self._recorder.entry(
                 event.agent, event.action, event.input, input_type=event.input_type, turn=event.turn, step=event.step,
                 parent=parent, task=event.task, timeout_ms=event.timeout_ms, meta=event.meta,

@@ -241,6 +241,7 @@ class EventBus:
             # Numbered when published, not when delivered: a subscriber that is closed meanwhile has counted the event all the
             # same.
             self._queue.append(_Delivery(event, [(each, _next_number(each)) for each in self._subscriptions], depth, guard))
+            # Within a subscriber: the loop below, further up the stack, delivers it next, so that all see one order.
             if self._depth:
                 return
             stops = self._deliver_all()
@@ -258,6 +259,7 @@ class EventBus:
                     try:
                         subscription.receive(delivery.event, seq)
                     except Exception as error:
+                        # Kept until all have had the event: the recorder must not miss the action that was one too many.
                         if delivery.guard and isinstance(error, (DegenerateLoopError, HungError)):
                             stops.append(error)
                         else:

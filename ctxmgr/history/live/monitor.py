@@ -48,6 +48,7 @@ class RecordStream:
 
     def take(self, record: Record) -> list[Observation]:
         """Return the observations of a record; none for a record that is no step of the run."""
+        # Each record has two places, as in a replay: an entry with its result is a start and a finish.
         self._place += 1
         index, context = self.entries, [record]
         kind, name = record.get("kind"), record.get("id")
@@ -118,6 +119,7 @@ class LiveMonitor:
         raised = [found for seen in self._stream.take(record) for found in self._monitor.observe(seen)]
         if not repeat:
             return raised
+        # Only what is done can go on with a loop; messages between the rounds are none.
         again = self._repeated_loops() if self._ongoing and record.get("kind") in ("entry", "result") else []
         for finding in (*raised, *again):
             if finding.severity == "loop":
@@ -174,6 +176,7 @@ class StallAlarm:
         try:
             try:
                 board.check_stalls(now)
+                # Progress since then: the next stall is another one, even if it begins at the same call.
                 self._reported = None
             except HungError as stall:
                 finding = stall.finding
@@ -258,6 +261,7 @@ class ObservedRecorder(Recorder):
             ready = [self._ready(record) for record in records]
             try:
                 sink.append(ready)
+            # Another process may have held the lock a moment too long; losing the record would leave a hole in the history.
             except (StorageFailed, Busy):
                 self.retries += 1
                 sink.append(ready)
@@ -265,6 +269,7 @@ class ObservedRecorder(Recorder):
                 self._written(record)
 
     def _ready(self, record: Record) -> Record:
+        # A copy: the agent's own dictionary stays as it gave it.
         completed = dict(record)
         self._complete(completed)
         if not self._masks:

@@ -23,7 +23,7 @@ from ctxmgr.log.line_splitter import last_data_end
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.queries import records_after
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _MARK = 256  # bytes before the offset by which a rewritten log is recognised
 _CHUNK = 1 << 16
@@ -98,6 +98,7 @@ class LogTail:
             state = (status.st_ino, status.st_size, status.st_mtime_ns)
             if state == self._state:
                 return None
+            # Another inode is a rotated log, a shorter one was truncated; a rewritten one may be as long, so its bytes decide.
             new = self._state is None or self._state[0] != state[0] or status.st_size < self._offset or self._changed()
             start = 0 if new else self._offset
             end = _last_line_end(self._path, start, status.st_size)
@@ -115,6 +116,7 @@ class LogTail:
     def _records(self, start: int, end: int) -> Iterator[Record]:
         try:
             for line in reader.read(self._path, start, last=None):
+                # What was appended since is left to the next poll: its last line may be half written.
                 if line.offset >= end:
                     break
                 if self._session is None or line.record.get("session") == self._session:
@@ -138,6 +140,7 @@ def _last_line_end(path: Path, start: int, size: int) -> int:
             data = stream.read(end - begin)
             if (at := data.rfind(b"\n")) >= 0:
                 return begin + at + 1
+            # A crash can leave a hole of gigabytes in a file: it is skipped, not read.
             end = begin if data.strip(b"\0") else last_data_end(stream.fileno(), start, begin)
     return start
 
@@ -268,6 +271,7 @@ class _Run:
             self.monitor.observe(seen)
         if record.get("kind") == "sessionEnd":
             self.end, self.ends = record, self.ends + 1
+        # A session can be resumed after its end.
         elif record.get("kind") == "entry":
             self.end = None
 
@@ -367,6 +371,7 @@ class Follower:
             run = runs.pop(session, None) or self._new_run(session)
             run.muted = False
             runs[session] = run
+            # The first is the one that went on longest ago, since each record moves its session to the end.
             if len(runs) > _MAX_RUNS:
                 del runs[next(iter(runs))]
             run.take(record)
@@ -383,6 +388,7 @@ class Follower:
     def _new_run(self, session: str) -> _Run:
         run = _Run(Monitor(self._settings))
         if (old := self._runs.get(session)) is not None:
+            # A foreign log is read as a whole each time: what was reported once must not be reported again.
             run.known, run.reported_ends = old.known, old.reported_ends
         return run
 

@@ -40,6 +40,7 @@ class SharedSessions:
         self._store = store
         self._share = share
         self._clock = clock
+        # The id too: a process id comes back on the same machine.
         self._holder = f"{os.uname().nodename}-{os.getpid()}-{new_id()}"
         self._place: int | None = None
         self._active: dict[int, str] = {}
@@ -61,6 +62,7 @@ class SharedSessions:
         """Find the sessions that changed since last time; places where transactions may still commit are looked at again."""
         now, upto = self._clock(), settled_place(self._store.engine)
         if self._place is None:
+            # The first look: what ended long ago is not read from its beginning.
             found = recent_sessions(self._store.engine, self._store.clock() - RECENT)
         else:
             found = changed_sessions(self._store.engine, self._place)
@@ -242,6 +244,7 @@ class Feed:
             try:
                 receive(record)
             except Exception as error:
+                # It missed this record, and a subscriber is promised every record without a gap.
                 self.unsubscribe(receive)
                 if self._failed is not None:
                     self._failed(receive, error)

@@ -30,6 +30,7 @@ class Address:
 def is_number(text: str) -> bool:
     """Whether a text is an index; a negative one counts from the end."""
     digits = text.removeprefix("-")
+    # More digits are no index of a session; they may be an id.
     return digits.isascii() and digits.isdigit() and len(digits) <= 15
 
 
@@ -73,6 +74,7 @@ def session_key(store: Store, session: str | None, entry_id: str | None = None) 
     key = store.sessions.key(session)
     if key is not None:
         return key
+    # The id of a process names the session that it executed (FR-026).
     owners = store.sessions.of_process(session)
     if len(owners) > 1:
         raise InvalidInput(f"process {session!r} executed {len(owners)} sessions", f"name the session, {candidates(owners)}")
@@ -163,6 +165,7 @@ def entries_from(store: Store, rows: Rows, key: int | None, indexes: Sequence[in
         raise InvalidInput("no entries are named", "give indexes or ids, e.g. 3 4 5")
     named = [entry_from(store, rows, key, index, None) for index in dict.fromkeys(indexes)]
     named += [entry_from(store, rows, key, None, name) for name in dict.fromkeys(ids)]
+    # One entry may be named by its index and by its id.
     found: dict[int, Plain] = {entry["index"]: entry for entry in named}
     return [found[index] for index in sorted(found)]
 

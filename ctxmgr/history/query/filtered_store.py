@@ -67,6 +67,7 @@ class FilteredStore(Store):
     def _use(self, engine: Engine) -> None:
         super().__init__(engine, self.source.location, readonly=self.source.readonly, masked=True)
         self.queries = Queries(engine, exact=True)  # counted: gaps between places would reveal the number of hidden records
+        # Leases are about the real session: one in the copy would lock nobody out.
         self.leases = Leases(self.source.engine)
         self._extract = Extract(self.source.engine, engine)
 

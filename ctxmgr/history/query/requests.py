@@ -7,11 +7,10 @@ it is an error (ruling 4). The work is done on plain rows, in `ctxmgr.history.qu
 from __future__ import annotations
 
 from ctxmgr.errors import NotFound
-from ctxmgr.history.query import annotations as noting
 from ctxmgr.history.query import tools
 from ctxmgr.history.query.address import entry_of, session_key
-from ctxmgr.history.query.annotations import note_record as note_record
-from ctxmgr.history.query.annotations import snapshot_record as snapshot_record
+from ctxmgr.history.query.tools import note_record as note_record
+from ctxmgr.history.query.tools import snapshot_record as snapshot_record
 from ctxmgr.store import Store
 from ctxmgr.types.query import (
     AddNoteRequest,
@@ -47,12 +46,12 @@ def add_note(store: Store, request: AddNoteRequest) -> AddNoteResponse:
         InvalidInput: "Note content cannot be empty", or no entries named.
         NoHistory: "No history available". OutOfBounds: "Index out of bounds".
     """
-    return AddNoteResponse(note=NoteView.model_validate(noting.add_note(store, request)))
+    return AddNoteResponse(note=NoteView.model_validate(tools.add_note(store, request)))
 
 
 def list_notes(store: Store, request: ListNotesRequest) -> ListNotesResponse:
     """Return notes by tags and text, oldest first."""
-    found = noting.list_notes(store, request)
+    found = tools.list_notes(store, request)
     return ListNotesResponse(
         status=found.status,
         session=found.session,
@@ -68,12 +67,12 @@ def create_snapshot(store: Store, request: CreateSnapshotRequest) -> CreateSnaps
         InvalidInput: an empty summary, or no entries named.
         NoHistory, OutOfBounds: as `add_note`.
     """
-    return CreateSnapshotResponse(snapshot=SnapshotView.model_validate(noting.create_snapshot(store, request)))
+    return CreateSnapshotResponse(snapshot=SnapshotView.model_validate(tools.create_snapshot(store, request)))
 
 
 def list_snapshots(store: Store, request: ListSnapshotsRequest) -> ListSnapshotsResponse:
     """Return a session's snapshots, oldest first."""
-    found = noting.list_snapshots(store, request)
+    found = tools.list_snapshots(store, request)
     return ListSnapshotsResponse(
         status=found.status,
         session=found.session,
@@ -95,7 +94,7 @@ def show_snapshot(store: Store, request: ShowSnapshotRequest) -> ShowSnapshotRes
     entries: list[EntryView] = [
         entry_of(store, key, None, entry) for entry in snapshot.entries if entry not in snapshot.missing
     ]
-    intact = not snapshot.missing and noting.content_hash(store, key, snapshot.entries) == snapshot.hash
+    intact = not snapshot.missing and tools.content_hash(store, key, snapshot.entries) == snapshot.hash
     return ShowSnapshotResponse(snapshot=snapshot, entries=entries, intact=intact)
 
 

@@ -51,6 +51,7 @@ def read(stored: Stored) -> Record | None:
     try:
         body = stored.body.encode("ascii")
         record = check(decode(body))
+        # Rules look at the body and queries at the columns: a record that tells each another thing could pass as visible.
         same = record["kind"] == stored.kind and storable(record["session"]) == stored.session
         return record if same and record_id(record, body) == stored.id else None
     except (ValueError, InvalidInput):
@@ -64,6 +65,7 @@ def stand_of(record: Record, agent: str) -> Stand | None:
         return None  # the project's state has its own commands, which check each part of it
     if kind == "entry":
         return Stand(str(record["agent"]), [])
+    # A result names no agent: who may see the call may see what it returned.
     if kind == "result":
         return Stand(None, [(ENTRIES, storable(record["entry"]))])
     if kind == "event":
@@ -207,6 +209,7 @@ class VisibilitySync:
             self._extract.wait(stored, verdict)
             self._waiting = True
         if stored.kind == "entry":
+            # Only saves look-ups in the index, so it may be emptied at any time.
             if len(self._entries) >= _MAX_REMEMBERED:
                 self._entries.clear()
             self._entries[stored.key, stored.id] = verdict is True
@@ -264,6 +267,7 @@ class VisibilitySync:
                 if record is not None and verdict:
                     accepted.add(waiter.place)
                     found[waiter.place] = record
+                    # It is copied behind entries that came later: which one it stands behind is set right at the end.
                     if waiter.kind == "event":
                         self._late.append(waiter.place)
         self._waiting = self._extract.is_any_waiting()

@@ -1,4 +1,8 @@
-"""Read Claude Code transcripts of every version, web exports and stream-json logs."""
+"""Read Claude Code transcripts of every version, web exports and stream-json logs.
+
+Begin with `records`, the raw lines of one file, then `session`, which puts the files of a session in step; `threads` has
+one part for each agent, `events` judges single records. May import what every importer may, and no other format.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from ctxmgr.importers.base import FormatDescription
 from ctxmgr.importers.claude_code.records import STATE_TYPES, Head, Raw, Source, head_of, is_export
 from ctxmgr.importers.claude_code.session import Session
 from ctxmgr.importers.claude_code.threads import LogFile
-from ctxmgr.importers.descriptions import Described
 from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Part
 from ctxmgr.importers.values import ident, mapping
 from ctxmgr.log.codec import Record
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _ENVELOPE = re.compile(rb'\{"parentUuid":(?:null|"[^"]{1,64}"),"isSidechain":(?:true|false),')
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -31,7 +35,7 @@ _TIME = re.compile(rb'"timestamp":"([0-9TZ:.+-]{10,40})"')
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ParallelFilesImporter(Described):
+class _ParallelFilesImporter(FormatDescription):
     """The importer of sessions of several files that are merged by time: a main log and those of its sub-agents."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
@@ -39,6 +43,7 @@ class _ParallelFilesImporter(Described):
         if is_export(head):
             start = head[head.index(b'"loglines"') :]
             return b'"sessionId"' in start and (b'"isSidechain"' in start or b'"parentUuid"' in start)
+        # A young session may hold lines of state alone; other programs' lines of state tell no such thing beside messages.
         states = 0
         for line in head.replace(b"\0", b"\n").split(b"\n")[:_SNIFFED_LINES]:
             verdict = _is_ours(line.strip(b"\xef\xbb\xbf \t\r"))
@@ -175,6 +180,7 @@ def _session_files(path: Path) -> Sequence[Path]:
         return [path]
     if not head.is_main:
         return [path]
+    # Versions 2.0 put sub-agents' logs beside the session's, later ones into its folder.
     siblings = [other for other in sorted(path.parent.glob("agent-*.jsonl")) if _belongs_to(other, head.session)]
     folders = {path.with_suffix(""), path.parent / Path(head.session).name}
     below = [other for folder in sorted(folders) for other in sorted((folder / "subagents").rglob("*.jsonl"))]

@@ -244,6 +244,7 @@ def judge(record: dict[str, Any], block: dict[str, Any]) -> tuple[Status, bool]:
     kind = ident(record.get("toolDenialKind"))
     words = "\n".join(texts(block.get("content")))[:_MAX_MESSAGE]
     stopped = mapping(side).get("interrupted") is True or mapping(side).get("wasInterrupted") is True
+    # A command that ran into its own time limit is marked as interrupted too.
     if words.startswith(INTERRUPT) or (stopped and "timed out" not in words):
         return "interrupted", False
     if kind == "user-rejected" or (

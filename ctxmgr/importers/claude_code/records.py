@@ -11,14 +11,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, cast
 
+from ctxmgr.importers.base import damage_reporter
 from ctxmgr.importers.claude_code.events import is_summary, record_origin, text_origin
-from ctxmgr.importers.descriptions import noting
+from ctxmgr.importers.interface import HEAD_SIZE
 from ctxmgr.importers.log_files import open_log, small_object
 from ctxmgr.importers.values import decoder, ident, mapping, moment, text, texts, title
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, read_objects
 from ctxmgr.log.ids import parse_time
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _PROLOGUE = 2_000
 """Records after which a head is no longer waited for: a file without a model's words may hold nothing else."""
@@ -48,7 +49,6 @@ KEPT_ATTACHMENTS = frozenset(
 
 _MIN_SKIPPED = 2_048
 """Bytes from which on skipping a record saves more than looking at it costs."""
-_HEAD_SIZE = 1 << 16
 # The first bytes of records of which nothing is kept: the program writes its keys in this order.
 _SKIPPABLE = re.compile(
     rb'\{"type":"(?:api-request(?:-blob|-shape)?|file-history-(?:snapshot|delta))",'
@@ -97,7 +97,7 @@ class Source:
         self._keeps_places = keep_places
         self._place = 0
         self._version: tuple[int, ...] = ()
-        self._report = noting(count)
+        self._report = damage_reporter(count)
 
     def records(self) -> Iterator[Raw]:
         """Yield the records that matter.
@@ -108,7 +108,7 @@ class Source:
         with open_log(self.path, self._report) as log:
             stream = cast("IO[bytes]", log)
             self._count.bytes = self.path.stat().st_size
-            head = log.peek(_HEAD_SIZE)[:_HEAD_SIZE]
+            head = log.peek(HEAD_SIZE)[:HEAD_SIZE]
             lines = _export(stream, self._report) if is_export(head) else self._lines(stream)
             for line in lines:
                 raw = self._raw(line)
@@ -232,7 +232,7 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
     """Yield the records of a web export one by one, holding no more than one record and one block of the file."""
     feed = codecs.getincrementaldecoder("utf-8")("replace")
     decoder = json.JSONDecoder()
-    buffer = feed.decode(stream.read(_HEAD_SIZE))
+    buffer = feed.decode(stream.read(HEAD_SIZE))
     start = _EXPORT.search(buffer)
     at = start.end() if start else len(buffer)
     number = 0
@@ -244,7 +244,7 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
         try:
             value, at = cast("tuple[object, int]", decoder.raw_decode(buffer, at))
         except (ValueError, RecursionError):
-            block = stream.read(max(_HEAD_SIZE, len(buffer)))
+            block = stream.read(max(HEAD_SIZE, len(buffer)))
             buffer, at = buffer[at:] + feed.decode(block, final=not block), 0
             if not block or len(buffer) > MAX_LINE:
                 damage(max(0, stream.tell() - len(buffer)), len(buffer), "the list of records breaks off")
@@ -253,7 +253,8 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
         number += 1
         if isinstance(value, dict):
             yield Line(number, 0, mapping(cast("object", value)))
-        if at > _HEAD_SIZE:
+        # Only now and then: cutting the buffer after each record would copy it each time.
+        if at > HEAD_SIZE:
             buffer, at = buffer[at:], 0
 
 
@@ -316,8 +317,10 @@ def _head_of(path: Path, size: int, changed: int) -> Head:
             sidechain = value.get("isSidechain") is True and not head.stream and sidechain is not False
             _describe(head, value)
             head.agent_id = head.agent_id or ident(value.get("agentId"))
+        # By the model's first words all that a head tells has been said.
         if raw.kind == "assistant" or number >= _PROLOGUE:
             break
+    # A resumed session begins with copies of another one's records, which name that one.
     head.session = path.stem if path.stem in sessions or not sessions else sessions[0]
     if head.journal:
         head.session = _folder_session(path) or head.session

@@ -120,6 +120,7 @@ class Session:
         thread.step = response_key(raw.value, message)
         entry = thread.call(
             tool_use, name, given, raw.ts, record_id=record_id if ident(raw.value.get("uuid")) else tool_use or record_id,
+            # Bash's limit is in milliseconds; other tools mean other things by the name.
             timeout_ms=mapping(given).get("timeout") if name == "Bash" else None,
             meta={
                 "cwd": ident(raw.value.get("cwd")), "model": ident(message.get("model")),
@@ -147,6 +148,7 @@ class Session:
             tool_use, output, raw.ts, status=status, stated=error_of(status, raw.value, block),
             duration_ms=positive(details.get("durationMs", details.get("totalDurationMs"))), meta=remarks,
         )  # fmt: skip
+        # Answered once: a second result of the same call counts as one without a call.
         del file.calls[tool_use]
         if undecided:
             thread.undecided.append(thread.take_back())
@@ -155,8 +157,10 @@ class Session:
 
     def _user(self, file: LogFile, raw: Raw, thread: Thread) -> None:
         content = mapping(raw.value.get("message")).get("content")
+        # A person or a tool speaks, so the model's response is whole, even in versions that write no reason for a stop.
         if thread.response is not None:
             thread.response.stopped = True
+        # In a sub-agent's log the role of the user is that of the agent that started it.
         own = record_origin(raw.value) or (None if thread.is_main else "parentAgent")
         human: list[str] = []
         first, pictures, answers = 0, 0, 0
@@ -208,6 +212,7 @@ class Session:
         record_id = self._id(file, raw, 0)
         if found is not None:
             kind, data = found
+            # A prompt that was typed while the agent worked: so the person did not interrupt.
             if kind == "user_message":
                 thread.release("denied")
             thread.event(kind, data, raw.ts, record_id, entry=self._threads.entry_of(ident(data.get("toolUseId")), None))
@@ -238,6 +243,7 @@ class Session:
         outcome, error = ending(raw.value)
         thread = self._threads.main(file)
         thread.end(outcome, raw.ts)
+        # A log may hold several runs, one after the other; only the last result ends the session.
         self._ending = thread.take_back()
         if error is not None:
             thread.event(*error, raw.ts, self._id(file, raw, 0))

@@ -12,7 +12,7 @@ from ctxmgr.importers.claude_code.records import Head, Raw, Source, agent_meta
 from ctxmgr.importers.transcript import Call, Part, Transcript
 from ctxmgr.importers.values import ident, mapping, positive, text, texts
 from ctxmgr.log.codec import Record
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _LAUNCHERS = frozenset({"Task", "Agent"})
 _MAX_COMPARED = 4_000

@@ -1,4 +1,8 @@
-"""Read Codex rollouts of every version: find them, group them by session, yield records."""
+"""Read Codex rollouts of every version: find them, group them by session, yield records.
+
+Begin with `head`, what the first line tells, then `rollout`, which sends each line to its reader; `thread` is the state
+between lines. May import what every importer may, and no other format.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ctxmgr.importers.base import LISTS, JsonImporter, Log
 from ctxmgr.importers.codex.exec_json import ExecStream
 from ctxmgr.importers.codex.head import (
     EXEC_ITEMS,
@@ -22,7 +27,6 @@ from ctxmgr.importers.codex.head import (
 )
 from ctxmgr.importers.codex.rollout import Rollout
 from ctxmgr.importers.codex.thread import Thread
-from ctxmgr.importers.descriptions import LISTS, JsonImporter, Log
 from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import ZSTD_MAGIC, head_values, plain_name
 from ctxmgr.importers.values import mapping, text

@@ -10,9 +10,9 @@ from ctxmgr.importers.codex.head import CALLS
 from ctxmgr.importers.codex.thread import Item, Thread
 from ctxmgr.importers.values import clean, mapping, milliseconds, number, parsed, sequence, spoken, text, whole
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.plain_records import MAX_TIMEOUT_MS
 
 _LIMITS = ("timeout_ms", "timeout")
-_MAX_LIMIT = 1e12
 # Tools that the model host runs itself: their item is call and result at once.
 _HOSTED_CALLS = frozenset(("web_search_call", "image_generation_call"))
 _UNFINISHED = frozenset(("in_progress", "searching", "generating"))
@@ -84,6 +84,7 @@ class Calls:
             self.facts.pop(key, None)
         self.entry(item, entry_id, (call_id, action, kind, _given(payload, kind)))
         status = text(payload.get("status"))
+        # The model host ran the tool itself: the call says how it ended, and no output follows.
         if kind in _HOSTED_CALLS or (kind == "tool_search_call" and payload.get("execution") == "server"):
             if status in _UNFINISHED:
                 self.thread.abandon(key)
@@ -111,6 +112,7 @@ class Calls:
         if not kind.endswith(("_begin", "_request")):
             facts = facts_of_command(body) if kind in _COMMANDS else facts_of_tool(body)
         if thread.items_seen:
+            # The words come with the output item; exit code and time stand in the event alone.
             if facts is not None and (key in thread.waiting or len(self.facts) < _MAX_EARLY_FACTS):
                 self.facts[key] = facts
             return
@@ -181,7 +183,7 @@ def _described_call(kind: str, body: dict[str, Any]) -> tuple[str, str, Any]:
 def _limit(given: Any) -> float | None:
     if isinstance(given, dict):
         for key in _LIMITS:
-            if key in given and (limit := number(given[key])) is not None and 0 < limit <= _MAX_LIMIT:  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
+            if key in given and (limit := number(given[key])) is not None and 0 < limit <= MAX_TIMEOUT_MS:  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
                 return limit
     return None
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from ctxmgr.importers.base import Log
 from ctxmgr.importers.codex.calls import Calls, Facts, from_facts
 from ctxmgr.importers.codex.head import EXEC_ITEMS, EXEC_TYPES
 from ctxmgr.importers.codex.thread import Item, Meter, Thread
-from ctxmgr.importers.descriptions import Log
 from ctxmgr.importers.values import clean, mapping, sequence, spoken, text, whole
 from ctxmgr.log.codec import fingerprint
 

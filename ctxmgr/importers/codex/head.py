@@ -274,9 +274,11 @@ def _fill(head: Head, lines: Iterator[Line], name_id: str | None) -> None:
             head.shape = "exec"
             return
         meta = payload if value.get("type") == "session_meta" else {}
+        # The header of versions before 0.32 is a bare object.
         if place == 0 and "type" not in value and "record_type" not in value and text(value.get("id")):
             meta = value
         own = text(meta.get("id")) or text(meta.get("session_id"))
+        # Old forks hold a second header, that of the original: the file's name tells which is the own one.
         if not described and own and (line.number == 1 or name_id in (None, own)):
             head.thread, described = own, True
             read_meta(head, meta)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ctxmgr.importers.base import Log
 from ctxmgr.importers.codex import head as known
 from ctxmgr.importers.codex.calls import EVENTS, Calls
 from ctxmgr.importers.codex.head import harness_origin, looks_generated
 from ctxmgr.importers.codex.thread import PASSTHROUGH, Item, Meter, Thread
-from ctxmgr.importers.descriptions import Log
 from ctxmgr.importers.values import clean, images, mapping, sequence, spoken, text, texts, whole
 
 _TURN_BEGINS = frozenset(("task_started", "turn_started"))
@@ -119,6 +119,7 @@ class Rollout:
         elif kind == "token_count":
             self._meter.token_count(item)
         elif kind == "user_message":
+            # The others are the program's: instructions and the environment in the person's name.
             if text(payload.get("kind")) not in (None, "plain"):
                 return
             words = text(payload.get("message")) or ""

@@ -214,6 +214,7 @@ class Thread(Transcript):
     def spoke(self, item: Item) -> str:
         """Return the step that an item issued by the model belongs to."""
         sampled = whole(mapping(item.metadata).get("sampled_through_sequence")) if item.metadata else None
+        # Until some line was seen to stand between responses, a tool's output is the only sign of a new one.
         guessed = self._marked or (self._output_came and not self._marks_work)
         if self.response == 0 or (guessed if sampled is None else sampled != self._sampled):
             self.response += 1
@@ -296,6 +297,7 @@ class Meter:
         before, self.total = self.total, total
         thread = self.thread
         thread.mark(reliable=True)
+        # The count of a file is its last total, since every record tells all tokens so far.
         thread.count.usage.clear()
         thread.count.usage.update(total)
         if thread.copied:  # counted in the thread that the lines are copied from

@@ -56,18 +56,20 @@ class Shared:
 
     def rules(self) -> list[AccessRule]:
         """Return the access rules in force."""
-        from ctxmgr.types.access import AccessRule
+        from ctxmgr.types.access import MAX_PRIORITY, AccessRule
 
         rows = self._engine.query(
             "SELECT agent, resource, pattern, permission, priority FROM access_rule "
             "ORDER BY priority, agent, resource, pattern, permission"
         )
+        # 2**31 was allowed once, and no rule may fail to be read: without its rules a store would answer nobody.
         return [
             AccessRule.model_validate(
-                {"agent": row[0], "resource_type": row[1], "pattern": row[2], "permission": row[3], "priority": row[4]}
+                {"agent": row[0], "resource_type": row[1], "pattern": row[2], "permission": row[3],
+                 "priority": min(row[4], MAX_PRIORITY)}
             )
             for row in rows
-        ]
+        ]  # fmt: skip
 
     def needs(self, agent: str | None = None) -> list[AgentNeed]:
         """Return what packages must or may hold; of one agent, or of all."""

@@ -24,7 +24,7 @@ from ctxmgr.cli.fast import dispatch
 from ctxmgr.cli.fast.rows import WRITES
 from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.history.query import annotations as noting
+from ctxmgr.history.query import tools
 from ctxmgr.log import ids
 from ctxmgr.store import open_store
 from ctxmgr.store.engine.disposable_files import BESIDE
@@ -289,7 +289,7 @@ def test_a_fault_is_told_alike(both: Both, monkeypatch: pytest.MonkeyPatch) -> N
 
     for module in (record_input, record):
         monkeypatch.setattr(module, "take", broken)
-    monkeypatch.setattr(noting, "add_note", broken)
+    monkeypatch.setattr(tools, "add_note", broken)
     for words in (["record", "--json"], ["note", "add", "0", "-m", "x", "--json"]):
         ended = both(words)
         assert (ended.code, json.loads(ended.out)["error"]["kind"]) == (1, "internal")

@@ -43,6 +43,22 @@ from ctxmgr.detect.text import vocabulary
         ("Bash", "", "npm run release -- --dry-run", "mutation"),
         ("Bash", "", "make bootstrap VERSION=release", "other"),
         ("buscar_articulos", "", "", "query"),
+        ("Bash", "", "sed -n 1,40p a.py", "query"),
+        ("Bash", "", "cd src && sed -nE '/def/p' a.py | head", "query"),
+        ("Bash", "", "sed -n -i p a.py", "mutation"),
+        ("Bash", "", "sed -ni p a.py", "mutation"),
+        ("Bash", "", "sed -n --in-place=.old p a.py", "mutation"),
+        ("Bash", "", "sed s/a/b/ a.py", "mutation"),
+        ("Bash", "", "sed -n p a.py > b.py", "other"),
+        ("Bash", "", "curl -sS https://example.org/health | jq .status", "query"),
+        ("Bash", "", "curl -XGET -H 'Accept: a/b' http://localhost:1/-d", "query"),
+        ("Bash", "", "curl --request HEAD https://example.org", "query"),
+        ("Bash", "", "curl -sX PUT https://example.org", "mutation"),
+        ("Bash", "", "curl --request=DELETE https://example.org", "mutation"),
+        ("Bash", "", "curl -sd a=b https://example.org", "mutation"),
+        ("Bash", "", "curl --data-binary @a https://example.org", "mutation"),
+        ("Bash", "", "curl -fsSLO https://example.org/a.tgz", "mutation"),
+        ("Bash", "", "curl", "mutation"),
     ],
 )
 def test_what_a_call_does(action: str, verb: str, command: str, meaning: str) -> None:
@@ -52,7 +68,8 @@ def test_what_a_call_does(action: str, verb: str, command: str, meaning: str) ->
 
 _PIECES = (
     "ls", "cd x", "git", " status", " -C a", "rm", " y", "sleep 5", "SLEEP 5", "\u017fleep 5", "timeout /t 3", "echo sleep 3",
-    "docker", " ps", "make", "x" * 90, "&&", ";", "|", "\n", "\x1c", " ", ">", "2>&1", "/dev/null", "&", "a;b", "a&&sleep 2",
+    "docker", " ps", "sed", "curl", " -n", "make", "x" * 90, "&&", ";", "|",
+    "\n", "\x1c", " ", ">", "2>&1", "/dev/null", "&", "a;b", "a&&sleep 2",
 )  # fmt: skip
 
 

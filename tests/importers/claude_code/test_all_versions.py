@@ -11,7 +11,7 @@ import pytest
 
 from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.log.codec import Record, encode
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
 
 LOGS = Path(__file__).parents[3] / "fixtures" / "logs" / "claude-code"

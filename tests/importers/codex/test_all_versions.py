@@ -11,7 +11,7 @@ import pytest
 
 from ctxmgr.importers.codex import CODEX
 from ctxmgr.log.codec import Record, encode
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 LOGS = Path(__file__).parents[3] / "fixtures" / "logs" / "codex"
 TRUTH: dict[str, dict[str, Any]] = json.loads((LOGS / "TRUTH.json").read_text())

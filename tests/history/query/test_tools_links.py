@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.history.query.annotations import add_note
 from ctxmgr.history.query.requests import list_notes, show
+from ctxmgr.history.query.tools import add_note
 from ctxmgr.store import Store
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import AddNoteRequest, ListNotesRequest, ShowRequest

@@ -21,8 +21,7 @@ import psycopg
 import pytest
 
 from ctxmgr.errors import CtxmgrError, NotFound, StorageFailed
-from ctxmgr.history import shipping
-from ctxmgr.history.shipping import Service, Shipper, noted
+from ctxmgr.history.shipper import Service, Shipper, noted
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.recorder import Recorder
@@ -227,7 +226,7 @@ def test_several_shippers_at_once_do_no_harm(tmp_path: Path, server_url: str) ->
     assert held(server_url) == records
 
 
-SHIP = "import sys; from ctxmgr.history.shipping import *; Service([Shipper(*sys.argv[1:], 'x')], sys.argv[2]).once()"
+SHIP = "import sys; from ctxmgr.history.shipper import *; Service([Shipper(*sys.argv[1:], 'x')], sys.argv[2]).once()"
 
 
 def _count(connection: psycopg.Connection[Any]) -> int:
@@ -289,7 +288,7 @@ def test_what_fails_is_tried_again_until_it_arrives(
     def opened(location: str, **how: Any) -> _Flaky:
         return _Flaky(open_store(location, **how), seed + len(waits))
 
-    monkeypatch.setattr(shipping, "open_store", opened)
+    monkeypatch.setattr("ctxmgr.history.shipper.open_store", opened)
     waits: list[float] = []
     told: list[CtxmgrError | None] = []
 
@@ -323,7 +322,7 @@ def test_that_it_goes_on_is_told_before_all_is_shipped(tmp_path: Path, target: s
             raise KeyboardInterrupt
 
     shipper = Shipper(str(tmp_path / "run.jsonl"), target, target)
-    monkeypatch.setattr(shipping, "open_store", opened)
+    monkeypatch.setattr("ctxmgr.history.shipper.open_store", opened)
     with closing(Service([shipper], target, sleep=sleep)) as service, pytest.raises(KeyboardInterrupt):
         service.follow(1.0, lambda error, _: heard.append((error is None, shipper.progress.done)))
     assert [again for again, _ in heard] == [False, True]

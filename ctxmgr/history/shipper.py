@@ -239,6 +239,7 @@ class Shipper:
             InvalidInput: it is a log of another program, or no log.
         """
         done, progress = AppendResult(), self.progress
+        # A store that was replaced, or restored from a backup, lacks what was shipped: then all is shipped again.
         start = self._start(store)
         for batch in self._batches(start):
             result, refused = _append(store, batch.items)
@@ -278,11 +279,13 @@ class Shipper:
             if batch.is_full(length):
                 yield batch
                 batch = _Batch(end=batch.end)
+            # Whoever can write a local log could else change the access rules of a whole team.
             if record["session"] == PROJECT and not self._trusted:
                 batch.left_out += 1
             else:
                 batch.items.append(item)
                 batch.bytes += length
+                # Of a record without an id, such as a session's, the store could not say whether it holds it.
                 batch.last = _identity(record) or batch.last
             batch.end = end
         if batch.items or batch.left_out:
@@ -322,6 +325,7 @@ def _append(store: Store, items: Sequence[Line | Record]) -> tuple[AppendResult,
     try:
         return _append_all(store, items), 0
     except InvalidInput:
+        # One record that can't be stored must not hold up all behind it: the batch is tried record by record.
         if len(items) == 1:
             return AppendResult(), 1
     done, refused = AppendResult(), 0
@@ -415,6 +419,7 @@ class Service:
                 self._tell_alive()
                 again()
             except (StorageFailed, Busy, Damaged, NotFound) as error:
+                # The connection may be what is broken, so the next try opens a new one.
                 self.close()
                 wait = min(_MAX_WAIT, _FIRST_WAIT * 2**self._failures) * random.uniform(0.5, 1.0)  # jitter
                 self._failures = min(self._failures + 1, 10)

@@ -15,11 +15,11 @@ from typing import Any, Protocol, runtime_checkable
 from ctxmgr.errors import Damaged
 from ctxmgr.importers.interface import Coverage, Place, found_at
 from ctxmgr.importers.log_files import ZSTD_REMEDY, head_values, open_log, plain_name, read_values
-from ctxmgr.importers.transcript import Part, Transcript
+from ctxmgr.importers.transcript import Cursor, Part, Transcript
 from ctxmgr.importers.values import text
 from ctxmgr.log.codec import Record
 from ctxmgr.log.foreign_jsonl import Line, Report
-from ctxmgr.types.importing import FileCount
+from ctxmgr.types.import_report import FileCount
 
 _MAX_ID = 200
 _MIN_FULL_HEAD = 60_000
@@ -38,7 +38,7 @@ class Log:
     Attributes:
         name: of the format.
         path, count: of the present file; group: all files of the session.
-        line: what is being read; place: the same, behind the file's name where it is not the first file.
+        line: what is being read; cursor: the same as a place, behind the file's name where it is not the first file.
     """
 
     name: str
@@ -46,14 +46,21 @@ class Log:
     count: FileCount
     group: Sequence[Path] = ()
     line: int = 0
-    place: int | str = 0
+    cursor: Cursor = field(default_factory=Cursor)
     transcripts: dict[tuple[str, str], Transcript] = field(default_factory=lambda: dict[tuple[str, str], Transcript]())
     counter: Iterator[int] = field(default_factory=count_from)
     _prefix: str | None = None
     _finished: list[Transcript] = field(default_factory=lambda: list[Transcript]())
+    _unsettled: dict[tuple[str, str], Transcript] = field(default_factory=lambda: dict[tuple[str, str], Transcript]())
+
+    @property
+    def place(self) -> int | str:
+        """What is being read, as ids have it."""
+        return self.cursor.place
 
     def turn_to(self, path: Path, count: FileCount) -> None:
         """Go on to a file."""
+        # Lines of the first file have bare numbers, so that a session which gets a second file later keeps its ids.
         self._prefix = "" if self._prefix is None else f"{path.stem}:"
         self.path, self.count = path, count
         for transcript in self.transcripts.values():
@@ -63,9 +70,7 @@ class Log:
         """Go on to a line."""
         self.count.records += 1
         self.line = number
-        self.place = place = f"{self._prefix}{number}" if self._prefix else number
-        for transcript in self.transcripts.values():
-            transcript.place = place
+        self.cursor.move(f"{self._prefix}{number}" if self._prefix else number)
 
     def session(self, session: object = None, *, agent: str = "main", part: str = "", parent: str | None = None) -> Transcript:
         """Return the transcript of a session, or of an agent's part of it; a new one where there is none yet.
@@ -79,8 +84,8 @@ class Log:
         name = (text(session) or named_session(self.path))[:_MAX_ID]
         key = name, part or name
         if key not in self.transcripts:
-            self.transcripts[key] = Transcript(
-                name, self.count, self.name, agent, parent, part=part, place=self.place, counter=self.counter
+            self.transcripts[key] = self._unsettled[key] = Transcript(
+                name, self.count, self.name, agent, parent, part=part, cursor=self.cursor, counter=self.counter
             )
         return self.transcripts[key]
 
@@ -93,17 +98,28 @@ class Log:
             name: the agent's name.
             call: the id of the call that started it, as far as that is known.
         """
+        # An empty parent still marks the part as a sub-agent's, whose call is not known.
         made = main.calls.get(text(call) or "")
         return self.session(main.session, agent=name, part=f"{main.part}:{own}", parent=made.entry if made else "")
 
     def add(self, transcript: Transcript) -> None:
         """Take in a transcript of the format's own kind."""
-        self.transcripts[transcript.session, transcript.part] = transcript
+        transcript.cursor = self.cursor
+        key = transcript.session, transcript.part
+        self.transcripts[key] = self._unsettled[key] = transcript
+
+    def drop(self, key: tuple[str, str]) -> Transcript:
+        """Forget a transcript whose records were taken, and return it."""
+        dropped = self.transcripts.pop(key)
+        self._unsettled.pop(key, None)
+        self.cursor.changed.pop(id(dropped), None)
+        return dropped
 
     def close(self) -> None:
         """Let go of the sessions so far, which are complete: a log may hold thousands."""
         self._finished += self.transcripts.values()
-        self.transcripts.clear()
+        for forgotten in (self.transcripts, self._unsettled, self.cursor.changed):
+            forgotten.clear()
 
     def unknown(self, name: object) -> None:
         """Count a record type that is not known."""
@@ -113,6 +129,7 @@ class Log:
         """Return the records added since last time; of a running program (``live``) all, though a title is not known yet."""
         if final:
             self.close()
+        # The usual log: asked after every line, so the lists and the sort below are left out.
         if len(self.transcripts) == 1 and not self._finished:
             (only,) = self.transcripts.values()
             if only.titled:
@@ -127,12 +144,17 @@ class Log:
             records += taken[1]
         self._finished.clear()
         # A session's record comes first and holds its title, so all its parts wait until that is known.
-        waiting = {part.session for part in self.transcripts.values() if not (live or part.is_ready())}
-        for transcript in self.transcripts.values():
+        waiting = {part.session for part in self._unsettled.values() if not (live or part.is_ready())}
+        # A run may start hundreds of agents: the others have nothing new, and each line would ask all of them.
+        visited = {id(part): part for part in self._unsettled.values()} | self.cursor.changed
+        for transcript in visited.values():
             if transcript.session not in waiting:
                 taken = transcript.take(final=live)
                 numbers += taken[0]
                 records += taken[1]
+                self.cursor.changed.pop(id(transcript), None)
+        for key in [key for key, part in self._unsettled.items() if part.is_settled]:
+            del self._unsettled[key]
         return [record for _, record in sorted(zip(numbers, records, strict=True), key=itemgetter(0))]
 
 
@@ -142,11 +164,12 @@ def named_session(path: Path, content: object = None) -> str:
         if found := _UUID.search(name):
             return found[0].lower()
     stem = plain_name(path).split(".")[0] or path.name
+    # The folder too: some clients give the logs of all sessions one name, in a folder each.
     mark = sha256(f"{path.parent.name}/{plain_name(path)}\0{content!r}".encode("utf-8", "surrogatepass")).hexdigest()
     return f"{stem[:80]}-{mark[:8]}"
 
 
-class Taking(Protocol):
+class ObjectReader(Protocol):
     """Takes the objects of a log, or of one file of it."""
 
     def read(self, value: dict[str, Any]) -> object:
@@ -154,7 +177,7 @@ class Taking(Protocol):
         ...
 
 
-class Reader(Taking, Protocol):
+class Reader(ObjectReader, Protocol):
     """Reads one log; a class of this kind is what a format's description names."""
 
     def __init__(self, log: Log) -> None:
@@ -170,7 +193,7 @@ class FileReader(Protocol):
         """Begin a log."""
         ...
 
-    def begin(self) -> Taking:
+    def begin(self) -> ObjectReader:
         """Return what reads the file that the log has turned to."""
         ...
 
@@ -180,7 +203,7 @@ class FileReader(Protocol):
 
 
 @runtime_checkable
-class Finishing(Protocol):
+class FinishingReader(Protocol):
     """A reader that holds back what only the end of a log decides."""
 
     def finish(self) -> None:
@@ -189,7 +212,7 @@ class Finishing(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Described:
+class FormatDescription:
     """What a description says of a format and of the files that hold it; see `Importer` for what it promises.
 
     Attributes:
@@ -220,6 +243,7 @@ class Described:
             return self.grouped(paths)
         groups: dict[Path, list[Path]] = {}
         placed: set[Path] = set()
+        # In a fixed order, so that whichever file of a group is named first makes the same group.
         for path in sorted(set(paths)):
             if path in placed:
                 continue
@@ -230,7 +254,7 @@ class Described:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JsonImporter(Described):
+class JsonImporter(FormatDescription):
     """An importer by description, of JSON lines and documents.
 
     Attributes:
@@ -277,14 +301,15 @@ class JsonImporter(Described):
             reader = reader or self.reader(log)
             taking = reader.begin() if isinstance(reader, FileReader) else reader
             go_to, read, take = log.go_to, taking.read, log.take
-            for line in self.values(path, self.lists, noting(count)):
+            for line in self.values(path, self.lists, damage_reporter(count)):
                 go_to(line.number)
                 read(line.value)
+                # After each line: a log of gigabytes is never held in memory.
                 if records := take():
                     yield from records
             if isinstance(reader, FileReader):
                 reader.end()
-        if isinstance(reader, Finishing):
+        if isinstance(reader, FinishingReader):
             reader.finish()
         if log is not None:
             yield from log.take(final=True)
@@ -301,7 +326,7 @@ def _is_further_on(path: Path, head: bytes, pattern: re.Pattern[bytes]) -> bool:
         return False
 
 
-def noting(count: FileCount) -> Report:
+def damage_reporter(count: FileCount) -> Report:
     """Return a callback that notes the damage of a file in its count."""
 
     def damaged(offset: int, length: int, reason: str) -> None:
@@ -344,7 +369,7 @@ _SIDE_FILE = "-wal"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableImporter(Described):
+class TableImporter(FormatDescription):
     """An importer by description, of SQLite databases.
 
     Attributes:
@@ -364,11 +389,13 @@ class TableImporter(Described):
         try:
             with self.open_tables(path) as tables:
                 return self.proves(tables.columns)
+        # Locked by the program that writes it, or no database at all: another importer, or none, may know it.
         except (Damaged, OSError):
             return False
 
     def companions(self, path: Path) -> Sequence[Path]:
         """Return the log beside a database that holds its latest changes, where there is one."""
+        # Left unread, the last minutes of a running program would be missing.
         wal = path.with_name(f"{path.name}{_SIDE_FILE}")
         return [wal] if wal.is_file() else []
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
+from ctxmgr.artifacts.version_folders import audit
 from ctxmgr.errors import CtxmgrError, Damaged
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
