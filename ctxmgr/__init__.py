@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError
     from ctxmgr.history.live.blackboard import BlackboardHistory
     from ctxmgr.history.live.bus import ActionFinished, ActionStarted, Event, EventBus, EventSubscriber
+    from ctxmgr.history.live.shared_sessions import Feed
     from ctxmgr.recorder import Recorder
     from ctxmgr.recover.stuck_handler import RecoveryStuckHandler, StuckHandler, run_guarded
     from ctxmgr.workspace import Workspace
@@ -26,6 +27,7 @@ __all__ = [
     "Event",
     "EventBus",
     "EventSubscriber",
+    "Feed",
     "HungError",
     "Recorder",
     "RecoveryStuckHandler",
@@ -44,6 +46,7 @@ _HOMES = {
     "Event": "ctxmgr.history.live.bus",
     "EventBus": "ctxmgr.history.live.bus",
     "EventSubscriber": "ctxmgr.history.live.bus",
+    "Feed": "ctxmgr.history.live.shared_sessions",
     "HungError": "ctxmgr.errors",
     "Recorder": "ctxmgr.recorder",
     "RecoveryStuckHandler": "ctxmgr.recover.stuck_handler",

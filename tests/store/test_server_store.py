@@ -16,6 +16,7 @@ from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.engine import postgresql as engines
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
+from ctxmgr.store.project_session import EXECUTION
 from ctxmgr.store.server_store import report_alive
 from ctxmgr.store.write.append import Appender
 from ctxmgr.store.write.append_on_server import ServerAppender
@@ -148,15 +149,16 @@ def test_results_find_their_entries_over_appends(store: Store) -> None:
 def test_an_append_of_many_sessions_leaves_what_single_ones_do(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Records of many sessions, mixed, appended together in one round trip or step by step: all is as in a file."""
-    asked: list[bytes] = []
-    ask = engines._asked  # pyright: ignore[reportPrivateUsage]
+    """Records of many sessions and of every kind, mixed, appended together in one round trip: all is as in a file."""
+    done: list[bool] = []
+    append = PostgresqlEngine.append
 
-    def heard(connection: psycopg.Connection[Any], statement: bytes, *rest: Any) -> Any:
-        asked.append(statement)
-        return ask(connection, statement, *rest)
+    def heard(self: PostgresqlEngine, *values: Any) -> Any:
+        done.append((answer := append(self, *values)) is not None)
+        return answer
 
-    monkeypatch.setattr(engines, "_asked", heard)
+    monkeypatch.setattr(PostgresqlEngine, "append", heard)
+    monkeypatch.setattr(PostgresqlEngine, "appending", None)  # nothing goes step by step
     names = [f"s{number}" for number in range(7)] + ["\0", "\ufdd0", "Ü", "\ud800"]
     records: list[dict[str, Any]] = []
     for number in range(240):
@@ -168,14 +170,13 @@ def test_an_append_of_many_sessions_leaves_what_single_ones_do(
             records.append(result(name, number, "done", usage={"inputTokens": number, "outputTokens": 1}))
         if number % 3 == 2 and number > 40:
             records.append(result(names[(number - 33) % len(names)], number - 33, "late", status="error"))
-        if number % 60 == 59:
-            records.append({"v": 1, "kind": "session", "session": other, "ts": at(number), "process": "p0", "workflow": "w"})
+        records += _others(number, other)
     with closing(open_store(str(tmp_path / "a.db"), create=True)) as file:
-        place = quick = 0
-        for size in (1, 2, 40, 250, 3, 170, 60, 256):
+        place = 0
+        sizes = (1, 2, 40, 250, 3, 1, 170, 60, 1, 1, 700)
+        for size in sizes:
             for each in (store, file):
                 assert each.append(records[place : place + size]).added == len(records[place : place + size])
-            quick += all(each["kind"] != "session" for each in records[place : place + size])
             place += size
         assert place > len(records)
         for name in names:
@@ -184,16 +185,99 @@ def test_an_append_of_many_sessions_leaves_what_single_ones_do(
                 told = [each.engine.query(f"SELECT {columns} FROM {table}", {"key": key})
                         for each, key in zip((store, file), keys, strict=True)]  # fmt: skip
                 assert [tuple(row) for row in told[0]] == [tuple(row) for row in told[1]], (name, table)
-    assert len([each for each in asked if b"append" in each]) == quick > 3
+    assert done == [True] * len(sizes)
+    assert store.examine().damaged == []
+
+
+def _others(number: int, name: str) -> list[dict[str, Any]]:
+    """Return records that are no entries, events or results; a session's processes end and begin within few records."""
+    common = {"v": 1, "session": name, "ts": at(number)}
+    if number % 12 == 5:
+        ended = {"kind": "sessionEnd", "outcome": "failed" if number % 24 == 5 else "completed"}
+        return [
+            {**common, **ended, **({} if number % 36 == 5 else {"process": f"p{number % 5}"})},
+            {**common, "kind": "session", "process": f"q{number}"},
+            entry(name, 9000 + number, process=f"q{number}"),
+        ]
+    if number % 12 == 8:
+        own = {
+            "kind": "session",
+            "process": "p0",
+            "workflow": f"w{number}",
+            "source": {"importer": name},
+            "meta": {"n": number},
+        }
+        return [{**common, **own}, {**common, "kind": "unheard", "id": f"u{number}", "of": 1.5}]
+    if number % 12 == 11:
+        note = {"kind": "note", "id": f"n{number}", "entries": [f"e{number}", "e"], "content": "c", "tags": ["Ä", "b", "B"]}
+        kept: dict[str, Any] = {
+            "kind": "snapshot",
+            "id": f"k{number}",
+            "entries": [],
+            "summary": "s",
+            "reasoning": "r",
+            "hash": "h",
+        }
+        return [{**common, **note, "supersedes": f"n{number - 12}"}, {**common, **kept}, {**common, **note, "id": f"m{number}"}]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("count", "number", "change", "added"),
+    [
+        (200, 130, {"input": float("nan")}, 0), (200, 130, {"action": EXECUTION, "input": {"id": "x"}}, 200), (200, 3, {}, 199),
+        (200, 199, {}, 199), (1500, 1400, {"input": float("nan")}, 0), (1500, 0, {"agent": "b"}, 1500),
+    ],
+)  # fmt: skip
+def test_what_comes_late_in_an_append_counts_for_all_of_it(
+    store: Store, count: int, number: int, change: dict[str, Any], added: int
+) -> None:
+    """A record far behind the first that is wrong, known or not plain: all or nothing is written, and it goes on."""
+    records = [entry("s", each) for each in range(count)]
+    if not change:
+        store.append([records[number]])
+    records[number] |= change
+    if added:
+        assert store.append(records).added == added
+    else:
+        with pytest.raises(InvalidInput):
+            store.append(records)
+        assert store.engine.query("SELECT count(*) FROM record") == [(0,)]
+    store.append([entry("s", 9999)])
+    assert store.engine.query("SELECT entries FROM session") == [((count if added else 0) + 1,)]
+    assert store.examine().damaged == []
+
+
+def test_a_connection_lost_between_two_parts_of_an_append_takes_it_back(store: Store, admin: psycopg.Connection[Any]) -> None:
+    """What was sent before is not written; the loss is told as retryable, and the next append works."""
+    store.append([entry("s", 0)])
+
+    def records() -> Iterator[dict[str, Any]]:
+        for number in range(1, 200):
+            if number == 150:
+                admin.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE application_name = 'ctxmgr' AND datname = current_database()"
+                )
+            yield entry("s", number)
+
+    with pytest.raises(StorageFailed) as lost:
+        store.append(records())
+    assert lost.value.retryable
+    assert store.sessions.entry_count(1) == 1
+    assert store.append([entry("s", number) for number in range(1, 200)]).added == 199
     assert store.examine().damaged == []
 
 
 _IDS = "(SELECT id FROM record WHERE record.session = :key AND record.seq = {})"
 _FOLLOWING = {
-    "session WHERE key = :key": f"entries, events, messages, first, last, workflow, {_IDS.format('session.seq')}",
+    "session WHERE key = :key": "entries, events, messages, first, last, workflow, source, meta, sum",
     "entry WHERE session = :key ORDER BY idx": f"idx, agent, action, process, ts, status, {_IDS.format('entry.result')}",
     "event WHERE session = :key ORDER BY seq": "type, agent, entry, after, ts",
-    "process WHERE session = :key ORDER BY process": f"process, {_IDS.format('process.seq')}",
+    "process WHERE session = :key ORDER BY process": f"process, started, outcome, {_IDS.format('process.seq')}",
+    "note_entry WHERE session = :key ORDER BY entry, note": f"entry, {_IDS.format('note_entry.note')}",
+    "note_tag WHERE session = :key ORDER BY tag, note": f"tag, {_IDS.format('note_tag.note')}",
+    "superseded WHERE session = :key ORDER BY note": "note, successor",
     "usage WHERE session = :key ORDER BY seq": f"input, output, {_IDS.format('usage.seq')}",
     "milestone WHERE session = :key ORDER BY series, number": f"series, number, {_IDS.format('milestone.seq')}",
 }

@@ -1,6 +1,6 @@
 """The PostgreSQL engine: runs all statements and translates the server's errors.
 
-Nothing is set for a connection and nothing is prepared on one, so that a pooler may stand between. Appends go on side by
+Nothing is set for a connection, and nothing is prepared on one that a pooler may stand before. Appends go on side by
 side: each locks the rows of its sessions (`ctxmgr.store.engine.postgresql_functions`). Any other writing transaction has the
 store for itself.
 """
@@ -11,12 +11,13 @@ import math
 import re
 import time
 from contextlib import contextmanager
-from itertools import count
+from functools import lru_cache
+from itertools import chain, count
 from struct import Struct, pack
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from psycopg import generators, pq, sql
+from psycopg import generators, pq, sql, waiting
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 
@@ -29,6 +30,9 @@ from ctxmgr.store.engine.postgresql_url import connection_options, prepares, sho
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from contextlib import AbstractContextManager
+
+    from psycopg.abc import PQGen
+    from psycopg.pq.abc import PGconn, PGresult
 
     from ctxmgr.store.engine.interface import Row, Values
 
@@ -53,6 +57,7 @@ _APPEND_TYPES = [{"TEXT[]": 1009, "BIGINT[]": 1016, "DOUBLE PRECISION[]": 1022, 
 _APPEND_FORMATS = [pq.Format.TEXT if kind == "BIGINT" else pq.Format.BINARY for kind in APPEND.values()]
 _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _VALUES = re.compile(r"^(INSERT INTO .* VALUES )(\([?, ]*\))((?: ON CONFLICT DO NOTHING)?)$")
+_OFTEN = 4  # appends before it is worth to prepare one
 _TOGETHER = 500  # rows of one statement: the number of its values is limited
 
 
@@ -78,6 +83,7 @@ class PostgresqlEngine:
         self._options = connection_options(url)
         self._prepares = prepares(url)
         self._prepared: set[bytes] = set()
+        self._appends = 0
         self._depth = self._reading = 0
         self._names = count()
         self._woken = math.inf  # when it was last told of something new
@@ -185,44 +191,92 @@ class PostgresqlEngine:
         """Refuse: a server can't call back. Whoever needs it asks whether the engine is ``shared`` first."""
         raise NotImplementedError(f"a server can't call {name}")
 
-    def append(self, values: Sequence[Any]) -> bool:
-        """Append in one round trip, a transaction of its own; return False, with nothing done, where it is refused.
+    def append(self, values: Sequence[Any], further: Iterator[Sequence[Any]] | None = None) -> list[list[str]] | None:
+        """Append in one round trip, a transaction of its own; return None, with nothing done, where it is refused.
 
         Args:
             values: what `APPEND`, or for one record `APPEND_ONE`, of `ctxmgr.store.engine.postgresql_functions` names.
+            further: more of what `APPEND` names, for the same transaction; each is made while the server does the one before.
+                If it raises, nothing is done.
+
+        Returns:
+            For each of these the last sums of the sessions, in their order; none if they follow from the sums that were given.
 
         Raises:
             Busy, StorageFailed, Denied: it was not done, or, where the connection was lost, it may have been.
         """
         connection = self._live()
+        self._appends += 1
         try:
-            if len(values) == len(APPEND_ONE):
-                place = self._called(connection, _APPEND_ONE, [None if each is None else _literal(each) for each in values])
+            if self._prepares is None and self._appends > _OFTEN:  # a pooler tells a number of its own
+                self._prepares = int(_asked(connection, b"SELECT pg_backend_pid()", ())) == connection.info.backend_pid
+            if further is not None:
+                told = self._piped(connection, chain((values,), further))
+            elif len(values) == len(APPEND_ONE):
+                told = [self._called(connection, _APPEND_ONE, [None if each is None else _literal(each) for each in values])]
             else:
-                packed = [_PACKED[kind](each) for kind, each in zip(_APPEND_TYPES, values, strict=True)]
-                place = self._called(connection, _APPEND, packed, _APPEND_TYPES, _APPEND_FORMATS)
-            if place.startswith(b"-"):  # others wait for the session: it was given back at once
+                told = [self._called(connection, _APPEND, _packed(values), _APPEND_TYPES, _APPEND_FORMATS)]
+            if any(each.startswith(b"-") for each in told):  # others wait for the session: it was given back at once
                 _asked(connection, _ON_DISK, ())
+        except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
+            self._prepares = False  # a pooler stands between after all
+            return self.append(values) if further is None else None
         except psycopg.errors.UniqueViolation:
-            return False
+            return None
         except psycopg.Error as error:
             if error.sqlstate == REFUSED:
-                return False
+                return None
             raise _ours(self.path, error) from None
-        return True
+        return [each[1:].decode().split(",") if len(each) > 1 else [] for each in told]
 
     def _called(self, connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None],
                 types: Sequence[int] | None = None, formats: Sequence[pq.Format] | None = None) -> bytes:  # fmt: skip
-        if not self._prepares:
-            return _asked(connection, statement, values, types, formats)
-        name = b"ctxmgr_" + statement.split(b"(", 1)[0].split(b".")[1]
         with connection.lock:
-            if name not in self._prepared:
-                connection.pgconn.send_prepare(name, statement, types)
-                _answered(connection)
-                self._prepared.add(name)
-            connection.pgconn.send_query_prepared(name, values, formats)
+            if (name := self._name(connection, statement, types)) is None:
+                connection.pgconn.send_query_params(statement, values, types, formats)
+            else:
+                connection.pgconn.send_query_prepared(name, values, formats)
             return _answered(connection)
+
+    def _piped(self, connection: psycopg.Connection[Any], parts: Iterator[Sequence[Any]]) -> list[bytes]:
+        """Return what the function answers to each part; all that is sent before the pipeline's end is one transaction."""
+        pgconn, asked, failure = connection.pgconn, 0, None
+        with connection.lock:
+            name = self._name(connection, _APPEND, _APPEND_TYPES)
+            pgconn.enter_pipeline_mode()
+            try:
+                try:
+                    for values in parts:
+                        packed, asked = _packed(values), asked + 1
+                        if name is None:
+                            pgconn.send_query_params(_APPEND, packed, _APPEND_TYPES, _APPEND_FORMATS)
+                        else:
+                            pgconn.send_query_prepared(name, packed, _APPEND_FORMATS)
+                        connection.wait(_sending(pgconn))
+                except BaseException as error:
+                    failure, asked = error, asked + 1
+                    pgconn.send_query_params(b"ROLLBACK", ())
+                pgconn.pipeline_sync()
+                connection.wait(_sending(pgconn))
+                results = [result for _ in range(asked + 1) for result in connection.wait(generators.fetch_many(pgconn))]
+                pgconn.exit_pipeline_mode()
+            except BaseException:
+                connection.close()
+                raise
+        if failure is not None:
+            raise failure
+        return [_told(result) for result in results[:-1]]  # the last one is the end of the pipeline
+
+    def _name(self, connection: psycopg.Connection[Any], statement: bytes, types: Sequence[int] | None) -> bytes | None:
+        """Return the name under which a statement is prepared, now if it was not before; None where none is prepared."""
+        if not self._prepares:
+            return None
+        name = b"ctxmgr_" + statement.split(b"(", 1)[0].split(b".")[1]
+        if name not in self._prepared:
+            connection.pgconn.send_prepare(name, statement, types)
+            _answered(connection)
+            self._prepared.add(name)
+        return name
 
     @property
     def within(self) -> bool:
@@ -357,10 +411,19 @@ def _asked(connection: psycopg.Connection[Any], statement: bytes, values: Sequen
 
 
 def _answered(connection: psycopg.Connection[Any]) -> bytes:
-    result = connection.wait(generators.execute(connection.pgconn))[-1]
+    return _told(connection.wait(generators.execute(connection.pgconn))[-1])
+
+
+def _told(result: PGresult) -> bytes:
     if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         raise psycopg.errors.error_from_result(result)
     return (result.get_value(0, 0) if result.ntuples else None) or b""
+
+
+def _sending(pgconn: PGconn) -> PQGen[None]:
+    while pgconn.flush():
+        if (yield waiting.Wait.RW) & waiting.Ready.R:
+            pgconn.consume_input()
 
 
 def _literal(value: str | float) -> bytes:
@@ -386,10 +449,17 @@ def _texts(values: Sequence[str | bytes | None]) -> bytes:
     for each in values:
         if each is None:
             parts.append(_NULL)
+        elif type(each) is bytes:
+            parts += (_length(len(each)), each)
         else:
-            text = each if type(each) is bytes else spelled(each)  # pyright: ignore[reportArgumentType]
-            parts += (_length(len(text)), text)
+            parts.append(_measured(each))
     return b"".join(parts)
+
+
+@lru_cache(maxsize=1024)  # agents, actions, kinds and the like come again and again
+def _measured(text: str) -> bytes:
+    said = spelled(text)
+    return _length(len(said)) + said
 
 
 def _numbers(kind: int, code: str) -> Callable[[Sequence[float | None]], bytes]:
@@ -402,6 +472,11 @@ def _numbers(kind: int, code: str) -> Callable[[Sequence[float | None]], bytes]:
 
 
 _PACKED: dict[int, Callable[[Any], bytes]] = {1009: _texts, 1016: _numbers(20, "q"), 1022: _numbers(701, "d"), 20: _literal}
+
+
+def _packed(values: Sequence[Any]) -> list[bytes]:
+    """Return the values of `APPEND` as they are sent."""
+    return [_PACKED[kind](each) for kind, each in zip(_APPEND_TYPES, values, strict=True)]
 
 
 # PostgreSQL's text has no NUL: it is spelled with a noncharacter, and that one with itself and another, so that each text

@@ -209,7 +209,7 @@ def no_rights(role: str) -> list[str]:
     ]
 
 
-LATEST = 5
+LATEST = 6
 READABLE, WRITABLE = 2, TEAMS
 """The oldest versions of the tables that are read, and written, as they are."""
 
@@ -295,7 +295,9 @@ _OWN_CHAINS = (
     f"UPDATE {SCHEMA}.session SET sum = (SELECT sum FROM {SCHEMA}.record WHERE record.seq = session.seq)",
     f"INSERT INTO {SCHEMA}.state (name, value) SELECT '{CHAINED}', last_value FROM {SCHEMA}.place WHERE last_value > 0",
 )
-MIGRATIONS = {2: (*_SEQUENCE, *_OWN_CHAINS, *PLACED), TEAMS: DIVIDED, 4: RENEWED, LATEST: (*RENEWED, PROPOSED_BY_PARTS)}
+MIGRATIONS = {
+    2: (*_SEQUENCE, *_OWN_CHAINS, *PLACED), TEAMS: DIVIDED, 4: RENEWED, 5: (*RENEWED, PROPOSED_BY_PARTS), LATEST: RENEWED,
+}  # fmt: skip
 """Of each version but the first, the statements that make it of the one before."""
 
 

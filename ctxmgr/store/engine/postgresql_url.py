@@ -52,10 +52,10 @@ def shown(location: str) -> str:
 _PREPARING = re.compile(r"([?&])prepare=([^&]*)(&|$)")
 
 
-def prepares(location: str) -> bool:
-    """Whether a URL says that statements may be prepared on its connections: not behind a pooler that would mix them up."""
+def prepares(location: str) -> bool | None:
+    """Whether a URL says that statements are prepared on its connections, or are not; None where it says nothing."""
     found = _PREPARING.search(location)
-    return found is not None and found[2] == "1"
+    return None if found is None else found[2] == "1"
 
 
 def connection_options(location: str) -> dict[str, str]:

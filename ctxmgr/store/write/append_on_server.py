@@ -5,24 +5,38 @@ Whoever appends locks the rows of its sessions, so that recorders of different s
 
 from __future__ import annotations
 
+from collections import ChainMap
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, cast
 
+from ctxmgr.log import codec
 from ctxmgr.store.engine.postgresql import spelled
 from ctxmgr.store.engine.postgresql_schema import LATEST
 from ctxmgr.store.project_session import EXECUTION, PROJECT, require_not_archived
 from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.append import BATCH, Appender, AppendResult
-from ctxmgr.store.write.batch import SAID, STEP, Derivation, SessionCounters
+from ctxmgr.store.write.batch import (
+    SAID,
+    SAID_LATER,
+    STEP,
+    Derivation,
+    SessionCounters,
+    description,
+    note_links,
+    optional,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ctxmgr.store.engine.interface import Engine, OnConflict, Row
     from ctxmgr.store.engine.postgresql import PostgresqlEngine
     from ctxmgr.store.write.encoded_record import EncodedRecord
 
-_PLAIN = frozenset({"entry", "event", "result"})
+_ALONE = frozenset({"entry", "event", "result"})
+"""Kinds of records that there is a function for which takes one."""
+_PART = BATCH  # records of one call; smaller ones gain nothing alone, and where threads write side by side they lose
+_MOST = 4 * BATCH  # records that are held for the case that they can't be written like this
 _MAX_KNOWN = 10_000
 _SESSIONS = "SELECT id, key, entries, events, messages, sum FROM session WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE"
 _NEW = (
@@ -44,7 +58,7 @@ class ServerAppender(Appender):
     def __init__(self, engine: Engine, *, masked: bool) -> None:
         super().__init__(engine, masked=masked)
         self._server = cast("PostgresqlEngine", engine)
-        self._begun: dict[str, set[str]] = {}
+        self._known: dict[str, _Known] = {}
 
     def _append(
         self,
@@ -56,27 +70,56 @@ class ServerAppender(Appender):
         placed: bool = False,
     ) -> AppendResult:
         rest = iter(items)
-        first = list(islice(rest, BATCH + 1))
-        if not first:
+        taken = list(islice(rest, _PART + 1))
+        if not taken:
             return AppendResult()
-        together = not doubles and not self._repeats and len(first) <= BATCH and not self._server.within
-        if together and self._append_plain(first):
-            return AppendResult(added=len(first))
+        if not (doubles or self._repeats or self._server.within) and self._append_plain(taken, rest):
+            return AppendResult(added=len(taken))
         with self._server.transaction() if doubles else self._server.appending():  # doubles are sought in all sessions
-            return super()._append(chain(first, rest), insert, on_conflict, doubles=doubles, placed=placed)
+            return super()._append(chain(taken, rest), insert, on_conflict, doubles=doubles, placed=placed)
 
-    def _append_plain(self, items: Sequence[EncodedRecord]) -> bool:
-        """Write new entries, events and results in one round trip; return False if that can't be."""
-        if not all(map(_is_plain, items)) or (len(items) > 1 and self._server.version < LATEST):
+    def _append_plain(self, taken: list[EncodedRecord], rest: Iterator[EncodedRecord]) -> bool:
+        """Write new records in one round trip, and those behind them, which are taken too; return False if that can't be."""
+        if self._server.version < LATEST:
             return False
-        rows = _RelativeRows(self._engine, items, self._begun)
-        if not self._server.append(rows.arguments() if len(items) > 1 else rows.arguments_of_one()):
+        done: list[_RelativeRows] = []
+        parts = self._parts(taken, rest, done)
+        try:
+            first = next(parts)
+            ends = self._server.append(first, None if len(done[0].items) == len(taken) else parts)
+        except _NotTogetherError:
             return False
-        if len(self._begun) >= _MAX_KNOWN:
-            self._begun.clear()
-        for item, process in rows.begun:
-            self._begun.setdefault(storable(str(item.record["session"])), set()).add(process)
+        if ends is None:
+            return False
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+        for rows, told in zip(done, ends, strict=True):
+            self._known |= rows.known(told)
         return True
+
+    def _parts(
+        self, taken: list[EncodedRecord], rest: Iterator[EncodedRecord], done: list[_RelativeRows]
+    ) -> Iterator[list[Any]]:
+        """Yield the arguments of parts of an append, whose rows are ``done``.
+
+        Raises:
+            _NotTogetherError: they can't be written like this.
+        """
+        known: Mapping[str, _Known] = self._known
+        start = 0
+        while start < len(taken):
+            part = taken[start : start + _PART]
+            if len(taken) > _MOST or not all(map(_is_plain, part)):
+                raise _NotTogetherError
+            # What ends a session's processes ends none that begins behind it.
+            part = part[: next((number for number, item in enumerate(part, 1) if item.kind == "sessionEnd"), _PART)]
+            rows = _RelativeRows(self._engine, part, known)
+            done.append(rows)
+            start += len(part)
+            yield rows.arguments_of_one() if len(taken) == 1 and part[0].kind in _ALONE else rows.arguments()
+            known = ChainMap(dict[str, _Known](rows.known()), *(known.maps if isinstance(known, ChainMap) else [self._known]))
+            if start + _PART >= len(taken):
+                taken.extend(islice(rest, _PART))
 
     def _look_up_last(self) -> None:
         """Do nothing: a place is drawn on the server, and a session is asked for in each append."""
@@ -110,9 +153,17 @@ class ServerAppender(Appender):
         return 0, None
 
 
+_Known = tuple[str, set[str]]
+"""The last sum of a session as an appender left it, and the processes that its entries named."""
+
+
+class _NotTogetherError(Exception):
+    """Records change more than their own sessions, or are too many to be kept."""
+
+
 def _is_plain(item: EncodedRecord) -> bool:
     record = item.record
-    return item.kind in _PLAIN and record["session"] != PROJECT and record.get("action") != EXECUTION
+    return record["session"] != PROJECT and record.get("action") != EXECUTION
 
 
 class _RelativeRows(Derivation):
@@ -120,31 +171,65 @@ class _RelativeRows(Derivation):
 
     Args:
         items: the records.
-        known: by session, the processes that are not new.
+        known: by session, what was known of it.
 
     Attributes:
         sessions: what is counted of each session, by its name.
         unfinished: entries whose result is not among these records.
-        begun: (record, process) of processes that were not known before.
+        begun: (place, process, when it began) of processes that were not known before, by session and process.
+        ended, described, noted, tagged, succeeded: what other records change, as `APPEND` names it, row by row.
     """
 
-    def __init__(self, engine: Engine, items: Sequence[EncodedRecord], known: Mapping[str, set[str]]) -> None:
+    def __init__(self, engine: Engine, items: Sequence[EncodedRecord], known: Mapping[str, _Known]) -> None:
         super().__init__(engine, in_order=False)
         self.unfinished: list[EncodedRecord] = []
-        self.begun: list[tuple[EncodedRecord, str]] = []
-        self._items = items
+        self.begun: dict[tuple[int, str], tuple[int, str, str | None]] = {}
+        self.ended: list[tuple[Any, ...]] = []
+        self.described: dict[int, tuple[Any, ...]] = {}
+        self.noted: list[tuple[Any, ...]] = []
+        self.tagged: list[tuple[Any, ...]] = []
+        self.succeeded: list[tuple[Any, ...]] = []
+        self.items = items
         names = [storable(str(item.record["session"])) for item in items]
         self.sessions = {name: SessionCounters(number) for number, name in enumerate(sorted(set(names), key=spelled), 1)}
+        self._before: list[str] = []
         for name, counted in self.sessions.items():
-            counted.processes.update(known.get(name, ()))
+            counted.total, processes = known.get(name) or ("", ())
+            counted.processes.update(processes)
+            self._before.append(counted.total)
         pairs = [(item, self.sessions[name]) for item, name in zip(items, names, strict=True)]
         for number, (item, counted) in enumerate(pairs, 1):
             item.key, item.seq = counted.key, number
-            counted.see(number, item.moment)
+            counted.see(number, None if item.kind in SAID_LATER else item.moment)
+            item.total = counted.total = codec.chain(counted.total or "", item.body)
         self.add(pairs)
 
+    def known(self, ends: Sequence[str] = ()) -> dict[str, _Known]:
+        """Return what is known of the sessions when the records are written, if the last sums are not others."""
+        sums = ends or [str(counted.total) for counted in self.sessions.values()]
+        return {name: (end, counted.processes) for (name, counted), end in zip(self.sessions.items(), sums, strict=True)}
+
     def begin_process(self, item: EncodedRecord, process: str) -> None:
-        self.begun.append((item, process))
+        self._begin(item, process, None)
+
+    def _begin(self, item: EncodedRecord, process: str, started: str | None) -> None:
+        place, _, known = self.begun.get((item.key, process)) or (item.seq, process, None)
+        self.begun[item.key, process] = place, process, started if known is None else known
+
+    def change(self, item: EncodedRecord, touched: SessionCounters) -> None:
+        record = item.record
+        if item.kind == "session":
+            told = description(record)
+            former = self.described.get(item.key, told)
+            self.described[item.key] = tuple(new if old is None else old for old, new in zip(former, told, strict=True))
+            self._begin(item, optional(record.get("process")) or "", optional(record.get("ts")))
+        elif item.kind == "sessionEnd":
+            self.ended.append((item.seq, optional(record.get("process")), optional(record.get("outcome"))))
+        elif item.kind == "note":
+            entries, tags, succession = note_links(record)
+            self.noted += [(item.seq, entry) for entry in entries]
+            self.tagged += [(item.seq, tag) for tag in tags]
+            self.succeeded += [(item.seq, *succession)] if succession else []
 
     def stored_result(self, item: EncodedRecord) -> tuple[int | None, str | None]:
         self.unfinished.append(item)
@@ -152,7 +237,7 @@ class _RelativeRows(Derivation):
 
     def arguments_of_one(self) -> list[Any]:
         """Return the values of `ctxmgr.store.engine.postgresql_functions.APPEND_ONE` for the only record."""
-        (item,), (session,) = self._items, self.sessions
+        (item,), (session,) = self.items, self.sessions
         agent = kind = input_type = process = status = about = None
         if self.entries:
             ((_, _, _, agent, kind, input_type, process, _, status, _),) = self.entries
@@ -164,12 +249,12 @@ class _RelativeRows(Derivation):
         read, written = self.usage[0][2:] if self.usage else (None, None)
         return [
             session, item.kind, item.id, item.moment, item.body.decode("ascii"), STEP, agent, kind, input_type, process,
-            bool(self.begun), status, about, bool(self.events) and kind in SAID, read, written,
+            bool(self.begun), status, about, bool(self.events) and kind in SAID, read, written, *self._before, item.total,
         ]  # fmt: skip
 
     def arguments(self) -> list[Any]:
         """Return the values of `ctxmgr.store.engine.postgresql_functions.APPEND`."""
-        items, counted = self._items, self.sessions.values()
+        items, counted = self.items, self.sessions.values()
         entry_at, _, numbers, agents, actions, input_types, processes, _, statuses, results = _columns(self.entries, 10)
         event_at, _, types, speakers, abouts, afters, _ = _columns(self.events, 7)
         _, used_at, reads, writes = _columns(self.usage, 4)
@@ -178,13 +263,16 @@ class _RelativeRows(Derivation):
             list(self.sessions), [each.first for each in counted], [each.last for each in counted],
             [each.entries for each in counted], [each.events for each in counted], [each.messages for each in counted],
             [each.seq for each in counted], STEP,
-            [item.key for item in items], [item.kind for item in items], [item.id for item in items],
+            [item.key for item in items], [item.kind for item in items], [spelled(item.id) for item in items],
             [item.moment for item in items], [item.body for item in items],
             [item.seq for item in self.unfinished], [item.id for item in self.unfinished],
             entry_at, numbers, agents, actions, input_types, processes, statuses, results,
             event_at, types, speakers, abouts, afters, [row[0] for row in self.events if row[2] in SAID],
             used_at, reads, writes, done_at, done_ids, done_statuses,
-            [item.seq for item, _ in self.begun], [process for _, process in self.begun],
+            *_columns(list(self.begun.values()), 3), *_columns(self.ended, 3),
+            list(self.described), *_columns(list(self.described.values()), 3),
+            *_columns(self.noted, 2), *_columns(self.tagged, 2), *_columns(self.succeeded, 3),
+            self._before, [str(item.total).encode() for item in items],
         ]  # fmt: skip
 
 

@@ -122,17 +122,19 @@ def tokens_of(used: object) -> tuple[int | None, int | None] | None:
     return None if read is None and written is None else (read, written)
 
 
+def description(record: Record) -> tuple[str | None, str | None, str | None]:
+    """Return what a record of kind ``session`` tells of it: workflow, source and meta, the last two as JSON."""
+    source, meta = (None if record.get(name) is None else fast_json.dumps(record[name]) for name in ("source", "meta"))
+    return optional(record.get("workflow")), source, meta
+
+
 def _session(engine: Engine, seq: int, touched: SessionCounters, record: Record) -> None:
+    workflow, source, meta = description(record)
     engine.execute(
         # Each process says once more what session it goes on with: what was said first stays.
         "UPDATE session SET workflow = coalesce(workflow, :workflow), source = coalesce(source, :source), "
         "meta = coalesce(meta, :meta) WHERE key = :key",
-        {
-            "workflow": optional(record.get("workflow")),
-            "source": fast_json.dumps(record["source"]) if record.get("source") is not None else None,
-            "meta": fast_json.dumps(record["meta"]) if record.get("meta") is not None else None,
-            "key": touched.key,
-        },
+        {"workflow": workflow, "source": source, "meta": meta, "key": touched.key},
     )
     remember_process(engine, seq, touched.key, optional(record.get("process")) or "", optional(record.get("ts")))
 
@@ -148,21 +150,32 @@ def _session_end(engine: Engine, seq: int, touched: SessionCounters, record: Rec
         engine.execute(ended, values)
 
 
+def note_links(record: Record) -> tuple[list[str], list[str], tuple[str, str] | None]:
+    """Return what a note names: entries, tags, and the note that it supersedes together with its own id."""
+    former = optional(record.get("supersedes"))
+    return (
+        _texts(record.get("entries")),
+        [fold(tag) for tag in _texts(record.get("tags"))],
+        None if former is None else (former, storable(str(record["id"]))),
+    )
+
+
 def _note(engine: Engine, seq: int, touched: SessionCounters, record: Record) -> None:
-    for entry in _texts(record.get("entries")):
+    entries, tags, succession = note_links(record)
+    for entry in entries:
         engine.execute(
             "INSERT INTO note_entry (session, entry, note) VALUES (:session, :entry, :note) ON CONFLICT DO NOTHING",
             {"session": touched.key, "entry": entry, "note": seq},
         )
-    for tag in map(fold, _texts(record.get("tags"))):
+    for tag in tags:
         engine.execute(
             "INSERT INTO note_tag (session, tag, note) VALUES (:session, :tag, :note) ON CONFLICT DO NOTHING",
             {"session": touched.key, "tag": tag, "note": seq},
         )
-    if (former := optional(record.get("supersedes"))) is not None:
+    if succession is not None:
         engine.execute(
             "INSERT INTO superseded (session, note, successor) VALUES (:session, :note, :successor) ON CONFLICT DO NOTHING",
-            {"session": touched.key, "note": former, "successor": storable(str(record["id"]))},
+            {"session": touched.key, "note": succession[0], "successor": succession[1]},
         )
 
 
@@ -264,9 +277,7 @@ class Derivation:
             elif kind == "event":
                 self._event(item, touched)
             elif kind != "result":
-                handler = HANDLERS.get(kind)
-                if handler is not None:
-                    handler(self._engine, item.seq, touched, item.record)
+                self.change(item, touched)
                 continue
             if (usage := usage_of(item.record)) is not None:
                 self.usage.append((item.key, item.seq, *usage))
@@ -295,6 +306,11 @@ class Derivation:
     def begin_process(self, item: EncodedRecord, process: str) -> None:
         """Take note of a process that an entry is the first to name."""
         remember_process(self._engine, item.seq, item.key, process, None)
+
+    def change(self, item: EncodedRecord, touched: SessionCounters) -> None:
+        """Change what a record of another kind changes."""
+        if (handler := HANDLERS.get(item.kind)) is not None:
+            handler(self._engine, item.seq, touched, item.record)
 
     def result_of(self, item: EncodedRecord) -> tuple[int | None, str | None]:
         """Return place and status of the result of an entry, if it is there: among these records, or before its entry."""

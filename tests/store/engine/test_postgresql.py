@@ -184,8 +184,8 @@ def test_every_text_comes_back_as_it_was(store: Store, text: str) -> None:
     assert starting == [(text,)]
 
 
-def test_nothing_is_set_or_prepared_on_a_connection(store: Store, admin: psycopg.Connection[Any]) -> None:
-    """What a pooler would hand to the next client stays as it was: settings, prepared statements, locks, listeners."""
+def test_nothing_is_set_on_a_connection(store: Store, admin: psycopg.Connection[Any]) -> None:
+    """What a pooler would hand to the next client stays as it was: settings, locks, listeners; what is rare is not prepared."""
     write(store, "s", ["Bash:a"] * 20)
     for _ in range(20):
         store.queries.entries(1, Filters(), 0, None)

@@ -151,20 +151,49 @@ def test_what_outlasts_a_transaction_is_told(told: list[tuple[str, Any]]) -> Non
     assert lasting(told)
 
 
-def test_statements_are_prepared_where_the_url_says_so(server_url: str) -> None:
-    """With ``prepare=1`` appends are prepared once for a connection, also for the one that follows a lost one."""
+def test_nothing_is_prepared_behind_a_pooler(pooled: str, server_url: str) -> None:
+    """However often it is appended through one, none of the connections that it shares has a statement of ours."""
+    with closing(open_store(pooled)) as store:
+        for number in range(20):
+            store.append([entry("s", number)])
+        store.append([entry("s", number) for number in range(20, 200)])
+        assert store.engine.query(_PREPARED) == []
+        assert store.examine().damaged == []
+
+
+@pytest.mark.parametrize("together", [1, 9, 120])
+def test_a_statement_that_a_pooler_lost_is_asked_unprepared(server_url: str, together: int) -> None:
+    """Behind a pooler that looks like the server itself an append is done all the same, and from then on none is prepared."""
     with closing(open_store(f"{server_url}&prepare=1", create=True)) as store:
+        for start in (0, 500, 1000):
+            store.append([entry("s", start + each) for each in range(together)])
+            store.engine.execute("DEALLOCATE ALL")
+        assert store.engine.query(_PREPARED) == []
+        assert store.sessions.entry_count(1) == 3 * together
+        assert store.examine().damaged == []
+
+
+_PREPARED = "SELECT name FROM pg_prepared_statements WHERE name LIKE 'ctxmgr%' ORDER BY name"
+
+
+@pytest.mark.parametrize("said", ["", "&prepare=1"])
+def test_appends_are_prepared_where_no_pooler_stands_between(server_url: str, said: str) -> None:
+    """Once for a connection, also for the one that follows a lost one; a few appends are not worth it, unless it is said."""
+    with closing(open_store(f"{server_url}{said}", create=True)) as store:
+        store.append([entry("other", 1)])
+        assert len(store.engine.query(_PREPARED)) == len(said) // 10
+        for number in range(2, 6):
+            store.append([entry("other", number)])
         for number in range(2):
             store.append([entry("s", 10 * number, "Bash", {"command": "x"})])
             store.append([entry("s", 10 * number + each, "Bash", {"command": "x"}) for each in range(1, 4)])
-            named = "SELECT name FROM pg_prepared_statements WHERE name LIKE 'ctxmgr%' ORDER BY name"
-            assert [row[0] for row in store.engine.query(named)] == ["ctxmgr_append", "ctxmgr_append_one"]
+            assert [row[0] for row in store.engine.query(_PREPARED)] == ["ctxmgr_append", "ctxmgr_append_one"]
             with psycopg.connect(server_url) as admin:
                 admin.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                     "WHERE application_name = 'ctxmgr' AND datname = current_database()"
                 )
-            assert store.sessions.entry_count(1) == 4 * (number + 1)
+            assert store.sessions.entry_count(2) == 4 * (number + 1)
         assert store.examine().damaged == []
 
 
@@ -173,10 +202,10 @@ def test_statements_are_prepared_where_the_url_says_so(server_url: str) -> None:
     [
         ("postgresql:///x?prepare=1", True, "postgresql:///x"), ("postgresql:///x?prepare=1&port=1", True, "postgresql:///x?port=1"),
         ("postgresql:///x?port=1&prepare=1", True, "postgresql:///x?port=1"),
-        ("postgresql:///x?prepare=0", False, "postgresql:///x"), ("postgresql:///x", False, "postgresql:///x"),
+        ("postgresql:///x?prepare=0", False, "postgresql:///x"), ("postgresql:///x", None, "postgresql:///x"),
     ],
 )  # fmt: skip
-def test_a_url_says_whether_statements_are_prepared(location: str, prepared: bool, given: str) -> None:
+def test_a_url_says_whether_statements_are_prepared(location: str, prepared: bool | None, given: str) -> None:
     """libpq, which does not know the word, is not told of it."""
     assert prepares(location) is prepared
     assert connection_options(location) == connection_options(given)
