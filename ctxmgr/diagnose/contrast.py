@@ -232,6 +232,8 @@ def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | Non
     """Return the last file that the output names and that no call of the session has looked at."""
     known = [path for entry in evidence.recent if (path := path_of(entry))]
     shown = "\n".join(command_of(entry) for entry in evidence.recent if entry.status == "ok")
+    # What the call was given was asked for already, but by a check, which runs it and shows nothing of it
+    asked = "" if CHECKS.search(command_of(step)) else given(step)
     found: tuple[str, str | None] | None = None
     for one, first, two, second in _POINTER.findall(evidence.text(step)[-8_000:]):
         path = one or two
@@ -239,7 +241,7 @@ def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | Non
         # A path in a library, or a bare word, is no place to look at
         if not plain_name(path) or any(part in path for part in FOREIGN) or (not one and "/" not in path and not second):
             continue
-        if not any(same_file(path, each) for each in known) and name not in shown:
+        if not any(same_file(path, each) for each in known) and name not in shown and path not in asked:
             found = path, first or second or None
     return found
 

@@ -15,6 +15,7 @@ from ctxmgr.diagnose.errors.table import Topic, topic_of
 from ctxmgr.diagnose.errors.words import error_details, error_members, offered, told_lines, told_words
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of
+from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.sentences import is_forbidden, sentences, sentences_of
 from ctxmgr.diagnose.evidence.texts import code, listed, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
@@ -40,7 +41,8 @@ _HOLDER = lazy_pattern(
 _UNTIL = lazy_pattern(
     r"(?:until|expires?(?:_?at)?|available_?(?:at|from)|retry_?(?:after|at)|unlocks?_?at|reset_?(?:at)?)$", re.I
 )
-_CALL = lazy_pattern(r"(`[^`]{40})[^`]{4,}`")
+_CALL, _CUT = lazy_pattern(r"(`[^`]{40})[^`]{4,}`"), r"\1…`"
+_ALIKE = 0.7
 _NAMES_ROOM, _SHORT_STEP = 70, 120
 _LEAST_LINE, _LEAST_ADVICE = 16, 4
 _OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
@@ -108,7 +110,7 @@ class Explanation(NamedTuple):
     @property
     def least(self) -> int:
         """How many characters the cause itself and the words of the error take."""
-        return len(self.found.cause) + sum(len(text) + 1 for text, _ in self.causes[:_OF_ERROR])
+        return len(self.found.cause) + sum(len(text) + 1 for text, _ in self.causes[:_OF_ERROR] if text)
 
     def _cause(self, shown: Collection[str | None]) -> str:
         """Return the cause with the sentences for which there is room; a long one is cut where enough of it is shown."""
@@ -169,7 +171,7 @@ def explained(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] =
             *((each, None) for each in [*of_error, *rest]), *shown, *((each, None) for each in lines[1:]),
             (named.cause if named else "", None), *shared,
         ],
-        [other.step, "" if other.step else _held(entry, said), *(each.step for each in spoken)],
+        [other.step or _held(entry, said) or _likest(evidence, about, bearings), *(each.step for each in spoken)],
         bearings,
         [named.step if named else "", *_offers(evidence, about, texts, found)],
         later=later,
@@ -234,6 +236,23 @@ def _named_by_user(
                 [evidence.quote_of(message, sentence)],
             )
     return None
+
+
+def _likest(evidence: Evidence, steps: Sequence[EntryView], bearings: Sequence[Bearing]) -> str:
+    """Return the name in another record that is most like one that the error names and the calls gave."""
+    if not evidence.failed(steps[0]):
+        return ""
+    asked = "\n".join(given(step) for step in steps)
+    refused = [name for name in names_in(telling_line(evidence, steps[0])) if name in asked]
+    found = [
+        (likeness(bad, name), bad, name, each.source)
+        for bad in refused for each in bearings for name in each.names
+        if name not in asked and " " not in name and not each.by_user
+    ]  # fmt: skip
+    alike, bad, name, source = max(found, default=(0.0, "", "", ""))
+    if alike < _ALIKE:
+        return ""
+    return f"See whether {code(name, 80)} is meant, which {_CALL.sub(_CUT, source)} names, in place of {code(bad, 80)}."
 
 
 def _held(entry: EntryView, said: str) -> str:
@@ -323,7 +342,7 @@ def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
         names = list(each.names[:_SHOWN_NAMES])
         while len(names) > 1 and sum(map(len, names)) > _NAMES_ROOM:
             names.pop()
-        parts.append(_CALL.sub(r"\1…`", each.source) + (f" ({listed(names)})" if names else ""))
+        parts.append(_CALL.sub(_CUT, each.source) + (f" ({listed(names)})" if names else ""))
     looks = [f"{'See also' if later else 'Look first at'} {', and '.join(parts)}."] if parts else []
     return " ".join([*said, *looks])
 

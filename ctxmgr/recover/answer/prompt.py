@@ -265,7 +265,10 @@ def _known(told: Told, room: int, before: Sequence[str]) -> list[str]:
 
 
 def _same(text: str, shown: str) -> bool:
-    return " ".join(text.split())[:80] in " ".join(shown.split())
+    """Whether a text was shown: all its lines, or all but the first, which names the call that printed them."""
+    lines = [" ".join(line.split()) for line in text.split("\n") if line.strip()]
+    flat = " ".join(shown.split())
+    return " ".join(lines)[:80] in flat or (len(lines) > 1 and all(line in flat for line in lines[1:]))
 
 
 def _plan(told: Told) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose import contrast, diagnose
+from ctxmgr.diagnose import contrast, diagnose, explain, explain_contrast
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.related.bearing_records import bearing_on
 from ctxmgr.types.finding import Diagnosis
@@ -30,6 +30,38 @@ def test_a_document_that_speaks_of_the_failing_name_is_quoted() -> None:
     assert "docs/spindle.md" in told.cause
     assert "`loom-west`" in told.next_step
     assert "nproc" not in told.cause
+
+
+def test_the_name_most_like_the_refused_one_is_a_step_of_its_own() -> None:
+    """A name that another record has is offered in place of a like one that the error names, with where it stands."""
+    listing = bash("loomctl stations", "weaver-north-04\nweaver-south-11")
+    told = answer(*NOISE, listing, *NOISE, *[failed("loomctl status weaver-nord-04", "no station weaver-nord-04")] * 3)
+
+    assert "`weaver-north-04`" in told.next_step
+    assert "in place of `weaver-nord-04`" in told.next_step or told.kind != "unknown"
+
+
+def test_what_a_reader_is_shown_is_not_told_again() -> None:
+    """Beside a record's lines neither cause nor step tells of it; the words of the error and all else stay."""
+    note = read("docs/spindle.md", "# Spindle\n\nJobs of the kind weave go to the queue loom-west.")
+    known = evidence(*NOISE, note, *NOISE, *[failed("spindle run weave", "spindle: weave rejected, code 71")] * 3)
+    told = explain(known) or explain_contrast(known)
+    assert told is not None
+    shown = [quote for quote in told.found.evidence if "loom-west" in quote.text]
+    cause, step = told.beside({quote.entry or "" for quote in shown})
+
+    assert len(shown) == 1
+    assert "loom-west" in told.diagnosis.cause + told.diagnosis.next_step
+    assert "loom-west" not in cause + step
+    assert "code 71" in cause
+    assert len(cause) >= told.least
+
+
+def test_a_file_that_the_call_could_not_read_is_not_to_be_read() -> None:
+    """The step is another look than the one that failed: what the call was given was asked for already."""
+    told = answer(*NOISE, *[failed("tail -50 /srv/loom/run.log", "tail: cannot open '/srv/loom/run.log': I/O fault")] * 3)
+
+    assert not told.next_step.startswith("Read `/srv/loom/run.log`")
 
 
 def test_a_number_leads_from_one_record_to_the_next() -> None:
