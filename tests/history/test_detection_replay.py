@@ -121,7 +121,7 @@ def test_a_short_session_is_replayed_by_one_process(store: Store, monkeypatch: p
     assert list(detection.replay(store, key_of(store))) == expected(store)
 
 
-@pytest.mark.parametrize("stored_bodies", [0, 1, 3])
+@pytest.mark.parametrize("stretches", [0, 1, 3])
 def test_what_is_lost_is_read_here(store: Store, monkeypatch: pytest.MonkeyPatch, stretches: int) -> None:
     """Whenever the second process ends before its work does, nothing is missing and nothing comes twice."""
     lose(monkeypatch, stretches)

@@ -199,7 +199,7 @@ def _cause(told: Told, room: int) -> Iterator[str]:
         whose = "" if told.stuck is None else f" (pass it on to {named(told.stuck)}, or do it in its place)"
         unknown = "Cause" if found.confidence != "low" or found.kind == "unknown" else "Cause, as far as can be guessed"
         check = f"\nThen check: {clipped(clean(found.check), 200)}" if found.check else ""
-        yield _early(told, told.cause, f"{unknown}{you}: ", f"Next step{whose}: ", room) + check
+        yield _early(told, told.cause, f"{unknown}{you}: ", f"Next step{whose}: ", check, room)
     if told.stuck is not None and found is None:
         yield f"Next step: take over from {named(told.stuck)} what is still needed, in another way than it tried."
     if told.request.requester is not None and told.unanswered:
@@ -207,18 +207,20 @@ def _cause(told: Told, room: int) -> Iterator[str]:
         yield f"Not in this history:\n{parts}"
 
 
-def _early(told: Told, cause: Explanation, head: str, step_head: str, room: int) -> str:
-    """Return cause and next step with the lines of other records that say most, as many as there is room for.
+def _early(told: Told, cause: Explanation, head: str, step_head: str, check: str, room: int) -> str:
+    """Return cause, next step and check with the lines of other records that say most, as many as there is room for.
 
-    What is shown need not be read to be found, and neither cause nor step tells of it again.
+    What is shown need not be read to be found, and neither cause nor step tells of it again. Beside a sure cause such lines
+    stand last: they may say something that the rule does not know.
     """
     own = {entry.id for entry in (*told.brief.members, *told.brief.rounds, *told.brief.ended)}
-    quotes = cause.quotes if cause.found.confidence == "high" else cause.found.evidence
+    sure = cause.found.confidence == "high"
+    quotes = cause.quotes if sure else cause.found.evidence
     quotes = [each for each in quotes if each.entry is not None and each.entry not in own]
     shown: set[str | None] = set()
     blocks = ""
     text, step = cause.beside(shown)
-    room -= len(head) + len(step_head) + 2
+    room -= len(head) + len(step_head) + 2 + (len(check) if sure else 0)
     for quote in quotes:
         source, said_there = _quote(quote)
         block = f"{clipped(source, _SOURCE)}:\n{fenced(said_there, _EARLY_QUOTE)}\n\n"
@@ -232,7 +234,9 @@ def _early(told: Told, cause: Explanation, head: str, step_head: str, room: int)
     room -= len(blocks)
     step = whole_sentences(clean(step), min(_STEP, max(room - min(len(text), cause.least), _LEAST_STEP)))
     text = whole_sentences(clean(text), max(room - len(step), _LEAST_CAUSE))
-    return f"{head}{text}\n\n{blocks}{step_head}{step}"
+    if sure:
+        return f"{head}{text}\n\n{step_head}{step}{check}\n\n{blocks}".rstrip()
+    return f"{head}{text}\n\n{blocks}{step_head}{step}{check}"
 
 
 def _task(told: Told) -> str:

@@ -63,7 +63,7 @@ def test_an_unknown_cause_is_told_as_that_and_what_is_over_has_none(logs: Path) 
     (over,) = run("detect", STUCK.name, "--json").envelope["data"][0]["findings"]
 
     assert (unknown["diagnosis"]["kind"], unknown["diagnosis"]["confidence"]) == ("unknown", "low")
-    assert "why it fails is not known" in unknown["diagnosis"]["cause"]
+    assert "Not known why" in unknown["diagnosis"]["cause"]
     assert unknown["diagnosis"]["nextStep"].startswith("Read `test_calc.py` around line 7")
     assert "likely cause" not in run("detect", UNKNOWN.name).out
     assert over["resolved"] == "user"

@@ -58,7 +58,7 @@ def _answering(monkeypatch: pytest.MonkeyPatch, tasks: list[dict[str, Any]] | No
     def asked(*_: object) -> tuple[Split | None, str | None]:
         return found, failure
 
-    monkeypatch.setattr(model_proposals, "_asked", asked)
+    monkeypatch.setattr(model_proposals, "_ask_model", asked)
 
 
 def _start(*arguments: str) -> tuple[int, StartAnswer]:
