@@ -62,14 +62,14 @@ def _finders() -> tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...]:
     for kind, starts, body, _ in TOKENS:
         same: dict[tuple[int, str, str], list[str]] = {}
         for start in starts.split():
-            at = _anchor_of(start)
+            at = anchor_of(start)
             same.setdefault((at, start[at], start[at + 1 :]), []).append(start[: at + 1])
         for (_, anchor, tail), heads in same.items():
             shapes.setdefault(anchor, []).append((kind, "|".join(map(re.escape, heads)), f"{tail}({body})"))
     return tuple((_pattern(anchor, rows), tuple(kind for kind, _, _ in rows)) for anchor, rows in sorted(shapes.items()))
 
 
-def _anchor_of(start: str) -> int:
+def anchor_of(start: str) -> int:
     """Return the index of the anchor in the beginning of a token: the last of ``_-.`` or of the capitals A and S.
 
     These five bytes are rare in text, so the matcher is seldom entered.

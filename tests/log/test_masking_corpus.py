@@ -18,7 +18,7 @@ from bench.masking.growth import ESCAPES, SECRETS
 from bench.masking.measures import recall
 from ctxmgr.log.codec import encode
 from ctxmgr.log.mask_prefilter import is_free
-from ctxmgr.log.masking import _anchor_of, mask, mask_unsieved, secret_spans
+from ctxmgr.log.masking import anchor_of, mask, mask_unsieved, secret_spans
 from ctxmgr.log.secret_shapes import FRAMED, TOKENS
 
 SEED = 20_261_123
@@ -131,7 +131,7 @@ def test_every_beginning_has_an_anchor_and_is_found(row: tuple[str, str, str, st
     parser = importlib.import_module("re._parser")
     _, starts, body, _ = row
     for start in starts.split():
-        _anchor_of(start)
+        anchor_of(start)
         source = random.Random(f"{SEED}{start}")
         for _ in range(5):
             secret = _written(parser.parse(body), source)
@@ -144,7 +144,7 @@ def test_every_beginning_has_an_anchor_and_is_found(row: tuple[str, str, str, st
 def test_a_beginning_without_an_anchor_is_refused() -> None:
     """The patterns look for an anchor: a row that has none would never be found."""
     with pytest.raises(ValueError, match="EZTK"):
-        _anchor_of("EZTK")
+        anchor_of("EZTK")
 
 
 @pytest.mark.parametrize("row", FRAMED, ids=lambda row: f"{row[0]} {row[1][:14]}")
