@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,18 +61,83 @@ def test_the_page_about_clients_names_them_all() -> None:
         assert table != "live" or f"\n{key} = " in page
 
 
-PAGES = (PAGE.parent / "architecture.md", PAGE.parent / "extending.md", PAGE.parents[1] / "CONTRIBUTING.md")
+ROOT = PAGE.parents[1]
+PAGES = (PAGE.parent / "architecture.md", PAGE.parent / "extending.md", ROOT / "CONTRIBUTING.md")
+PACKAGES = sorted((ROOT / "ctxmgr").rglob("__init__.py"))
+FORMER = {"_MUCH"}
+"""A name that a page gives as an example of a bad one."""
+_DOCSTRING = re.compile(r'""".*?"""', re.DOTALL)
+_PATH = re.compile(r"(?:[\w-]+/)+[\w.-]+/?|[\w-]+\.(?:py|toml|md|txt)")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*(?:\(\))?")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@cache
+def _code() -> dict[str, str]:
+    """Return the code of each module by its dotted name, without its docstrings: these may name what is gone."""
+    files = (
+        path
+        for room in ("ctxmgr", "tests", "bench")
+        for path in (ROOT / room).rglob("*.py")
+        if not path.is_relative_to(ROOT / "bench" / "out")
+    )
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): _DOCSTRING.sub(
+            "", path.read_text(encoding="utf-8")
+        )
+        for path in files
+    }
+
+
+@cache
+def _words(code: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", code))
+
+
+@cache
+def _modules(name: str) -> list[str]:
+    """Return the code of the modules of this name, whatever package it begins in."""
+    return [code for module, code in _code().items() if f".{module}".endswith(f".{name}")]
+
+
+def _is_named(name: str) -> bool:
+    """Whether a name with or without dots is a module, stands in the one that it begins with, or in a class of that name."""
+    if _modules(name):
+        return True
+    home, _, last = name.rpartition(".")
+    if home and _modules(home):
+        made = re.compile(
+            rf"\b(?:def|class) {last}\b|^ *{last}\b *[:=]|^ *from .* import .*\b{last}\b|^ *{last},$", re.MULTILINE
+        )
+        return any(made.search(code) for code in _modules(home))
+    spellings = {last, re.sub(r"(?<=[a-z])[A-Z]", lambda sign: f"_{sign[0].lower()}", last)}  # fields of JSON have both
+    holders = list(_code().values())
+    if home:
+        inner = re.compile(rf"^ *(?:class )?{home.rpartition('.')[2]}\b", re.MULTILINE)
+        holders = [code for code in holders if inner.search(code)]
+    return any(not spellings.isdisjoint(_words(code)) for code in holders)
+
+
+def _is_file(name: str) -> bool:
+    """Whether a path is there, from the project or its package on; a name alone may stand in any folder."""
+    if "/" in name:
+        return any((home / name).exists() for home in (ROOT, ROOT / "ctxmgr"))
+    rooms = (ROOT / room for room in ("ctxmgr", "tests", "bench", "fixtures", "docs"))
+    return name == "ctxmgr.toml" or (ROOT / name).exists() or any(next(room.rglob(name), None) for room in rooms)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *PACKAGES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_is_named_for_developers_is_there(page: Path) -> None:
-    """Each file that these pages name exists, and each name that is said to stand in a file stands in it."""
+    """Each file, folder, module and name in backticks exists, and stands in the file in which it is said to stand."""
     text = page.read_text(encoding="utf-8")
-    homes = (PAGE.parents[1], PAGE.parents[1] / "ctxmgr")
-    named = set(re.findall(r"`([a-z_]+/[\w./-]*\.(?:py|toml|md|txt))`", text))
+    if page.suffix == ".py":
+        text = ast.get_docstring(ast.parse(text)) or ""
+    quoted = set(re.findall(r"`+([^`\s]+)`+", text))
+    files = {name for name in quoted if _PATH.fullmatch(name)}
+    names = {name.removesuffix("()") for name in quoted - files - FORMER if _NAME.fullmatch(name)}
 
-    assert len(named) >= 2
-    assert [name for name in sorted(named) if not any((home / name).is_file() for home in homes)] == []
+    assert len(files | names) >= 2 or page.suffix == ".py"
+    assert [name for name in sorted(files) if not _is_file(name)] == []
+    assert [name for name in sorted(names) if not name.endswith((".json", ".jsonl")) and not _is_named(name)] == []
     for name, place in re.findall(r"`([A-Za-z_]+)`(?: of| to)?\s+in\s+`([\w./]+\.py)`", text):
-        (found,) = [home / place for home in homes if (home / place).is_file()]
+        (found,) = [home / place for home in (ROOT, ROOT / "ctxmgr") if (home / place).is_file()]
         assert re.search(rf"\b{name}\b", found.read_text(encoding="utf-8")), (name, place)

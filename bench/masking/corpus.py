@@ -53,7 +53,8 @@ TOKENS = """
     EAACEdEose0cBA<<{A60}>>
     NRII-<<{W32}>> ops_<<eyJ{A250}>> glffct-<<{W20}>> glagent-<<{W50}>> gloas-<<{H64}>>
     hvb.<<{W140}>> {A14}.atlasv1.<<{W60}>> bkua_<<{H40}>> ccipat_<<{A22}_{H40}>> CCIPAT_<<{A22}_{H40}>>
-    sl.<<{W140}>> duffel_live_<<{W43}>> EZAK<<{A54}>> FLWSECK-<<{H32}>>-X rzp_live_<<{A14}>> sk-lf-<<{H8}-{H4}-{H4}-{H4}-{H12}>>
+    sl.<<{W140}>> duffel_live_<<{W43}>> EZAK<<{A54}>> EZTK<<{A54}>> FLWSECK-<<{H32}>>-X shppa_<<{H32}>>
+    rzp_live_<<{A14}>> sk-lf-<<{H8}-{H4}-{H4}-{H4}-{H12}>>
     eyJhbGciOiJIUzI1NiJ9.<<eyJzdWIiOiIxMjM0NTY3ODkwIn0.{W43}>> octt_<<{A36}>> API-<<{U26}>> prefect_<<pnu_{A36}>>
     pnu_<<{A36}>> AQVN<<{W35}>> t1.<<{W80}.{W86}>> waka_<<{H8}-{H4}-{H4}-{H4}-{H12}>> zpka_<<{A32}_{A8}>>
 """

@@ -120,6 +120,8 @@ class _Messages:
             if sequence(message.get("tool_calls")):  # that program has tools of its own
                 message = {**message, "role": "assistant"}
         read_message(t, message, at)
+        if message.get("tool"):  # a shape of its own: whatever call it holds is not read
+            self._log.unknown(f"{role} message with a member tool")
         used = mapping(message.get("usage"))
         if used and role in MODELS:
             t.usage(

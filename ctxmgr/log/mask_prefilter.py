@@ -25,7 +25,7 @@ _NAMES = (
 _AFTER_NAME = b"_-0123456789\\\"'` \t:=>"
 _SUSPECT = (
     b"curl ", b"mysql", b"sshpass", b"pgpass", b":*:", b"slack.com/", b"/webhooks/", b":aa", b"rzp_", b"dapi", b"-us",
-    b".eyj", b"\\x", b"\\u00ad", b"\\u034f", b"\\u061c", b"\\u180e", b"\\u200", b"\\u202", b"\\u206", b"\\ufeff",
+    b".eyj", b"eztk", b"\\x", b"\\u00ad", b"\\u034f", b"\\u061c", b"\\u180e", b"\\u200", b"\\u202", b"\\u206", b"\\ufeff",
     b"\\u001b", b"\\u009b",
     b"\\u002", b"\\u003", b"\\u004", b"\\u005", b"\\u006", b"\\u007",
 )  # fmt: skip

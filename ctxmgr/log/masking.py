@@ -62,19 +62,25 @@ def _finders() -> tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...]:
     for kind, starts, body, _ in TOKENS:
         same: dict[tuple[int, str, str], list[str]] = {}
         for start in starts.split():
-            at = _anchor_of(start)
+            at = anchor_of(start)
             same.setdefault((at, start[at], start[at + 1 :]), []).append(start[: at + 1])
         for (_, anchor, tail), heads in same.items():
             shapes.setdefault(anchor, []).append((kind, "|".join(map(re.escape, heads)), f"{tail}({body})"))
     return tuple((_pattern(anchor, rows), tuple(kind for kind, _, _ in rows)) for anchor, rows in sorted(shapes.items()))
 
 
-def _anchor_of(start: str) -> int:
+def anchor_of(start: str) -> int:
     """Return the index of the anchor in the beginning of a token: the last of ``_-.`` or of the capitals A and S.
 
     These five bytes are rare in text, so the matcher is seldom entered.
+
+    Raises:
+        ValueError: it has none: a shape that begins so is one for `FRAMED`.
     """
-    return max(map(start.rfind, "_-.AS"))
+    at = max(map(start.rfind, "_-.AS"))
+    if at < 0:
+        raise ValueError(f"the beginning {start} of a token has no anchor")
+    return at
 
 
 def _pattern(anchor: str, rows: list[tuple[str, str, str]]) -> re.Pattern[bytes]:
@@ -177,7 +183,8 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
             continue
         at = word.rfind("_")
         head, tail = word[: at + 1], word[at + 1 :]
-        fill = f"{_HEXLIKE if _of_hex(start) and tail else '.'}{{{_MIN_TOKEN - len(tail)}}}"
+        # Hex digits, of which a capital A is an anchor here.
+        fill = f"{'[0-9a_efk]' if _of_hex(start) and tail else '.'}{{{_MIN_TOKEN - len(tail)}}}"
         found = f"{re.escape(head)}{tail}{fill}"
         if at < 2:
             begun.add(rf"(?<={found})(?=[0-9aefkn\\]{{14}})" if _of_hex(start) else f"(?<={found})")
@@ -254,6 +261,7 @@ _passes_jwt, _passes_signature, _passes_pgpass = (
     re.compile(pattern).search for pattern in (rb"J(?<=\.eyJ)", rb"=(?<=[&;]sig=)", rb"\*(?<=:\*)(?=:)")
 )
 _J, _AT, _AND, _STAR, _X, _PERCENT = b"J@&*x%"  # as numbers they are looked for without any call
+_EASYPOST = b"EZTK"  # holds no byte on which a sieve turns; the token is a run long enough to be encoded
 
 
 def mask(line: bytes) -> bytes:
@@ -277,7 +285,9 @@ def mask(line: bytes) -> bytes:
         other or _passes_names(folded) or ((_J in line or _AT in line or _AND in line or _STAR in line) and _passes_signs(line))
     )
     runs = line.translate(RUNS)
-    if tokens or named or (RUN_OF in runs and any(_holds(said) for _, _, said in decoded(line, runs))):
+    has_run = RUN_OF in runs
+    named = named or (has_run and _EASYPOST in line)
+    if tokens or named or (has_run and any(_holds(said) for _, _, said in decoded(line, runs))):
         return _masked(line, tokens=bool(tokens), named=named)
     if (hidden or coded or (_PERCENT in folded and _may_quote(folded))) and any(_passes(view.text) for view in views(line)):
         return mask_unsieved(line)
@@ -306,7 +316,7 @@ def _passes(line: bytes) -> bool:
         or _passes_names(folded)
         or _passes_others_openly(folded)
     )
-    return bool(found) or _passes_signs(line)
+    return bool(found) or _passes_signs(line) or _EASYPOST in line
 
 
 def _passes_signs(line: bytes) -> bool:

@@ -1,7 +1,9 @@
-"""The shapes of tokens that providers give out: one row each, from which the patterns and the sieves of masking are made.
+"""The shapes of tokens that providers give out, one row each, from which the patterns of masking are made.
 
-A row is (kind, what tokens begin with, what follows as a regular expression, where the shape is published). The beginnings
-are public and stay readable; what follows is the secret. Standard library only, and nothing to load: a hook reads this.
+A row of `TOKENS` is (kind, what tokens begin with, what follows as a regular expression, where the shape is published). The
+beginnings are public and stay readable; what follows is the secret. The sieves of `ctxmgr.log.masking` are made from these rows
+too; a row of `FRAMED` also needs a place in one of them and in `ctxmgr.log.mask_prefilter`, written by hand. Standard library
+only, and nothing to load: a hook reads this.
 """
 
 from __future__ import annotations
@@ -115,10 +117,10 @@ TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("bitbucket", "ATBB", f"(?=[A-Za-z]{{0,31}}[0-9]){ALNUM}{{32}}", "support.atlassian.com: app passwords"),
     ("facebook", "EAACEdEose0cBA", f"{ALNUM}{{20,}}+", "developers.facebook.com: access tokens"),
     ("yandex", "AQVN", f"{WORD}{{35,38}}(?!{WORD})", "yandex.cloud/docs: API keys"),
-    ("easypost", "EZAK EZTK", f"{ALNUM}{{54}}", "docs.easypost.com: authentication"),
+    ("easypost", "EZAK", f"{ALNUM}{{54}}", "docs.easypost.com: authentication"),
     ("twilio", "SK", f"[0-9a-f]{{32}}(?!{ALNUM})", "twilio.com/docs: API keys"),
 )
-"""Tokens that begin with letters of their own."""
+"""Tokens that begin with letters of their own: one of ``_-.AS`` is among them, with at least 16 signs of a word behind it."""
 
 FRAMED: tuple[tuple[str, str, str, str], ...] = (
     (
@@ -154,10 +156,11 @@ FRAMED: tuple[tuple[str, str, str, str], ...] = (
         rf"[MNO](?:{begun('[MNO]')})({WORD}{{23,27}}\.(?=[AS_\-]{{0,5}}[B-RT-Za-z0-9]){WORD}{{6}}\.{WORD}{{27,38}})(?!{WORD})",
         "discord.com/developers: bot tokens",
     ),
+    ("easypost", "EZTK", rf"EZTK(?:{begun('EZTK')})({ALNUM}{{54}})", "docs.easypost.com: authentication"),
     ("jwt", "eyJ", rf"eyJ(?:{begun('eyJ')})({WORD}{{6,}}+\.eyJ{WORD}{{4,}}+\.{WORD}*+)", "RFC 7519"),
 )
 """Tokens that are known by what stands inside of them or before them: kind, what every line with one holds, the whole with a
-group around the secret, source."""
+group around the secret, source. Each has a case in ``bench/masking/corpus.py`` that shows its place in the sieves."""
 
 
 def beginnings() -> list[str]:

@@ -8,7 +8,7 @@ The way of a request, and where to read it:
    its notes and its snapshot. Nothing else writes.
 3. `evidence` reads the history: `brief` first, `retrieval` for what a request asks for, `related` for other sessions.
 4. `routing` chooses the one agent that continues, and builds a request that this agent takes.
-5. `answer` puts it together: `draft` the whole, `prompt` the text for the agent, `rendering` the page for people.
+5. `answer` puts it together: `draft` the whole, `prompt` the text for the agent. The command draws the page for people.
 6. `model` may improve the answer, where a model is configured. `answer.gate` checks whatever it proposes.
 7. `injection` withholds recorded text that gives orders, at every step.
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ctxmgr.history.live.bus import ActionFinished, ActionStarted
+from ctxmgr.history.live.blackboard import BlackboardHistory
+from ctxmgr.history.live.bus import ActionFinished, ActionStarted, EventBus
 from ctxmgr.history.query import tools
 from ctxmgr.log.codec import decode
 from ctxmgr.log.record_schema import COMMON, OUTCOMES, RECORDS, STATUSES, Field
@@ -140,6 +141,50 @@ def test_callers_can_give_every_field_of_a_result() -> None:
 
     assert set(inspect.signature(Recorder.result).parameters) - {"self"} == fields_of_result
     assert finished - {"id"} == fields_of_result - {"entry"}
+
+
+SAMPLES: Mapping[str, Any] = {
+    "text": "words", "count": 7, "number": 5.0, "json": {"a": [1]}, "status": "error", "error": {"type": "T", "message": "m"}
+}  # fmt: skip
+"""A value for each type of a field."""
+
+
+def _samples(kind: str, but: set[str]) -> dict[str, Any]:
+    """Return a value for each field of a kind, by the name of the wire."""
+    return {name: SAMPLES[field.holds] for name, field in RECORDS[kind].items() if name not in but}
+
+
+def test_every_field_that_is_given_is_recorded(tmp_path: Path) -> None:
+    """What a caller or a publisher says of an action and of its result stands in the records."""
+    of_entry = _samples("entry", RECORDS["result"].keys() - {"meta"} | {"id", "process"})
+    of_result = _samples("result", {"entry", "meta"})
+    started, finished = ({_snake(name): value for name, value in each.items()} for each in (of_entry, of_result))
+    called, published, bus = tmp_path / "called.jsonl", tmp_path / "published.jsonl", EventBus()
+    with Recorder(str(called), session="s") as recorder:
+        recorder.result(recorder.entry(**started), **finished)
+    with BlackboardHistory(bus, published, session="s"):
+        bus.publish(ActionStarted("1", **started))
+        bus.publish(ActionFinished("1", **finished))
+
+    for log in (called, published):
+        records = [decode(line) for line in log.read_bytes().splitlines()]
+        (entry,) = [record for record in records if record["kind"] == "entry"]
+        (result,) = [record for record in records if record["kind"] == "result"]
+        assert {name: entry.get(name) for name in of_entry} == of_entry, log.name
+        assert {name: result.get(name) for name in of_result} == of_result, log.name
+
+
+def test_the_pages_name_every_field() -> None:
+    """The page of the format has each field of each kind, the page of answers what the view of an entry shows."""
+    format_page, answers = (
+        (Path(__file__).parents[2] / "docs" / name).read_text(encoding="utf-8") for name in ("format.md", "json.md")
+    )
+    for kind, own in RECORDS.items():
+        (row,) = [line for line in format_page.splitlines() if line.startswith(f"| `{kind}` |")]
+        rest = "" if kind != "entry" else format_page  # a finished action carries the fields of its result
+        assert [name for name in own if f"`{name}`" not in row + rest and f"`{name}?`" not in row + rest] == [], kind
+    listed = answers.partition("## An entry")[2].partition("## ")[0]
+    assert [name for field in EntryView.model_fields.values() if f"`{(name := field.alias or '')}`" not in listed] == []
 
 
 def test_detectors_are_shown_every_field() -> None:

@@ -1,4 +1,8 @@
-"""``record``: append records from stdin, or record a command as one action."""
+"""``record``: append records from stdin, or record a command as one action.
+
+For programs and pipes ``_record`` of `ctxmgr.cli.fast.rows` answers instead where records come from stdin; both take them by
+`ctxmgr.cli.record_input`.
+"""
 
 from __future__ import annotations
 

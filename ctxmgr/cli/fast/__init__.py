@@ -4,9 +4,9 @@ Begin with `dispatch`. `table` holds every command and is generated from the dec
 ctxmgr.cli.fast.generate``. May import whatever does not load those three at the top of a module.
 
 Thirteen commands are answered twice: by `rows` and `detection` for programs, from rows and without models, and by their own
-functions for people. Both ask the same tools (`history.query.tools`, `history.query.annotations`, `cli.detection`,
-`cli.record_input`), take addresses apart by the same `cli.address`, and are held to the same bytes by `tests/cli/fast`. What
-is there twice is only how options become a request, and an answer output. Each has a reason to stay:
+functions for people. Both ask the same tools (`history.query.tools`, `cli.detection`, `cli.record_input`), take addresses
+apart by the same `cli.address`, and are held to the same bytes by `tests/cli/fast`. What is there twice is only how options
+become a request, and an answer output. Each has a reason to stay:
 
 - ``list``, ``trace``, ``show``, ``messages``, ``search``: agents read history at every turn. From rows that takes a third of
   the time of the function, which loads pydantic's shapes and what draws; and long texts pass as they are stored.

@@ -1,7 +1,8 @@
-"""The detectors, one pattern a module; `DETECTORS` names them all.
+"""The detectors of loops, those of one kind of trouble in a module; `DETECTORS` names the module of each pattern.
 
-Begin with `repeated_calls`. A detector remembers what it needs of its agent's steps and knows no other detector;
-`interface` says what it may ask for. May import `ctxmgr.detect.step`, `polling` and `text`.
+Begin with `repeated_calls`. A detector remembers what it needs of its agent's steps and knows no other detector; `interface`
+says what it may ask for. Silence and calls beyond their limit are watched for by `hung.StallWatch`, which
+`ctxmgr.detect.monitor` asks. May import `ctxmgr.detect.step`, `polling` and `text`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The registry of failure classes: one class a module, in packages by what goes wrong.
 
 A class is a module with a ``KIND`` and ``applies(evidence)`` (see `ctxmgr.diagnose.interface`); one line in `CLASSES` adds it.
-The module has the name of its kind. Where no class applies, `ctxmgr.diagnose.contrast` answers, with the kind `unknown`.
+The module has the name of its kind, but for `edits.check_unaffected`, whose kind is `testUnaffected`. Where no class applies,
+`ctxmgr.diagnose.contrast` answers, with the kind `unknown`.
 
 | What goes wrong | Module | Kind in JSON |
 |---|---|---|

@@ -1,4 +1,7 @@
-"""Choose the one agent that continues, refuse what the routing rules forbid (FR-017 to FR-020), and build its request."""
+"""Choose the one agent that continues, refuse what the routing rules forbid (FR-017 to FR-020), and build its request.
+
+Situations, and who continues in each, stand in ``tests/recover/cases/targets.json``.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
 """The PostgreSQL engine: runs all statements and translates the server's errors.
 
-Nothing is set for a connection, and nothing is prepared on one that a pooler may stand before. Appends go on side by
-side: each locks the rows of its sessions (`ctxmgr.store.engine.postgresql_functions`). Any other writing transaction has the
-store for itself.
+Nothing is set for a connection beyond its transactions, since a pooler may stand before it. Two things outlive one: prepared
+statements, where no pooler is found (or the URL says ``prepare=1``), and the ``LISTEN`` of a connection that does nothing else.
+The limits (`_LOCK_SECONDS`, `_STATEMENT_SECONDS`) hold for a writing transaction; reads have none but the server's own.
+
+Appends go on side by side: each locks the rows of its sessions (`ctxmgr.store.engine.postgresql_functions`). Any other writing
+transaction has the store for itself.
 """
 
 from __future__ import annotations
