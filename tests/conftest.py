@@ -41,7 +41,7 @@ CONTRACT = {
         ),
         ("store", "all_concurrency all_round_trip"),
         ("store/integrity", "examination"),
-        ("store/repositories", "all_repositories annotations_pages queries_milestones"),
+        ("store/repositories", "all_repositories annotations queries"),
         ("store/search", "index"),
         ("store/write", "append"),
     )
