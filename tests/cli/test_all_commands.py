@@ -14,7 +14,9 @@ import pytest
 
 from ctxmgr import cli
 from ctxmgr.workspace import Workspace
-from tests.cli.console import make_history, run
+from tests.cli.console import run
+
+pytestmark = pytest.mark.usefixtures("history")
 
 PARTS = {
     "note": ("add", "list", "search"),
@@ -28,14 +30,6 @@ ROWS = [
     ("note", "search", "flaky"), ("snapshot", "list"), ("detect",),
 ]  # fmt: skip
 """Commands whose answer is a list."""
-
-
-@pytest.fixture(autouse=True)
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let every command find the small history of `console.records`."""
-    place = make_history(tmp_path / "history.db")
-    monkeypatch.setenv("CTXMGR_STORE", str(place))
-    return place
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ctxmgr.base.paths import packaged_text
+from ctxmgr.recover.evidence import excerpts
 from ctxmgr.recover.evidence.excerpts import alike, clauses, needed, telling
 from ctxmgr.text.tokens import stem
 
@@ -38,6 +40,43 @@ def test_forms_of_a_word() -> None:
     assert stem("merging") == stem("merged")
     assert stem("hostname") in set(alike("machine"))
     assert stem("machine") in set(alike("hostname"))
+
+
+SAME = """
+port:machine password:passphrase folder:place deadline:schedule version:tag database:sql config:option repo:repository
+env:environment test:suite error:crash delete:erase create:insert fix:hotfix server:daemon user:account branch:ref
+target:destination build:compile limit:threshold minimum:floor peak:top timeout:ttl name:title column:property
+number:quantity region:datacenter owner:assignee decide:settled start:begin stop:abort file:doc price:charge
+flag:toggle key:id bucket:store approve:signoff reject:denied function:routine library:module deploy:ship
+require:mandatory bill:invoice slow:elapsed fast:speed load:requests staging:preprod production:live encrypt:cipher
+discount:rebate weights:model asynchronous:queue infrastructure:infra state:condition alert:pager retry:attempt
+certificate:ssl permission:grant wait:hold migrate:transfer container:docker restore:recover backup:snapshot
+size:bytes reduce:cut increase:extend incident:postmortem review:audit mail:smtp login:signin signature:hmac
+lock:mutex colour:color language:lang country:nation phone:mobile meeting:appointment employee:personnel
+salary:wage supplier:provider order:purchase shipment:parcel warehouse:inventory refund:chargeback tax:vat
+contract:agreement budget:funds report:digest metric:kpi dashboard:graph log:trace cluster:pod network:vpc domain:zone
+proxy:ingress cron:job interval:every format:encoding compress:zip body:content schema:structure
+index:indices query:select deprecated:retired forbid:disallow allow:enable disable:deactivate
+"""
+"""What people ask for, and the word under which programs or others record it: a pair of each group of synonyms."""
+
+
+def test_each_group_of_synonyms_is_in_use() -> None:
+    """Who asks with one word of a group finds what was recorded with another, in whatever case."""
+    pairs = [pair.split(":") for pair in SAME.split()]
+    found = {(asked, told): set(alike(asked.upper())) for asked, told in pairs}
+
+    assert [pair for pair, forms in found.items() if not forms & {pair[1], stem(pair[1])}] == []
+
+
+def test_a_group_of_synonyms_is_well_formed() -> None:
+    """Words stand in lower case, once in their group; each group has another word to offer, and has its pair in `SAME`."""
+    groups = [line.split() for line in packaged_text(excerpts.__file__, "synonyms.txt").splitlines()]
+    pairs = [pair.split(":") for pair in SAME.split()]
+
+    assert [group for group in groups if len(set(group)) != len(group) or len({*map(stem, group)}) < 2] == []
+    assert [word for group in groups for word in group if word != word.casefold() or not word.isalnum()] == []
+    assert [group for group in groups if not any({*pair} <= {*group} for pair in pairs)] == []
 
 
 @pytest.mark.parametrize(
