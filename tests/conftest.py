@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
+import psycopg
 import pytest
 from hypothesis import settings
 
 from ctxmgr.store import Store, open_store
 from tests import pgbouncer, postgresql_server, s3_server
+from tests.cli.console import make_history
 from tests.doors import ask as ask
 
 pytest.register_assert_rewrite("tests.store.workers")
@@ -41,7 +43,7 @@ CONTRACT = {
         ),
         ("store", "all_concurrency all_round_trip"),
         ("store/integrity", "examination"),
-        ("store/repositories", "all_repositories annotations_pages queries_milestones"),
+        ("store/repositories", "all_repositories annotations queries"),
         ("store/search", "index"),
         ("store/write", "append"),
     )
@@ -167,3 +169,18 @@ def store(store_path: Path) -> Iterator[Store]:
     opened = open_store(str(store_path), create=True)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let every command find the small history of `tests.cli.console.records`."""
+    place = make_history(tmp_path / "history.db")
+    monkeypatch.setenv("CTXMGR_STORE", str(place))
+    return place
+
+
+@pytest.fixture
+def admin(server_url: str) -> Iterator[psycopg.Connection[Any]]:
+    """Open a connection of our own to the test's database on the server."""
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        yield connection

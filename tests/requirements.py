@@ -1,7 +1,7 @@
 """Every clause the product answers to, by id, and which tests name it.
 
-``python -m tests.requirements`` prints what no test names yet and what this release leaves out, and
-``python -m tests.requirements FR-013`` what one clause demands and which tests name it. A test names the
+``python -m tests.requirements`` prints what no test names yet, and ``python -m tests.requirements FR-013`` what one
+clause demands and which tests name it. A test names the
 clauses it covers with ``@pytest.mark.requirement("FR-001", ...)``; tests/test_requirements.py holds both directions.
 """
 
@@ -25,15 +25,11 @@ TESTS = Path(__file__).parent
 
 
 class Requirement(NamedTuple):
-    """One clause: what it demands, where it comes from, and why this release leaves it out (None when it does not)."""
+    """One clause: what it demands, and where it comes from."""
 
     sentence: str
     source: str
-    deferred: str | None
 
-
-DEFERRED: dict[str, str] = {}
-"""Clauses that this release leaves out, each with the reason."""
 
 _SOURCES = {
     "spec 000, functional requirements": FUNCTIONAL,
@@ -54,9 +50,7 @@ _SOURCES = {
 }
 
 REQUIREMENTS: dict[str, Requirement] = {
-    name: Requirement(sentence, source, DEFERRED.get(name))
-    for source, sentences in _SOURCES.items()
-    for name, sentence in sentences.items()
+    name: Requirement(sentence, source) for source, sentences in _SOURCES.items() for name, sentence in sentences.items()
 }
 
 
@@ -85,19 +79,16 @@ def covered(folder: Path = TESTS) -> set[str]:
 
 
 def uncovered(folder: Path = TESTS) -> list[str]:
-    """Return the ids, in the registry's order, that this release holds and no test names."""
+    """Return the ids, in the registry's order, that no test names."""
     named = covered(folder)
-    return [name for name, clause in REQUIREMENTS.items() if clause.deferred is None and name not in named]
+    return [name for name in REQUIREMENTS if name not in named]
 
 
 def report() -> str:
-    """Return the state of the registry as text: what is uncovered, what is left out and why."""
+    """Return the state of the registry as text: how much of it is named by tests, and what is not."""
     missing = uncovered()
-    held = sum(clause.deferred is None for clause in REQUIREMENTS.values())
-    lines = [f"{held - len(missing)} of {held} requirements are named by a test; {len(DEFERRED)} are left out"]
-    lines += [f"uncovered  {name:10}  {REQUIREMENTS[name].sentence}" for name in missing]
-    lines += [f"left out   {name:10}  {reason}" for name, reason in DEFERRED.items()]
-    return "\n".join(lines)
+    lines = [f"{len(REQUIREMENTS) - len(missing)} of {len(REQUIREMENTS)} requirements are named by a test"]
+    return "\n".join(lines + [f"uncovered  {name:10}  {REQUIREMENTS[name].sentence}" for name in missing])
 
 
 def looked_up(name: str) -> str:

@@ -138,6 +138,8 @@ def test_what_is_named_for_developers_is_there(page: Path) -> None:
     assert len(files | names) >= 2 or page.suffix == ".py"
     assert [name for name in sorted(files) if not _is_file(name)] == []
     assert [name for name in sorted(names) if not name.endswith((".json", ".jsonl")) and not _is_named(name)] == []
-    for name, place in re.findall(r"`([A-Za-z_]+)`(?: of| to)?\s+in\s+`([\w./]+\.py)`", text):
+    placed = re.findall(r"`([A-Za-z_]+)`(?: of| to)?\s+in\s+`([\w./]+\.py)`", text)
+    assert placed or page.suffix == ".py" or page.name == "CONTRIBUTING.md"
+    for name, place in placed:
         (found,) = [home / place for home in (ROOT, ROOT / "ctxmgr") if (home / place).is_file()]
         assert re.search(rf"\b{name}\b", found.read_text(encoding="utf-8")), (name, place)

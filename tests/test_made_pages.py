@@ -79,6 +79,17 @@ def _command_lines(text: str) -> list[str]:
     return told
 
 
+def test_command_lines_are_found_on_pages() -> None:
+    """The page of the commands names each of them, and a shell's block is read as well as a sentence."""
+    page = next(page for page in PAGES if page.name == "commands.md")
+
+    assert len(_command_lines(page.read_text("utf-8"))) >= len(COMMANDS) / 2
+    assert _command_lines("say `ctxmgr list` or\n```console\n$ ctxmgr show @3  # one\n```") == [
+        "ctxmgr list",
+        "ctxmgr show @3  ",
+    ]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_commands_that_a_page_tells_of_are_there(page: Path) -> None:
     """Every command, part of a command and option that is named on a page is one that the program has."""

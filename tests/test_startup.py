@@ -11,7 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from ctxmgr.cli import COMMANDS
-from tests.cli.console import make_history
+
+pytestmark = pytest.mark.usefixtures("history")
 
 ROOT = Path(__file__).parents[1]
 
@@ -59,14 +60,6 @@ def _ran(*arguments: str, folder: Path, given: str = "") -> Ran:
     assert ended.stderr, ended.stdout
     code, loaded = json.loads(ended.stderr.splitlines()[-1])
     return Ran(int(code or 0), set(loaded))
-
-
-@pytest.fixture(autouse=True)
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let every command find a small history."""
-    place = make_history(tmp_path / "history.db")
-    monkeypatch.setenv("CTXMGR_STORE", str(place))
-    return place
 
 
 QUICK_READS = [

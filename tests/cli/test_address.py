@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,15 +13,11 @@ from ctxmgr.cli.requests import moment
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.ids import parse_time
 from tests import builders as b
-from tests.cli.console import make_history, run
+from tests.cli.console import run
+
+pytestmark = pytest.mark.usefixtures("history")
 
 NOON = b.START + 7_200.0
-
-
-@pytest.fixture(autouse=True)
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every command find the small history of `console.records`."""
-    monkeypatch.setenv("CTXMGR_STORE", str(make_history(tmp_path / "history.db")))
 
 
 @pytest.mark.requirement("FR-010", "C-show")

@@ -14,7 +14,9 @@ import pytest
 
 from ctxmgr import cli
 from ctxmgr.workspace import Workspace
-from tests.cli.console import make_history, run
+from tests.cli.console import run
+
+pytestmark = pytest.mark.usefixtures("history")
 
 PARTS = {
     "note": ("add", "list", "search"),
@@ -28,14 +30,6 @@ ROWS = [
     ("note", "search", "flaky"), ("snapshot", "list"), ("detect",),
 ]  # fmt: skip
 """Commands whose answer is a list."""
-
-
-@pytest.fixture(autouse=True)
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let every command find the small history of `console.records`."""
-    place = make_history(tmp_path / "history.db")
-    monkeypatch.setenv("CTXMGR_STORE", str(place))
-    return place
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -58,7 +52,8 @@ def test_without_a_command_there_is_help(command: tuple[str, ...]) -> None:
 
 
 def test_examples_of_the_help_are_understood() -> None:
-    """Every option that an example uses is one that its command has."""
+    """Every option that an example uses is one that its command has, and most commands have an example."""
+    shown: set[tuple[str, ...]] = set()
     for command in COMMANDS:
         text = run(*command, "--help").out
         if "\nCommands:" in text:  # the examples of a group are of its commands, which have their own
@@ -67,6 +62,9 @@ def test_examples_of_the_help_are_understood() -> None:
         for example in re.findall(r"ctxmgr " + " ".join(command) + r"([^|\n]*)", text.partition("Examples:")[2]):
             used = re.findall(r"(?<=\s)(--[a-z][a-z-]*|-[a-z])\b", re.sub(r'"[^"]*"', "", example.partition(" -- ")[0]))
             assert set(used) <= known, (command, example)
+            shown.add(command)
+
+    assert len(shown) > len(COMMANDS) / 2
 
 
 USAGE = [

@@ -12,13 +12,7 @@ from ctxmgr.cli.invocation import global_options
 from ctxmgr.errors import InvalidInput
 from tests.cli.console import make_history, process, run
 
-
-@pytest.fixture(autouse=True)
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let every command find the small history of `console.records`."""
-    place = make_history(tmp_path / "history.db")
-    monkeypatch.setenv("CTXMGR_STORE", str(place))
-    return place
+pytestmark = pytest.mark.usefixtures("history")
 
 
 BEFORE: list[tuple[list[str], list[str]]] = [

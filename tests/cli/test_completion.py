@@ -14,13 +14,7 @@ from ctxmgr.cli.completion import FILES, SCRIPTS, completions
 from ctxmgr.cli.fast.table import TABLE
 from tests.cli.console import make_history, process, run
 
-
-@pytest.fixture(autouse=True)
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let every command find the small history of `console.records`."""
-    place = make_history(tmp_path / "history.db")
-    monkeypatch.setenv("CTXMGR_STORE", str(place))
-    return place
+pytestmark = pytest.mark.usefixtures("history")
 
 
 OFFERED: list[tuple[str, list[str]]] = [

@@ -16,18 +16,12 @@ from ctxmgr.cli.exits import MEANINGS, Exit
 from ctxmgr.store import open_store
 from ctxmgr.store.engine import sqlite
 from tests.builders import event
-from tests.cli.console import LIMIT, command, make_history, run
+from tests.cli.console import LIMIT, command, run
+
+pytestmark = pytest.mark.usefixtures("history")
 
 UNREACHED = {Exit.DENIED, Exit.BUDGET}
 """Codes that are reserved: no command of this release writes under an agent's name or takes a token budget."""
-
-
-@pytest.fixture(autouse=True)
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let every command find the small history of `console.records`."""
-    place = make_history(tmp_path / "history.db")
-    monkeypatch.setenv("CTXMGR_STORE", str(place))
-    return place
 
 
 def _damaged(folder: Path) -> tuple[str, ...]:

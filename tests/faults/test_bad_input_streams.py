@@ -20,6 +20,8 @@ from tests import builders as b
 from tests.cli.console import LIMIT, command, lines, make_history, process, records, run
 from tests.history.logs import LOGS, ORIGINAL, ROLLOUT, bring_in, by_session, fresh
 
+pytestmark = pytest.mark.usefixtures("history")
+
 MEGABYTE = 1 << 20
 MEASURED = """
 import sys
@@ -31,14 +33,6 @@ sys.stderr.write(status.split("VmHWM:")[1].split()[0])
 sys.exit(code)
 """
 """Runs the command line and then tells the most memory it held, in KiB; what the starting process held does not count."""
-
-
-@pytest.fixture(autouse=True)
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let every command find the small history of `console.records`."""
-    place = make_history(tmp_path / "history.db")
-    monkeypatch.setenv("CTXMGR_STORE", str(place))
-    return place
 
 
 def _memory(*arguments: str, out: IO[bytes] | int = subprocess.PIPE, given: Path | None = None) -> tuple[int, int, bytes]:

@@ -26,7 +26,7 @@ RESULTS = frozenset(("result", "results", "observation", "observations", "output
 ENDED = frozenset(("ok", "completed", "success", "error", "cancelled"))
 
 NO_SAMPLE = {
-    "codex": {"sub_agents"},  # see test_codex_files
+    "codex": {"sub_agents"},  # see codex/test_all_files
     "opencode-files": {"sub_agents", "open_calls"},  # read as the tables of opencode are
     "langgraph": {"usage", "sub_agents", "open_calls"},  # read as its rows are
     "langgraph-rows": {"sub_agents"},

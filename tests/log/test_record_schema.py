@@ -113,8 +113,9 @@ def test_records_are_written_in_the_order_of_the_table(tmp_path: Path) -> None:
         recorder.result(first, output="x", duration_ms=5.0)
         recorder.result(recorder.entry("coder", "Bash"), error=ValueError("no"))
 
-    for line in log.read_bytes().splitlines():
-        record = decode(line)
+    written = [decode(line) for line in log.read_bytes().splitlines()]
+    assert [record["kind"] for record in written] == ["session", "entry", "result", "entry", "result", "sessionEnd"]
+    for record in written:
         order = ["v", *FIELDS[record["kind"]], "sum"]
         places = [order.index(name) for name in record]
         assert places == sorted(places), record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.memory.candidates import LexicalRanker
+from ctxmgr.memory.candidates import LexicalRanker, score
 from ctxmgr.text.tokens import fold, stem, stems, terms
 from ctxmgr.types.memory import Episode
 
@@ -98,3 +98,27 @@ def test_a_long_query_is_bounded() -> None:
     assert len(terms(" ".join(f"word{number}" for number in range(150_000)))) == 32
     assert terms("\0 \n") == []
     assert terms("a" + "\u0591\u05b0" * 400_000) != []
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "expected"),
+    [
+        (1.0, 1.0, 1.0),
+        (4.0, 1.0, 8.8 / 5.2),
+        (1.0, 2.0, 2.2 / 2.68),
+        (1.0, 0.5, 2.2 / 1.96),
+        (0.3, 1.0, 0.66 / 1.5),
+        (0.0, 1.0, 0.0),
+    ],
+)
+def test_the_score_is_that_of_bm25(count: float, length: float, expected: float) -> None:
+    """k1 is 1.2 and b is 0.4: a fourth occurrence counts little, and so does a text of twice the length."""
+    assert score([count], [1.0], length) == pytest.approx(expected)
+
+
+def test_a_part_of_a_word_counts_three_tenths() -> None:
+    """An occurrence inside a longer word counts 0.3 of a whole word, and adds to one."""
+    (whole,), (part,) = (LexicalRanker({"auth": 1.0}).rank("auth", [_episode(text)]) for text in ("auth here", "oauth here"))
+
+    assert whole[1] == pytest.approx(1.0)
+    assert part[1] == pytest.approx(0.66 / 1.5, abs=1e-6)

@@ -51,6 +51,7 @@ def test_killed_writers_lose_nothing_they_acknowledged(store_path: Path) -> None
 
     store = open_store(str(store_path))
     assert len(acknowledged) == 10
+    assert any(acknowledged)
     for cycle, batches in enumerate(acknowledged):
         views, *_ = store.queries.entries(store.sessions.key(f"c{cycle}") or 0, Filters(), 0, None)
         assert [view.id for view in views] == [f"c{cycle}-e{number:04}" for number in range(len(views))]

@@ -35,13 +35,6 @@ def store(server_url: str) -> Iterator[Store]:
     opened.close()
 
 
-@pytest.fixture
-def admin(server_url: str) -> Iterator[psycopg.Connection[Any]]:
-    """Open a connection of our own to the test's database."""
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        yield connection
-
-
 def _engine(store: Store) -> PostgresqlEngine:
     return cast("PostgresqlEngine", store.engine)
 

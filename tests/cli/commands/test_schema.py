@@ -8,8 +8,10 @@ from typing import Any, cast
 import pytest
 
 from ctxmgr.types.record_models import MODELS
-from tests.cli.console import lines, make_history, records, run
+from tests.cli.console import lines, records, run
 from tests.cli.json_schema import faults
+
+pytestmark = pytest.mark.usefixtures("history")
 
 ANSWERS: list[tuple[str, tuple[str, ...]]] = [
     ("sessions", ()), ("sessions", ("--no-judge",)), ("list", ("--kind", "all")), ("trace", ()), ("show", ("@1",)),
@@ -26,12 +28,6 @@ ANSWERS: list[tuple[str, tuple[str, ...]]] = [
 def schema_of(name: str) -> dict[str, Any]:
     """Return the schema of a command's answer."""
     return run("schema", *name.split()).envelope["data"]["row"]
-
-
-@pytest.fixture(autouse=True)
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every command find the small history of `console.records`."""
-    monkeypatch.setenv("CTXMGR_STORE", str(make_history(tmp_path / "history.db")))
 
 
 @pytest.mark.parametrize(("name", "options"), ANSWERS, ids=[f"{name} {' '.join(options)}" for name, options in ANSWERS])

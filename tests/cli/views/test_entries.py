@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
 from ctxmgr.cli.commands.import_export import show_import
 from ctxmgr.cli.commands.recover import show_continuation
 from ctxmgr.cli.views.entries import indexes_text, show_entry, show_hits, show_messages, show_notes, show_rows, show_snapshot
-from ctxmgr.cli.views.layout import ago, amount, brief, command, duration, event_text, plural, pretty, short_ids, size
 from ctxmgr.cli.views.sessions import show_sessions
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.query import MessagesResponse, Page, SearchHit, ShowSnapshotResponse
@@ -237,49 +232,6 @@ def test_an_import_of_many_files_names_the_troubled_ones() -> None:
     assert s.draw(lambda out: show_import(out, many), terminal=False).count("logs/a.jsonl") == 20
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ({"command": "ls -l", "description": "list"}, "ls -l"), ({"cmd": ["bash", "-lc", "make test"]}, "make test"),
-        ({"command": ["git", "log", "a b"]}, "git log 'a b'"), ({"pattern": "x+", "path": "src"}, "x+  in src"),
-        ({"description": "d", "prompt": "do it"}, "do it"), ({"n": 1, "o": [True, None]}, '{"n": 1, "o": [true, null]}'),
-        ("text", "text"), (None, ""), ({}, ""), (7, "7"), ({"command": ""}, '{"command": ""}'), ([{"a": 1}], '[{"a": 1}]'),
-    ],
-)  # fmt: skip
-def test_the_telling_field_stands_for_the_input(value: Any, told: str) -> None:
-    """A command, path, pattern or prompt is shown for the whole input, else compact JSON."""
-    assert brief(value) == told
-
-
-def test_text_is_found_in_any_shape() -> None:
-    """Messages and outputs are read out of content blocks, strings and objects."""
-    assert event_text([{"type": "text", "text": "a"}, {"content": {"text": "b"}}]) == "a\nb"
-    assert event_text({"tool": 1}) == '{"tool": 1}'
-    assert pretty([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]) == "a\nb"
-    assert pretty([{"type": "image", "data": "x"}]).startswith("[\n")
-    assert command("show", "a b@3") == "ctxmgr show 'a b@3'"
-
-
-def test_times_and_amounts_are_said_as_people_say_them() -> None:
-    """Spans have one or two units, moments are told from now, amounts have three digits, indexes are drawn together."""
-    spans = [duration(seconds) for seconds in (0.085, 0.9996, 4.23, 12, 125, 754, 12_000, 90_000, 1e7)]
-    assert spans == ["85 ms", "1.0 s", "4.2 s", "12 s", "2 min 5 s", "13 min", "3 h 20 min", "1 d 1 h", "116 d"]
-    moments = ["2026-01-22T11:59:58Z", "2026-01-22T11:57:00+00:00", "2026-01-22T07:00:00Z", "2026-01-17T12:00:00Z",
-               "2025-01-22T12:00:00Z", "2026-01-22T13:00:00Z", "soon\x1b", None]  # fmt: skip
-    assert [ago(moment, NOW) for moment in moments] == [
-        "just now", "3 min ago", "5 h ago", "5 d ago", "2025-01-22", "in the future", "soon\\x1b", "",
-    ]  # fmt: skip
-    assert [amount(n) for n in (0, 950, 1234, 34_000_000, 10**30)] == ["0", "950", "1.2 k", "34 M", "1" + "0" * 18 + "…"]
-    assert [size(n) for n in (12, 1234, 999_600)] == ["12 B", "1.2 kB", "1.0 MB"]
-    assert [plural(1, "entry"), plural(2000, "entry"), plural(0, "file")] == ["1 entry", "2,000 entries", "0 files"]
+def test_runs_of_indexes_are_drawn_together() -> None:
+    """Indexes in a row are told by the first and the last of them."""
     assert indexes_text([3, 4, 5, 9, 11, 12]) == "@3-5 @9 @11-12"
-
-
-def test_short_ids_stay_unambiguous() -> None:
-    """Ids that differ early are cut early, none is the beginning of another shown one, chosen names stay whole."""
-    shorts = short_ids([FIRST, SECOND, "1" + FIRST[1:], "nightly-refactor"])
-
-    assert shorts["1" + FIRST[1:]] == "1199a7b3"
-    assert shorts["nightly-refactor"] == "nightly-refactor"
-    assert shorts[FIRST] != shorts[SECOND]
-    assert all(sum(name.startswith(short) for name in shorts) == 1 for short in shorts.values())

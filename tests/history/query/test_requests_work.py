@@ -58,6 +58,7 @@ def test_no_question_reads_a_whole_table_by_row(question: Callable[[Store], obje
     watched, engine = counted(opened)
     question(watched)
 
+    assert engine.statements != []
     for text, values in zip(engine.statements, engine.values, strict=True):
         plan = [str(row[3]) for row in opened.engine.query(f"EXPLAIN QUERY PLAN {text}", values)]
         # The list of what matched is no table: it holds nothing but answers.

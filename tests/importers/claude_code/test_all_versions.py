@@ -13,6 +13,7 @@ from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
+from tests.importers.claude_code_log import of
 
 LOGS = Path(__file__).parents[3] / "fixtures" / "logs" / "claude-code"
 TRUTH: dict[str, dict[str, Any]] = json.loads((LOGS / "TRUTH.json").read_text())
@@ -38,11 +39,6 @@ def read(*paths: Path) -> tuple[list[Record], list[FileCount]]:
 def session(main: Path) -> list[Record]:
     """Return the records of a session with all its files."""
     return read(main, *CLAUDE_CODE.companions(main))[0]
-
-
-def of(records: list[Record], kind: str) -> list[Record]:
-    """Return the records of one kind, or the events of one type."""
-    return [record for record in records if kind == (record["type"] if record["kind"] == "event" else record["kind"])]
 
 
 def identified(records: list[Record]) -> dict[str, Record]:

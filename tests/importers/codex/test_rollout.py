@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from ctxmgr.log.codec import Record
 from tests.importers.codex_lines import (
-    NAME,
     THREAD,
     TURN,
     Reader,
@@ -20,16 +16,9 @@ from tests.importers.codex_lines import (
     line,
     meta,
     of,
-    read_growing,
     says,
     usage,
 )
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Reader:
-    """Return a reader of handwritten lines."""
-    return lambda lines: read_growing(tmp_path / NAME, lines)
 
 
 def test_an_abort_interrupts_calls_that_have_no_output(read: Reader) -> None:

@@ -69,3 +69,19 @@ def test_a_lasting_warning_is_answered_when_asked_for() -> None:
     assert worst([warning]) is None
     assert worst([warning], warned=True) == warning
     assert worst([warning.model_copy(update={"resolved": "progress"})], warned=True) is None
+
+
+@pytest.mark.parametrize(("shared", "gone"), [(1, False), (2, False), (3, True), (5, True)])
+def test_a_correction_speaks_of_most_of_the_same_words(store: Store, shared: int, gone: bool) -> None:
+    """What says that a value has changed replaces a record with which it shares three of the five words that are sought."""
+    words = ("balancer", "timeout", "seconds", "staging", "cluster")
+    store.append(call("s", 0, "Bash", {"command": "show"}, "the timeout is 61s"))
+    store.append([said("s", 1, "no longer: the timeout is now 48s", after=0)])
+    reader = HistoryReader(store, "s")
+    (earlier,), (later,) = reader.before(1, 1), reader.find("longer", 1)[0]
+
+    told = replaced(
+        [(earlier, str(earlier.output), words), (later, "no longer: the timeout is now 48s", (*words[:shared], "other"))]
+    )
+
+    assert list(told) == ([earlier.id] if gone else [])

@@ -362,7 +362,9 @@ def test_each_session_has_the_sums_that_a_log_of_it_has(tables: Store) -> None:
     """The sums of a session's records follow from one another, and no other session's record has a part in them."""
     for key in (1, 2, 3):
         total = ""
-        for body, found in tables.engine.query("SELECT body, sum FROM record WHERE session = :key ORDER BY seq", {"key": key}):
+        rows = list(tables.engine.query("SELECT body, sum FROM record WHERE session = :key ORDER BY seq", {"key": key}))
+        assert rows != []
+        for body, found in rows:
             total = codec.chain(total, str(body).encode())
             assert found == total
 

@@ -6,12 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ctxmgr.importers.codex import CODEX
 from ctxmgr.types.import_report import FileCount
 from tests.importers.codex_lines import (
-    NAME,
     THREAD,
     TURN,
     Reader,
@@ -23,15 +20,8 @@ from tests.importers.codex_lines import (
     line,
     meta,
     of,
-    read_growing,
     says,
 )
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Reader:
-    """Return a reader of handwritten lines."""
-    return lambda lines: read_growing(tmp_path / NAME, lines)
 
 
 def test_era_a_bare_items_take_the_harness_text_by_its_beginning(read: Reader) -> None:

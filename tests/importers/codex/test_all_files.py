@@ -20,7 +20,7 @@ from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
 
-LOGS = Path(__file__).parents[2] / "fixtures" / "logs" / "codex"
+LOGS = Path(__file__).parents[3] / "fixtures" / "logs" / "codex"
 LIVE = LOGS / "live_0.148.0" / "rollout-2026-11-21T20-30-39-01a1ffcd-ccbd-7e22-a487-18145489448a.jsonl"
 INTERRUPTED = next((LOGS / "live_0.169.0").rglob("*01a1ffcc-0760*"))
 PARENT = "019b0000-1111-7222-8333-0123456789ab"
@@ -205,7 +205,7 @@ def test_the_zstd_module_is_loaded_only_for_compressed_rollouts() -> None:
         "import sys; from pathlib import Path; from ctxmgr.importers.codex import CODEX;"
         f"list(CODEX.read([Path({str(LIVE)!r})], [])); sys.exit('zstandard' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", program], cwd=LOGS.parents[2], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", program], cwd=LOGS.parents[3], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
 
-LOGS = Path(__file__).parents[2] / "fixtures" / "logs" / "claude-code"
+LOGS = Path(__file__).parents[3] / "fixtures" / "logs" / "claude-code"
 (INLINE,) = (LOGS / "live_1.0.37" / "project").glob("*.jsonl")
 MAIN = next((LOGS / "live_2.1.330" / "project").glob("a081*.jsonl"))
 INTERRUPTED = next((LOGS / "live_2.1.330_interrupt_and_kill" / "project").glob("bbc7*.jsonl"))

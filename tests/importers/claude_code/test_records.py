@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.importers.claude_code_log import Log, of
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Log:
-    """Begin a log with a person's words."""
-    found = Log(tmp_path / "project")
-    found.says("Fix the build")
-    return found
 
 
 def test_a_compaction_waits_for_its_summary(log: Log) -> None:

@@ -17,14 +17,6 @@ from tests.importers.claude_code_log import SESSION, Log, of
 REJECTED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Log:
-    """Begin a log with a person's words."""
-    found = Log(tmp_path / "project")
-    found.says("Fix the build")
-    return found
-
-
 def one_result(log: Log) -> Record:
     """Return the only result of the log."""
     (result,) = of(log.read()[0], "result")

@@ -11,17 +11,11 @@ import pytest
 from ctxmgr.store import open_store
 from ctxmgr.store.project_session import ACCESS
 from tests import builders as b
-from tests.cli.console import make_history, run
+from tests.cli.console import run
+
+pytestmark = pytest.mark.usefixtures("history")
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-
-
-@pytest.fixture(autouse=True)
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let every command find the small history of `console.records`."""
-    place = make_history(tmp_path / "history.db")
-    monkeypatch.setenv("CTXMGR_STORE", str(place))
-    return place
 
 
 @pytest.fixture

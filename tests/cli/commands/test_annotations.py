@@ -9,15 +9,9 @@ import pytest
 
 from ctxmgr.store import open_store
 from ctxmgr.types.memory import Episode, Reflection
-from tests.cli.console import make_history, process, run
+from tests.cli.console import process, run
 
-
-@pytest.fixture(autouse=True)
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let every command find the small history of `console.records`."""
-    place = make_history(tmp_path / "history.db")
-    monkeypatch.setenv("CTXMGR_STORE", str(place))
-    return place
+pytestmark = pytest.mark.usefixtures("history")
 
 
 def _kept(*arguments: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.types.import_report import FileCount
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs"
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "logs"
 LOGS = FIXTURES / "claude-code"
 NEW, OLD = LOGS / "live_2.1.330" / "project", LOGS / "live_2.0.32" / "project"
 MAIN, FORK = NEW / "a081ebf7-ed87-4cc2-94fb-b8817e5c810f.jsonl", NEW / "69f5953a-2790-4cee-af95-04fe8f0211ea.jsonl"
