@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.diagnose.errors import table as error_table
+from ctxmgr.diagnose.errors.successes import known_success
 from ctxmgr.diagnose.errors.table import ErrorRow, error_rows
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.texts import text_of
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
 from ctxmgr.store import open_store
-from tests.diagnose.build import evidence, failed
+from tests.diagnose.build import bash, evidence, failed
 from tests.history.logs import LOGS, bring_in, content
 
 ROWS = [row for row in error_rows() if "\nexample = " in row.source]
-FIELDS = {"key", "said", "call", "means", "step", "late", "example", "command"}
+FIELDS = {"key", "said", "call", "means", "step", "late", "ok", "fails", "example", "command"}
 HEALTHY = [
     "On branch main\nYour branch is up to date with 'origin/main'.\n\nnothing to commit, working tree clean",
     "To github.com:acme/shop.git\n   3f2a91c..9a8b7c6  main -> main\nbranch 'main' set up to track 'origin/main'.",
@@ -66,7 +67,7 @@ def words_of(row: ErrorRow) -> str:
     return max(re.split(r"\{[^{}]*\}", row.means), key=len).strip()
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key[0])
+@pytest.mark.parametrize("row", [row for row in ROWS if row.fails], ids=lambda row: row.key[0])
 def test_a_row_answers_its_example(row: ErrorRow) -> None:
     """The row, and none before it, says what the example means, with every slot filled and within its bounds."""
     known = looping(row)
@@ -79,13 +80,31 @@ def test_a_row_answers_its_example(row: ErrorRow) -> None:
     assert len(found.next_step) < MOST_STEP
 
 
+@pytest.mark.parametrize("row", [row for row in ROWS if row.ok], ids=lambda row: row.fields["command"][:30])
+def test_a_row_of_successes_answers_one_that_is_repeated(row: ErrorRow) -> None:
+    """What the example says counts where the calls end well, too, from the third time on."""
+    call = bash(row.fields["command"], row.fields["example"])
+
+    found = known_success("known", evidence(call, call, call, found=False))
+
+    assert found is not None
+    assert words_of(row)[:120] in found.cause
+    assert "says the same 3 times" in found.cause
+    assert known_success("known", evidence(call, call, found=False)) is None
+
+
+def test_a_row_of_successes_names_its_tool() -> None:
+    """A success that any tool may have is no trouble."""
+    assert [row.key for row in ROWS if row.ok and row.caller is None] == []
+
+
 def test_every_row_of_a_domain_has_its_fields() -> None:
     """What the folder holds is whole TOML, goes through the loader as it is, and no row of it goes untested."""
     loaded = [row.fields for row in ROWS]
     folder = files("ctxmgr.diagnose.errors").joinpath("known_errors")
     read = [
         row
-        for each in sorted(folder.iterdir(), key=lambda e: e.name)
+        for each in sorted(folder.iterdir(), key=lambda e: (e.name != "traps.toml", e.name))
         for row in tomllib.loads(each.read_text("utf-8"))["error"]
     ]
 
@@ -101,6 +120,8 @@ def test_keys_and_order_of_a_row_need_no_reading_of_it() -> None:
     for row in error_rows():
         assert row.key == tuple(row.fields.get("key", ()))
         assert row.late == bool(row.fields.get("late", False))
+        assert row.ok == bool(row.fields.get("ok", False))
+        assert row.fails == bool(row.fields.get("fails", not row.ok))
 
 
 @pytest.mark.parametrize("text", HEALTHY, ids=lambda text: text[:30])
