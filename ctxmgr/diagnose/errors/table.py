@@ -35,7 +35,7 @@ _STANDS_IN = ("name", "other", "third", "fourth", "fifth", "sixth", "seventh", "
 _OPEN = lazy_pattern(r"\[\^\\n\]|\[\\s\\S\]|\(\?s\)|\.\{|\.\*|\[\^[^\]]{1,8}\]")
 """What lets any text pass in an expression."""
 _WORDS = lazy_pattern(r"[\w.%'-]+(?:[ ,/=]{1,2}[\w.%'-]+){0,3}")
-_HEAD, _SHOWN, _MOST_MATCHES, _PART = 3_000, 70, 20, 4
+_HEAD, _SHOWN, _MOST_MATCHES, _PART, _MOST_CALL = 3_000, 70, 20, 4, 2_000
 _TABLE = lazy_pattern(r"^(?=\[\[?\w)", re.MULTILINE)
 _KEY = lazy_pattern(r"^key = (.*)$", re.MULTILINE)
 _ROW = "[[error]]"
@@ -47,6 +47,7 @@ class ErrorRow:
 
     key: tuple[str, ...]
     late: bool
+    ok: bool
     source: str
 
     @cached_property
@@ -150,8 +151,10 @@ def error_words() -> str:
 def error_rows() -> tuple[ErrorRow, ...]:
     """Return the rows in their order."""
     return tuple(
-        ErrorRow(_keys(part), "\nlate = true\n" in part, part) for part in _tables() if part.startswith(_ROW)
-    )  # fmt: skip
+        ErrorRow(_keys(part), "\nlate = true\n" in part, "\nok = true\n" in part, part)
+        for part in _tables()
+        if part.startswith(_ROW)
+    )
 
 
 def _keys(row: str) -> tuple[str, ...]:
@@ -177,11 +180,13 @@ class Fact:
     means: str
     step: str
     late: bool
+    given: str
+    ok: bool
 
-    def pattern(self, error: re.Match[str]) -> re.Pattern[str]:
-        """Return what must be shown, with the names of the error in it."""
+    def pattern(self, names: dict[str, str]) -> re.Pattern[str]:
+        """Return what must be shown, with the names of the error and of its call in it."""
         said = self.shown
-        for name, value in named_groups(error).items():
+        for name, value in names.items():
             said = said.replace(f"{{{name}}}", re.escape(value))
         return re.compile(said)
 
@@ -192,7 +197,7 @@ def fact_rows() -> tuple[Fact, ...]:
     return tuple(
         Fact(
             re.compile(row["error"]), row["shown"], row.get("call", ""), row.get("about", ""), row.get("files", ""),
-            row["means"], row["step"], bool(row.get("late", False)),
+            row["means"], row["step"], bool(row.get("late", False)), row.get("given", ""), bool(row.get("ok", False)),
         )
         for row in _data()["fact"]
     )  # fmt: skip
@@ -226,8 +231,8 @@ def known_error(kind: str, evidence: Evidence, *, late: bool) -> Diagnosis | Non
         # An error that was seen once may be solved by the next call
         if evidence.times(entry) < 2 and len(evidence.failing) < 2:
             continue
-        for row, match in _met(evidence, entry, late=late):
-            told = _answer(kind, evidence, entry, row, match)
+        for row, match in rows_met(evidence, entry):
+            told = answer(kind, evidence, entry, row, match) if row.late == late else None
             if told is not None:
                 return told
     return None
@@ -238,32 +243,48 @@ def best_step(kind: str, evidence: Evidence) -> Diagnosis | None:
     return known_error(kind, evidence, late=False) or known_error(kind, evidence, late=True)
 
 
-def _met(evidence: Evidence, entry: EntryView, *, late: bool) -> Iterator[tuple[ErrorRow, re.Match[str]]]:
-    """Yield the rows that a failing call meets. What a test prints may be about anything: there only its runner is heard."""
-    said = evidence.text(entry)
-    short = said[:_HEAD] + said[-_HEAD:] if len(said) > 2 * _HEAD else said
-    folded = short.casefold()
-    call = command_of(entry) or f"{entry.action} {entry.input if isinstance(entry.input, str) else ''}"[:400]
-    checks = CHECKS.search(command_of(entry)) is not None
+def rows_met(evidence: Evidence, entry: EntryView) -> Iterator[tuple[ErrorRow, re.Match[str]]]:
+    """Yield the rows that the result of a call meets, in their order, and where."""
+    folded = _folded(_ends(evidence, entry))
     for row in _candidates(folded):
-        if row.late == late:
-            match = row.match(short, folded, call)
-            # A late row without a caller would meet what a test prints
-            if match is not None and not (checks and late and row.caller is None):
-                yield row, match
+        match = row_met(evidence, entry, row)
+        if match is not None:
+            yield row, match
 
 
-def _answer(kind: str, evidence: Evidence, entry: EntryView, row: ErrorRow, match: re.Match[str]) -> Diagnosis | None:
+def row_met(evidence: Evidence, entry: EntryView, row: ErrorRow) -> re.Match[str] | None:
+    """Return where the result of a call meets a row, or None.
+
+    What a test prints may be about anything: of its results the late rows are asked only where they name the runner.
+    """
+    command = command_of(entry)
+    if row.late and row.caller is None and CHECKS.search(command) is not None:
+        return None
+    short = _ends(evidence, entry)
+    return row.match(short, _folded(short), command or f"{entry.action} {given(entry)}"[:_MOST_CALL])
+
+
+_folded = lru_cache(maxsize=16)(str.casefold)
+
+
+def _ends(evidence: Evidence, entry: EntryView) -> str:
+    said = evidence.text(entry)
+    return said[:_HEAD] + said[-_HEAD:] if len(said) > 2 * _HEAD else said
+
+
+def answer(
+    kind: str, evidence: Evidence, entry: EntryView, row: ErrorRow, match: re.Match[str], start: str = ""
+) -> Diagnosis | None:
+    """Return what a row says of a call, or None where a slot stays open; ``start`` begins the sentence, "CALL fails" else."""
     slots = _slots(evidence, entry, match)
     means, step = filled(row.means, slots), filled(row.step, slots)
     # A slot that nothing fills would leave a hole in the sentence
     if means is None or step is None:
         return None
     step = _PLACES.sub(lambda place: _known_place(place.group(0), slots), step)
-    call = called(entry, 90)
-    times = evidence.times(entry)
+    start = start or f"{called(entry, 90)} fails{how_often(evidence.times(entry))}"
     words = row.words(match)
-    cause = f"{call} fails{how_often(times)}, because {means}{f': {words}' if words else ''}."
+    cause = f"{start}, because {means}{f': {words}' if words else ''}."
     line = next((line.strip() for line in evidence.text(entry).split("\n") if match.group(0).split("\n")[0] in line), "")
     return diagnosis(
         kind, cause, step, evidence.quote(entry, line or None), check="These words must be gone from the answer.",

@@ -20,7 +20,7 @@ from tests.diagnose.build import evidence, failed
 from tests.history.logs import LOGS, bring_in, content
 
 ROWS = [row for row in error_rows() if "\nexample = " in row.source]
-FIELDS = {"key", "said", "call", "means", "step", "late", "example", "command"}
+FIELDS = {"key", "said", "call", "means", "step", "late", "ok", "example", "command"}
 HEALTHY = [
     "On branch main\nYour branch is up to date with 'origin/main'.\n\nnothing to commit, working tree clean",
     "To github.com:acme/shop.git\n   3f2a91c..9a8b7c6  main -> main\nbranch 'main' set up to track 'origin/main'.",
@@ -101,6 +101,7 @@ def test_keys_and_order_of_a_row_need_no_reading_of_it() -> None:
     for row in error_rows():
         assert row.key == tuple(row.fields.get("key", ()))
         assert row.late == bool(row.fields.get("late", False))
+        assert row.ok == bool(row.fields.get("ok", False))
 
 
 @pytest.mark.parametrize("text", HEALTHY, ids=lambda text: text[:30])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ctxmgr.diagnose.classes.names import not_found
 from ctxmgr.diagnose.errors import table as error_table
+from ctxmgr.diagnose.errors.successes import known_success
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.types.finding import Diagnosis
 
@@ -12,7 +13,7 @@ KIND: str = "knownError"
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what the words mean."""
-    found = error_table.known_error(KIND, evidence, late=False)
+    found = error_table.known_error(KIND, evidence, late=False) or known_success(KIND, evidence)
     if found is None:
         return None
     name = not_found.applies(evidence)  # a name that is nearly right says more than what the words mean

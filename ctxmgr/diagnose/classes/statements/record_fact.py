@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
+from ctxmgr.diagnose.errors.successes import same_answer
 from ctxmgr.diagnose.errors.table import Fact, fact_rows, filled, named_groups
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.evidence.calls import called, changes_of, command_of, edited_paths, parts_of, path_of
@@ -26,23 +28,49 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 def explained(evidence: Evidence, *, late: bool) -> Diagnosis | None:
     """Return the fact that explains why a call fails, of those that are asked early or late."""
     for entry in evidence.failing[:6]:
-        said = evidence.text(entry)[-_MOST:]
-        named = f"{given(entry)}\n{said}"
         for fact in fact_rows():
-            error = fact.error.search(said) if fact.late == late else None
-            if error is None:
-                continue
-            for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
-                if other.id == entry.id or other.status != "ok" or evidence.failed(other):
-                    continue
-                found = _shown(evidence, fact, error, entry, other, named)
-                if found is not None:
-                    return _answer(evidence, entry, fact, other, *found)
+            error = _error(evidence, fact, entry) if fact.late == late else None
+            found = _found(evidence, fact, error, entry) if error is not None else None
+            if found is not None:
+                return found
+    return None if evidence.failing or late else _of_success(evidence)
+
+
+def _of_success(evidence: Evidence) -> Diagnosis | None:
+    """Return the fact that explains why a call that ends well says the same again and again."""
+    for fact in fact_rows():
+        same = same_answer(evidence, partial(_error, evidence, fact)) if fact.ok else None
+        if same is not None:
+            start = f"{called(same.entry, 80)} says the same {same.times} times"
+            found = _found(evidence, fact, same.match, same.entry, start)
+            if found is not None:
+                return found
+    return None
+
+
+def _error(evidence: Evidence, fact: Fact, entry: EntryView) -> re.Match[str] | None:
+    """Return where a call says what a fact explains."""
+    if fact.given and not re.search(fact.given, given(entry)):
+        return None
+    return fact.error.search(evidence.text(entry)[-_MOST:])
+
+
+def _found(evidence: Evidence, fact: Fact, error: re.Match[str], entry: EntryView, start: str = "") -> Diagnosis | None:
+    """Return what a fact says of a call, where another one shows that it holds."""
+    named = f"{given(entry)}\n{evidence.text(entry)[-_MOST:]}"
+    asked = re.search(fact.given, given(entry)) if fact.given else None
+    names = {**(named_groups(asked) if asked else {}), **named_groups(error)}
+    for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+        if other.id == entry.id or other.status != "ok" or evidence.failed(other):
+            continue
+        shown = _shown(evidence, fact, names, entry, other, named)
+        if shown is not None:
+            return _answer(evidence, entry, fact, other, *shown, start)
     return None
 
 
 def _shown(
-    evidence: Evidence, fact: Fact, error: re.Match[str], entry: EntryView, other: EntryView, named: str
+    evidence: Evidence, fact: Fact, names: dict[str, str], entry: EntryView, other: EntryView, named: str
 ) -> tuple[dict[str, str], str] | None:
     """Return the slots of a fact and the line that shows it, where a call shows it of what the failing one names."""
     command = command_of(other)
@@ -53,11 +81,11 @@ def _shown(
         return None
     if fact.about == "command" and not any(_is_named(each, command) for each in _subjects(entry)):
         return None
-    pattern = fact.pattern(error)
+    pattern = fact.pattern(names)
     made = "\n".join(change.new for change in changes_of(other)) or (given(other) if edited_paths(other) else "")
     text = f"{evidence.text(other)[:_MOST]}\n{made[:_MOST]}"
     for match in pattern.finditer(text):
-        groups = {**named_groups(error), **named_groups(match)}
+        groups = {**names, **named_groups(match)}
         if fact.about == "name" and not _is_named(groups.get("name", ""), named):
             continue
         if fact.about == "source":
@@ -91,7 +119,7 @@ def _is_named(path: str, text: str) -> bool:
 
 
 def _answer(
-    evidence: Evidence, entry: EntryView, fact: Fact, other: EntryView, slots: dict[str, str], line: str
+    evidence: Evidence, entry: EntryView, fact: Fact, other: EntryView, slots: dict[str, str], line: str, start: str
 ) -> Diagnosis | None:
     shown = {key: evidence.inside(value) if key in ("file", "place") else value for key, value in slots.items()}
     means, step = filled(fact.means, shown), filled(fact.step, shown)
@@ -101,10 +129,9 @@ def _answer(
         or not all(plain_name(value) for key, value in shown.items() if key in ("file", "place") and value)
     ):
         return None
-    call = called(entry, 80)
-    times = evidence.times(entry)
+    start = start or f"{called(entry, 80)} fails{how_often(evidence.times(entry))}"
     source = evidence.source(other)
-    cause = f"{call} fails{how_often(times)}, because {means}. {capital(source)} shows it."
+    cause = f"{start}, because {means}. {capital(source)} shows it."
     return diagnosis(
         KIND, cause, step, evidence.quote(other, line), evidence.quote(entry), check="The error must be gone or be another.",
         confidence="medium",
