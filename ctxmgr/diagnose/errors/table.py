@@ -1,6 +1,7 @@
 """The table of what tools say: finds the row that a failed call meets, and fills its words.
 
-The rows are those of `known_errors.toml`, then those of the folder `known_errors`, a file for each domain. Reading all of
+The rows are those of `known_errors/traps.toml`, then those of `known_errors.toml`, then those of the folder `known_errors`, a file
+for each domain. Reading all of
 them as TOML takes longer than the diagnosis: each is a text with its keys, until an output holds one of these.
 
 A slot is filled with names alone: a text of several words could be an order, and is not passed on. What the words leave open
@@ -39,6 +40,8 @@ _HEAD, _SHOWN, _MOST_MATCHES, _PART, _MOST_CALL = 3_000, 70, 20, 4, 2_000
 _TABLE = lazy_pattern(r"^(?=\[\[?\w)", re.MULTILINE)
 _KEY = lazy_pattern(r"^key = (.*)$", re.MULTILINE)
 _ROW = "[[error]]"
+_FIRST = "traps.toml"
+"""The file of the rows that look at the call, too, and so know more than the words tell: they are asked before all others."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +130,8 @@ def _parts(folded: str) -> frozenset[str]:
 def _tables() -> tuple[str, ...]:
     """Return the texts of all tables of TOML, in their order."""
     folder = os.path.join(os.path.dirname(__file__), "known_errors")
-    domains = sorted(name for name in os.listdir(folder) if name.endswith(".toml"))
-    names = ("known_errors.toml", *(os.path.join(folder, name) for name in domains))
+    domains = sorted(name for name in os.listdir(folder) if name.endswith(".toml") and name != _FIRST)
+    names = (os.path.join(folder, _FIRST), "known_errors.toml", *(os.path.join(folder, name) for name in domains))
     return tuple(part for name in names for part in _TABLE.split(packaged_text(__file__, name)))
 
 
@@ -182,6 +185,7 @@ class Fact:
     late: bool
     given: str
     ok: bool
+    undone: str
 
     def pattern(self, names: dict[str, str]) -> re.Pattern[str]:
         """Return what must be shown, with the names of the error and of its call in it."""
@@ -198,6 +202,7 @@ def fact_rows() -> tuple[Fact, ...]:
         Fact(
             re.compile(row["error"]), row["shown"], row.get("call", ""), row.get("about", ""), row.get("files", ""),
             row["means"], row["step"], bool(row.get("late", False)), row.get("given", ""), bool(row.get("ok", False)),
+            row.get("undone", ""),
         )
         for row in _data()["fact"]
     )  # fmt: skip

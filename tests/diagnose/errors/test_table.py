@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.diagnose.errors import table as error_table
+from ctxmgr.diagnose.errors.successes import known_success
 from ctxmgr.diagnose.errors.table import ErrorRow, error_rows
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.texts import text_of
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
 from ctxmgr.store import open_store
-from tests.diagnose.build import evidence, failed
+from tests.diagnose.build import bash, evidence, failed
 from tests.history.logs import LOGS, bring_in, content
 
 ROWS = [row for row in error_rows() if "\nexample = " in row.source]
@@ -79,13 +80,31 @@ def test_a_row_answers_its_example(row: ErrorRow) -> None:
     assert len(found.next_step) < MOST_STEP
 
 
+@pytest.mark.parametrize("row", [row for row in ROWS if row.ok], ids=lambda row: row.fields["command"][:30])
+def test_a_row_of_successes_answers_one_that_is_repeated(row: ErrorRow) -> None:
+    """What the example says counts where the calls end well, too, from the third time on."""
+    call = bash(row.fields["command"], row.fields["example"])
+
+    found = known_success("known", evidence(call, call, call, found=False))
+
+    assert found is not None
+    assert words_of(row)[:120] in found.cause
+    assert "says the same 3 times" in found.cause
+    assert known_success("known", evidence(call, call, found=False)) is None
+
+
+def test_a_row_of_successes_names_its_tool() -> None:
+    """A success that any tool may have is no trouble."""
+    assert [row.key for row in ROWS if row.ok and row.caller is None] == []
+
+
 def test_every_row_of_a_domain_has_its_fields() -> None:
     """What the folder holds is whole TOML, goes through the loader as it is, and no row of it goes untested."""
     loaded = [row.fields for row in ROWS]
     folder = files("ctxmgr.diagnose.errors").joinpath("known_errors")
     read = [
         row
-        for each in sorted(folder.iterdir(), key=lambda e: e.name)
+        for each in sorted(folder.iterdir(), key=lambda e: (e.name != "traps.toml", e.name))
         for row in tomllib.loads(each.read_text("utf-8"))["error"]
     ]
 

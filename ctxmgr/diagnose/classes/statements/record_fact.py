@@ -9,7 +9,7 @@ from functools import partial
 from ctxmgr.diagnose.errors.successes import same_answer
 from ctxmgr.diagnose.errors.table import Fact, fact_rows, filled, named_groups
 from ctxmgr.diagnose.evidence import Evidence, given
-from ctxmgr.diagnose.evidence.calls import called, changes_of, command_of, edited_paths, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import call_key, called, changes_of, command_of, edited_paths, may_change, parts_of, path_of
 from ctxmgr.diagnose.evidence.texts import capital, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.types.finding import Diagnosis
@@ -59,10 +59,15 @@ def _found(evidence: Evidence, fact: Fact, error: re.Match[str], entry: EntryVie
     """Return what a fact says of a call, where another one shows that it holds."""
     named = f"{given(entry)}\n{evidence.text(entry)[-_MOST:]}"
     asked = re.search(fact.given, given(entry)) if fact.given else None
+    if fact.undone and re.search(fact.undone, call_key(entry)):
+        return None
     names = {**(named_groups(asked) if asked else {}), **named_groups(error)}
     for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
         if other.id == entry.id or other.status != "ok" or evidence.failed(other):
             continue
+        # Nothing that was shown before counts once it is undone
+        if fact.undone and re.search(fact.undone, call_key(other)):
+            return None
         shown = _shown(evidence, fact, names, entry, other, named)
         if shown is not None:
             return _answer(evidence, entry, fact, other, *shown, start)
@@ -88,6 +93,8 @@ def _shown(
         groups = {**names, **named_groups(match)}
         if fact.about == "name" and not _is_named(groups.get("name", ""), named):
             continue
+        if fact.about == "edited" and not _was_changed(evidence, groups.get("name", "")):
+            continue
         if fact.about == "source":
             place = groups.get("place") or next(
                 (each for each in _subjects(other) if re.search(r"\.(?:c|cc|cpp|cxx)$", each)), ""
@@ -99,6 +106,11 @@ def _shown(
         groups = {"file": file, **{key: value for key, value in groups.items() if value}}
         return groups, text[text.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
     return None
+
+
+def _was_changed(evidence: Evidence, path: str) -> bool:
+    """Whether a call that changes something names that file."""
+    return any(may_change(each) and _is_named(path, given(each)) for each in evidence.recent[-_LOOKED_AT:])
 
 
 def _subjects(entry: EntryView) -> Iterator[str]:
