@@ -1,8 +1,8 @@
 """Tell calls that end well and say the same again and again, although something was to change: a success can be the symptom.
 
-A healthy session shows such lines too: a build that has nothing to do, a pull without news. So at least `_LEAST` of an agent's
-last calls must say the very same words, up to the end, nothing may fail, and none of these calls may have been answered otherwise
-since.
+A healthy session shows such lines too: a build that has nothing to do, a pull without news. So at least `_LEAST` of an
+agent's last calls must say the very same words, up to the end, nothing may fail, and none of these calls may have been
+answered otherwise since.
 """
 
 from __future__ import annotations

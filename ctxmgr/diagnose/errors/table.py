@@ -1,8 +1,8 @@
 """The table of what tools say: finds the row that a failed call meets, and fills its words.
 
-The rows are those of `known_errors/traps.toml`, then those of `known_errors.toml`, then those of the folder `known_errors`, a file
-for each domain. Reading all of
-them as TOML takes longer than the diagnosis: each is a text with its keys, until an output holds one of these.
+The rows are those of `known_errors/traps.toml`, then those of `known_errors.toml`, then those of the folder `known_errors`,
+a file for each domain. Reading all of them as TOML takes longer than the diagnosis: each is a text with its keys, until an
+output holds one of these.
 
 A slot is filled with names alone: a text of several words could be an order, and is not passed on. What the words leave open
 the failing call may name: its host, the file it reads, the path it writes to.
@@ -51,6 +51,7 @@ class ErrorRow:
     key: tuple[str, ...]
     late: bool
     ok: bool
+    fails: bool
     source: str
 
     @cached_property
@@ -154,7 +155,13 @@ def error_words() -> str:
 def error_rows() -> tuple[ErrorRow, ...]:
     """Return the rows in their order."""
     return tuple(
-        ErrorRow(_keys(part), "\nlate = true\n" in part, "\nok = true\n" in part, part)
+        ErrorRow(
+            _keys(part),
+            "\nlate = true\n" in part,
+            "\nok = true\n" in part,
+            "\nok = true\n" not in part or "\nfails = true\n" in part,
+            part,
+        )
         for part in _tables()
         if part.startswith(_ROW)
     )
@@ -185,11 +192,13 @@ class Fact:
     late: bool
     given: str
     ok: bool
+    fails: bool
     undone: str
+    also: str
 
-    def pattern(self, names: dict[str, str]) -> re.Pattern[str]:
-        """Return what must be shown, with the names of the error and of its call in it."""
-        said = self.shown
+    def pattern(self, names: dict[str, str], also: bool = False) -> re.Pattern[str]:
+        """Return what must be shown, by one file or also by another, with the names of the error and of its call in it."""
+        said = self.also if also else self.shown
         for name, value in names.items():
             said = said.replace(f"{{{name}}}", re.escape(value))
         return re.compile(said)
@@ -202,7 +211,7 @@ def fact_rows() -> tuple[Fact, ...]:
         Fact(
             re.compile(row["error"]), row["shown"], row.get("call", ""), row.get("about", ""), row.get("files", ""),
             row["means"], row["step"], bool(row.get("late", False)), row.get("given", ""), bool(row.get("ok", False)),
-            row.get("undone", ""),
+            bool(row.get("fails", not row.get("ok", False))), row.get("undone", ""), row.get("also", ""),
         )
         for row in _data()["fact"]
     )  # fmt: skip
@@ -237,7 +246,7 @@ def known_error(kind: str, evidence: Evidence, *, late: bool) -> Diagnosis | Non
         if evidence.times(entry) < 2 and len(evidence.failing) < 2:
             continue
         for row, match in rows_met(evidence, entry):
-            told = answer(kind, evidence, entry, row, match) if row.late == late else None
+            told = answer(kind, evidence, entry, row, match) if row.late == late and row.fails else None
             if told is not None:
                 return told
     return None

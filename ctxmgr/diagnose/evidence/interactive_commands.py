@@ -9,6 +9,7 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 _EDITOR = "it opens an editor and waits for a person to close it"
 _PROMPT = "it is an interactive prompt and waits for input that nobody types"
 _NO_FILE = "it was given no file, so it reads its input, which nobody types"
+_NO_EDITOR = "Stop it and keep the prepared message: `GIT_EDITOR=true git {0}` (or `git -c core.editor=true {0}`)."
 _MANY = 1_000
 _YES = "-y --yes --assume-yes --non-interactive --noinput --no-input --force -q"
 _ALONE = "Stop it and name the file."
@@ -56,6 +57,10 @@ _RULES = (
         "rebase",
         only="-i --interactive",
     ),
+    _Rule("git", _EDITOR, _NO_EDITOR.format("rebase --continue"), "rebase", only="--continue --edit-todo"),
+    _Rule("git", _EDITOR, _NO_EDITOR.format("cherry-pick --continue"), "cherry-pick", only="--continue -e --edit"),
+    _Rule("git", _EDITOR, _NO_EDITOR.format("merge --continue"), "merge", only="--continue -e --edit"),
+    _Rule("git", _EDITOR, "Stop it and give it `--no-edit`.", "revert", "--no-edit -n --no-commit --abort --quit --skip"),
     _Rule(
         "git", _EDITOR, 'Stop it and give the message with the command: `git tag -a NAME -m "..."`.', "tag", "-m -F", only="-a"
     ),

@@ -7,6 +7,7 @@ import pytest
 from ctxmgr.diagnose import CLASSES, diagnose
 from ctxmgr.diagnose.evidence import Evidence
 from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
+from tests.diagnose.classes.success_near_misses import SUCCESSES
 from tests.diagnose.classes.waiting_near_misses import WAITING
 
 THRICE = 3
@@ -14,6 +15,7 @@ PRICES = "VAT = 0.19\n\n\ndef gross(net):\n    return net * (1 + VAT)"
 
 NEAR: list[tuple[str, str, Evidence]] = [
     *WAITING,
+    *SUCCESSES,
     (
         "hiddenCharacter",
         "the carriage returns are in another file than the one that fails",

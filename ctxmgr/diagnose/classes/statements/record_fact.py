@@ -29,7 +29,7 @@ def explained(evidence: Evidence, *, late: bool) -> Diagnosis | None:
     """Return the fact that explains why a call fails, of those that are asked early or late."""
     for entry in evidence.failing[:6]:
         for fact in fact_rows():
-            error = _error(evidence, fact, entry) if fact.late == late else None
+            error = _error(evidence, fact, entry) if fact.late == late and fact.fails else None
             found = _found(evidence, fact, error, entry) if error is not None else None
             if found is not None:
                 return found
@@ -93,6 +93,8 @@ def _shown(
         groups = {**names, **named_groups(match)}
         if fact.about == "name" and not _is_named(groups.get("name", ""), named):
             continue
+        if fact.also and not _shown_also(evidence, fact, groups, other, text):
+            continue
         if fact.about == "edited" and not _was_changed(evidence, groups.get("name", "")):
             continue
         if fact.about == "source":
@@ -106,6 +108,17 @@ def _shown(
         groups = {"file": file, **{key: value for key, value in groups.items() if value}}
         return groups, text[text.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
     return None
+
+
+def _shown_also(evidence: Evidence, fact: Fact, names: dict[str, str], other: EntryView, text: str) -> bool:
+    """Whether another file shows the second part of a fact, in the same answer or in that of another call."""
+    pattern = fact.pattern(names, also=True)
+    return len(pattern.findall(text)) > 1 or any(
+        each.status == "ok"
+        and set(_subjects(each)).isdisjoint(_subjects(other))
+        and pattern.search(evidence.text(each)[:_MOST])
+        for each in evidence.recent[-_LOOKED_AT:]
+    )
 
 
 def _was_changed(evidence: Evidence, path: str) -> bool:
