@@ -44,9 +44,12 @@ HOSTILE = (
 MARKS = ("zorg", "evil", "approved", "ignore all")
 
 
-STRANGERS, LATER, THIRD, FOURTH, SIXTH, UNSEEN, UNSEEN_SIXTH = (
-    FOLDER / f"strangers{name}.jsonl.gz" for name in ("", "_later", "_third", "_fourth", "_sixth", "_unseen", "_sixth_unseen")
-)
+STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH = (
+    FOLDER / f"strangers{name}.jsonl.gz"
+    for name in (
+        "", "_later", "_third", "_fourth", "_sixth", "_seventh", "_unseen", "_sixth_unseen", "_seventh_unseen",
+    )
+)  # fmt: skip
 GENERAL = {"knownError", "statedReason"}
 """Kinds that read what any tool says: what they say beside a class that knows more must be true, and may be said."""
 
@@ -171,11 +174,18 @@ def test_the_tuning_set_is_answered() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("archive", "floor"),
-    [(STRANGERS, 0.9), (LATER, 0.7), (THIRD, 0.9), (FOURTH, 0.85), (SIXTH, 0.9)],
-    ids=["first", "later", "third", "fourth", "sixth"],
+    ("archive", "floor", "stuck", "healthy"),
+    [
+        (STRANGERS, 0.9, 58, 12),
+        (LATER, 0.7, 58, 12),
+        (THIRD, 0.9, 58, 12),
+        (FOURTH, 0.85, 58, 12),
+        (SIXTH, 0.9, 58, 12),
+        (SEVENTH, 0.5, 32, 0),
+    ],
+    ids=["first", "later", "third", "fourth", "sixth", "seventh"],
 )
-def test_the_archives_of_strangers_are_answered(archive: Path, floor: float) -> None:
+def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stuck: int, healthy: int) -> None:
     """So many logs of an archive have cause and next step; nothing false is said, of the healthy ones neither.
 
     All were looked at since they were new: what was answered at first contact stands in the results of the bench.
@@ -184,18 +194,21 @@ def test_the_archives_of_strangers_are_answered(archive: Path, floor: float) -> 
     asked = [score for score in scores if score.asked]
 
     assert [score.line() for score in scores if score.false] == []
-    assert len(asked) >= 58
-    assert len(scores) - len(asked) >= 12
+    assert len(asked) >= stuck
+    assert len(scores) - len(asked) >= healthy
     assert len([score for score in asked if score.cause and score.next]) >= floor * len(asked)
 
 
 @pytest.mark.parametrize(
-    ("archive", "count", "floor", "false"), [(UNSEEN, 19, 12, 0), (UNSEEN_SIXTH, 86, 38, 1)], ids=["fifth", "sixth"]
+    ("archive", "count", "floor", "false"),
+    [(UNSEEN, 19, 13, 0), (UNSEEN_SIXTH, 86, 43, 1), (UNSEEN_SEVENTH, 38, 8, 1)],
+    ids=["fifth", "sixth", "seventh"],
 )
 def test_logs_that_the_rules_were_not_tuned_on_are_answered(archive: Path, count: int, floor: int, false: int) -> None:
     """The prompts of as many as a little below what was measured when they came begin with cause and next step.
 
-    Whoever looks at them to mend a rule puts others in their place. One log of the sixth set is told something false.
+    Whoever looks at them to mend a rule puts others in their place. One log of the sixth set and one of
+    the seventh are told something false.
     """
     scores = strangers(archive)
     asked = {score.name for score in scores if score.asked}
