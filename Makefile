@@ -59,7 +59,8 @@ test-server: .venv/.ready-dev ## Run the tests of servers with another PostgreSQ
 	echo "testing with $$("$$found/postgres" --version)"; \
 	POSTGRESQL="$$found" $(BIN)/pytest -q -n auto -k "postgresql or server" $(or $(ARGS),$(SERVER_TESTS))
 
-coverage: .venv/.ready-dev ## Measure which branches the tests take
+# Of processes that tests start nothing is measured: what they load, and when, is itself tested.
+coverage: .venv/.ready-dev ## Run the tests and measure which branches they take; fewer than pyproject.toml asks for is a failure
 	@$(BIN)/pytest -q -n auto --cov --cov-report=term:skip-covered $(ARGS)
 
 test-llm: .venv/.ready-dev ## Recover recorded runs with a small real model here (its server is built once, some 10 minutes)
