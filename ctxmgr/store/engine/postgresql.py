@@ -136,10 +136,13 @@ class PostgresqlEngine:
         try:
             if not within:
                 connection.execute(_READING)
-            with connection.cursor(f"ctxmgr_{next(self._names)}") as cursor:
+            cursor = connection.cursor(f"ctxmgr_{next(self._names)}")
+            try:
                 cursor.execute(postgresql(sql), values or {})
                 while rows := cursor.fetchmany(at_once):
                     yield from rows
+            finally:
+                _close(cursor)
         except psycopg.Error as error:
             raise _ours(self.path, error) from None
         finally:
@@ -404,6 +407,14 @@ class PostgresqlEngine:
     def __del__(self) -> None:
         if getattr(self, "_made", None):  # whoever forgets a store is told of it no more than with a file
             self.close()
+
+
+def _close(cursor: psycopg.ServerCursor[Any]) -> None:
+    """Close a cursor, on a lost connection too: where that is found out only by closing, the cursor would stay open."""
+    try:
+        cursor.close()
+    except psycopg.Error:
+        cursor.close()
 
 
 def _asked(connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None], *types: Any) -> bytes:
