@@ -56,8 +56,6 @@ _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
 _OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHangs", "limitExceeded", "pollingFrozen"))
 """Kinds whose cause lies outside: what the user named for it may be a way around."""
 _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED = 200, 2, 2, 90, 3, 5, 130
-
-
 _QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
 _BEGIN, _USER_SAID = "Begin with what the ", "The user said"
 _SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
@@ -146,15 +144,15 @@ def explained(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] =
     entry, sure = about[0], found.confidence == "high"
     said = evidence.text(entry)
     details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
+    bearings = bearing_on(evidence, about)
     if sure:  # what else the record says would only hide a cause that is known
-        around = _around(evidence, about, found) if found.kind in _OBSTACLES else _Related("", "", ())
+        around = _around(evidence, about, found, bearings) if found.kind in _OBSTACLES else _Related("", "", ())
         own = _reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
         causes = [(each, None) for each in (details, *own, around.cause)]
-        quotes = [each.quote for each in _telling_first(bearing_on(evidence, about)) if each.quote is not None]
-        return Explanation(_quoting(found, around.quotes, ()), causes, [around.step], quotes=quotes)
+        return Explanation(_quoting(found, around.quotes, ()), causes, [around.step], quotes=_quotes_of(bearings))
     texts = reasons(evidence, about, _MOST_REASON)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
-    bearings = [each for each in bearing_on(evidence, about) if each.entry not in cited]
+    bearings = [each for each in bearings if each.entry not in cited]
     person = _of_person(evidence, entry, topic_of(said), found)
     spoken = [person] if person is not None else []
     named = None if person or not evidence.failed(entry) else _named_by_user(evidence, about, found)
@@ -183,10 +181,15 @@ def _quoting(found: Diagnosis, spoken: Sequence[Quote], bearings: Sequence[Beari
 
     Where no cause is known, the best record comes before the last step that brought something new.
     """
-    seen = [each.quote for each in sorted(bearings, key=lambda each: not each.names) if each.quote is not None]
+    seen = _quotes_of(bearings)
     own = found.evidence
     first = (*own[:1], *seen[:1], *own[1:], *seen[1:]) if found.kind == "unknown" else (*own, *seen)
     return found.model_copy(update={"evidence": (*spoken, *first)[:6]})
+
+
+def _quotes_of(bearings: Sequence[Bearing]) -> list[Quote]:
+    """Return the lines of records, of those with names first."""
+    return [each.quote for each in _telling_first(bearings) if each.quote is not None]
 
 
 def _spans(text: str) -> set[str]:
@@ -194,12 +197,12 @@ def _spans(text: str) -> set[str]:
     return set(_QUOTED_SPAN.findall(text))
 
 
-def _around(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> _Related:
+def _around(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, bearings: Sequence[Bearing]) -> _Related:
     """Return what the user or another record names that may be a way around a cause which lies outside."""
     way = _named_by_user(evidence, steps, found, _OTHER_WAY)
     if way is not None:
         return way
-    shown = [each for each in bearing_on(evidence, steps)[:1] if each.names]
+    shown = [each for each in bearings[:1] if each.names]
     return _Related(shown[0].told if shown else "", _look(shown, later=True), ())
 
 

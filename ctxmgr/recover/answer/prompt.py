@@ -80,8 +80,8 @@ class Told:
 
     @property
     def diagnosis(self) -> Diagnosis | None:
-        """The cause as it is recorded."""
-        return None if self.cause is None else self.cause.diagnosis
+        """What was found, without the sentences about other records: a prompt shows their lines."""
+        return None if self.cause is None else self.cause.found
 
     @property
     def stuck(self) -> str | None:
@@ -193,14 +193,14 @@ def _cause(told: Told, room: int) -> Iterator[str]:
 
     ``room``: characters within which cause and next step stand.
     """
-    found = None if told.cause is None else told.cause.found
-    if told.cause is not None and found is not None:
+    if told.cause is not None:
+        found = told.cause.found
         you = "" if told.stuck is None else f" (“you” is {named(told.stuck)})"
         whose = "" if told.stuck is None else f" (pass it on to {named(told.stuck)}, or do it in its place)"
         unknown = "Cause" if found.confidence != "low" or found.kind == "unknown" else "Cause, as far as can be guessed"
         check = f"\nThen check: {clipped(clean(found.check), 200)}" if found.check else ""
         yield _early(told, told.cause, f"{unknown}{you}: ", f"Next step{whose}: ", check, room)
-    if told.stuck is not None and found is None:
+    if told.stuck is not None and told.cause is None:
         yield f"Next step: take over from {named(told.stuck)} what is still needed, in another way than it tried."
     if told.request.requester is not None and told.unanswered:
         parts = "\n".join(said(text, 200) for text in told.unanswered[:3])
