@@ -11,12 +11,12 @@ from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change, started
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, same_file, tool
 from ctxmgr.diagnose.evidence.paths import FOREIGN
-from ctxmgr.diagnose.evidence.texts import code, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
 from ctxmgr.diagnose.related.related_records import Explanation, explained
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "unknown"
@@ -29,7 +29,8 @@ _FRAME = lazy_pattern(r"\s*File \"")
 _CALLED = lazy_pattern(r"(?<![\w.])([A-Za-z_]\w{1,60})\(")
 _CHECKING = lazy_pattern(r"(?i)assert|expect|test|self$|raises$|approx$|mock|patch")
 _PLAIN = lazy_pattern(r"[\w@+=~%./:,'\" &|-]+")
-_SEVERAL, _MANY, _MOST_REASON = 2, 8, 200
+_PASSED = lazy_pattern(r"(?i)\b(?:pass(?:ed|es)?|ok|okay|success\w*|clean|no (?:issues|errors|problems)|0 (?:errors|failed))\b")
+_SEVERAL, _MANY, _MOST_REASON, _RECENT = 2, 8, 200, 8
 _SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
 _VERBOSE = tuple(
     (lazy_pattern(rf"\b{program}\b(?!.*{given})"), option)
@@ -63,8 +64,9 @@ def explain_contrast(evidence: Evidence) -> Explanation | None:
         return Explanation(_silent(evidence, evidence.recent[-1]))
     # Failures first: what is repeated with success may be a look beside them
     steps = evidence.failing or evidence.repeated or (evidence.loop[-1:] if evidence.finding is not None else [])
+    unsteady = _unsteady(evidence) if steps or evidence.finding is not None else None
+    steps = steps or _unmoved(evidence)
     step = next(iter(steps), None)
-    unsteady = _unsteady(evidence)
     # What is unsteady has no cause in the record at all
     if unsteady is not None or step is None:
         return None if unsteady is None else Explanation(unsteady)
@@ -94,6 +96,34 @@ def _unsteady(evidence: Evidence) -> Diagnosis | None:
                 check="Change nothing before both runs differ in a line that you can name.", confidence="low",
             )  # fmt: skip
     return None
+
+
+def _unmoved(evidence: Evidence) -> list[EntryView]:
+    """Return the last look that is answered the same again although something was changed in between, or three times over.
+
+    A check that passes is meant to answer the same.
+    """
+    for step in reversed(evidence.recent[-_RECENT:]):
+        if step.status != "ok" or (may_change(step) and not command_of(step)) or CHECKS.search(command_of(step)):
+            continue
+        same = _same_answers(evidence, step)
+        if _PASSED.search(evidence.text(step)) or evidence.failed(step):
+            continue
+        if len(same) > _SEVERAL or (len(same) == _SEVERAL and _changes_since_same(evidence, step)):
+            return [step]
+    return []
+
+
+def _same_answers(evidence: Evidence, step: EntryView) -> list[EntryView]:
+    """Return the same calls with the same answer, oldest first; an empty answer is the same as no other."""
+    said = blur(evidence.text(step))
+    return [each for each in evidence.equal(step) if said and blur(evidence.text(each)) == said]
+
+
+def _changes_since_same(evidence: Evidence, step: EntryView) -> list[EntryView]:
+    """Return the changes between the first of the same answers and this one."""
+    same = _same_answers(evidence, step)
+    return [each for each in evidence.changes(same[0].index, step.index) if call_key(each) != call_key(step)] if same else []
 
 
 def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
@@ -147,18 +177,7 @@ def _changed_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Di
 def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     telling = telling_line(evidence, step)
     cause = f"{_unknown(evidence, step)}."
-    quotes: list[Quote] = [evidence.quote(step, telling or None)]
-    last = evidence.last_progress
-    if last is not None and not may_change(last):
-        quotes.append(evidence.quote(last))
-    return diagnosis(
-        KIND,
-        cause,
-        _look(evidence, step),
-        *quotes,
-        check="Make the call again only when you have changed what that shows to be wrong.",
-        confidence="low",
-    )
+    return diagnosis(KIND, cause, _look(evidence, step), evidence.quote(step, telling or None), confidence="low")
 
 
 def _look(evidence: Evidence, step: EntryView) -> str:
@@ -261,6 +280,13 @@ def _checked(evidence: Evidence, step: EntryView, path: str) -> str | None:
 def _unknown(evidence: Evidence, step: EntryView) -> str:
     """Return that the cause is not known, and whether anything was changed between the calls."""
     call = _call(evidence, step)
+    if evidence.finding is None and not evidence.failed(step):
+        changed, many = _changes_since_same(evidence, step), len(_same_answers(evidence, step))
+        if changed:
+            changes = f"{len(changed)} changes" if len(changed) > 1 else "change"
+            return f"{capital(call)} answers the same as before your last {changes}: what was changed may not be what it uses"
+        if many > _SEVERAL:
+            return f"{capital(call)} answered the same {many} times"
     others = [each for each in evidence.changes(evidence.onset) if call_key(each) != call_key(step)]
     # Where something was changed in between, to say that nothing was would be false
     if len(evidence.loop) < _SEVERAL or others:

@@ -59,6 +59,8 @@ _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED 
 _QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
 _BEGIN, _USER_SAID = "Begin with what the ", "The user said"
 _SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
+_ERROR = 240
+"""Characters of a failing call's own lines."""
 _OF_ERROR = 3
 """Sentences that come first: what the record offers instead, the words of the error, and its members."""
 
@@ -80,6 +82,7 @@ class Explanation(NamedTuple):
         after: steps after it.
         later: whether the step of ``found`` comes first.
         quotes: lines of records that may bear on it too, where the cause is certain enough not to tell of them.
+        error: the lines of the failing call that say most, where the cause rests on its words alone.
     """
 
     found: Diagnosis
@@ -89,6 +92,7 @@ class Explanation(NamedTuple):
     after: Sequence[str] = ()
     later: bool = True
     quotes: Sequence[Quote] = ()
+    error: Quote | None = None
 
     @property
     def diagnosis(self) -> Diagnosis:
@@ -105,10 +109,12 @@ class Explanation(NamedTuple):
         again = [each for each in sentences_in(cause) if each.startswith(_USER_SAID) and _spans(each) <= _spans(step)]
         return " ".join(each for each in sentences_in(cause) if each not in again), step or _SHOWN_STEP
 
-    @property
-    def least(self) -> int:
-        """How many characters the cause itself and the words of the error take."""
-        return len(self.found.cause) + sum(len(text) + 1 for text, _ in self.causes[:_OF_ERROR] if text)
+    def least(self, shown: Collection[str | None]) -> int:
+        """Return how many characters the cause itself and the words of the error take, but those of records that are shown."""
+        of_error = self.causes[:_OF_ERROR]
+        return len(self.found.cause) + sum(
+            len(text) + 1 for text, entry in of_error if text and (not entry or entry not in shown)
+        )
 
     def _cause(self, shown: Collection[str | None]) -> str:
         """Return the cause with the sentences for which there is room; a long one is cut where enough of it is shown."""
@@ -160,19 +166,22 @@ def explained(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] =
     shown = [(each.told, each.entry) for each in bearings if each.names or each.by_user]
     shared = [(each.told, each.entry) for each in bearings if not each.names and not each.by_user]
     other = next(alternatives(evidence, about), Alternative("", ""))
-    of_error = [other.cause, *(lines[:1] or [""]), details]
     rest = [_before_changes(evidence, entry), *(each.cause for each in spoken)]
     later = found.kind not in _BROAD
+    verbatim = next(iter(reasons(evidence, about[:1], _ERROR)), "").split(" ⏎ ")
+    error = None if later or not verbatim[0] else evidence.quote(entry, "\n".join(verbatim))
     return Explanation(
         _quoting(found, [quote for each in spoken for quote in each.quotes], bearings),
         [
-            *((each, None) for each in [*of_error, *rest]), *shown, *((each, None) for each in lines[1:]),
+            (other.cause, None), ((lines or [""])[0], entry.id), (details, None),
+            *((each, None) for each in rest), *shown, *((each, None) for each in lines[1:]),
             (named.cause if named else "", None), *shared,
         ],
         [other.step or _held(entry, said) or _likest(evidence, about, bearings), *(each.step for each in spoken)],
         bearings,
         [named.step if named else "", *_offers(evidence, about, texts, found)],
         later=later,
+        error=error,
     )  # fmt: skip
 
 

@@ -214,18 +214,24 @@ def draft(
     target = choose(reader, request, finding, side, table, to, attempt)
     brief = prepare(reader, request, finding, side, list(table.routes), related)
     leads = alternatives(reader, brief, finding, attempt)
-    cause = cause_of(reader, finding, related)
+    cause = cause_of(reader, finding, related, asked=request.requester is not None)
     return Draft(reader, request, finding, table, attempt, target, brief, leads, holding, beside, cause, related)
 
 
-def cause_of(reader: HistoryReader, finding: Finding | None, related: RelatedReader | None = None) -> Explanation | None:
-    """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said."""
+def cause_of(
+    reader: HistoryReader, finding: Finding | None, related: RelatedReader | None = None, *, asked: bool = False
+) -> Explanation | None:
+    """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said.
+
+    ``asked`` tells that an agent asks for something else: then only a loop, a stall or a failure is worth a word.
+    """
     recent = list(reversed(reader.newest(_LOOKED_AT)))
     elsewhere: Sequence[EntryView] = () if related is None else RelatedEntries(lambda: related.entries)
     home = folder_of(reader.store, reader.session)
     evidence = Evidence(recent, finding, messages_of(reader.heard()), elsewhere, home)
     cause = explain(evidence)
-    cause = explain_contrast(evidence) if cause is None and (finding is not None or evidence.failing) else cause
+    if cause is None and (not asked or finding is not None or evidence.failing):
+        cause = explain_contrast(evidence)
     if cause is None:
         return None
     here = {entry.id for entry in recent}

@@ -45,6 +45,7 @@ _EARLY = 900
 # Characters of each kind of quoted text.
 _TASK, _LATER, _STEP, _QUOTE, _ASKED = 500, 240, 320, 520, 600
 _LEAST_CAUSE, _LEAST_STEP, _EARLY_QUOTE, _SOURCE, _CALL = 180, 160, 180, 70, 110
+_ERROR = 240
 _MOST_CALLS, _MOST_KNOWN = 2, 5
 _LEAST_QUOTE = 120
 _LARGEST = 15_000
@@ -198,8 +199,11 @@ def _cause(told: Told, room: int) -> Iterator[str]:
         you = "" if told.stuck is None else f" (“you” is {named(told.stuck)})"
         whose = "" if told.stuck is None else f" (pass it on to {named(told.stuck)}, or do it in its place)"
         unknown = "Cause" if found.confidence != "low" or found.kind == "unknown" else "Cause, as far as can be guessed"
+        step = "Next step"
+        if told.finding is None and not told.brief.ended and found.kind == "unknown":  # nothing is wrong for sure
+            unknown, step = "Worth a look", "If another answer is expected"
         check = f"\nThen check: {clipped(clean(found.check), 200)}" if found.check else ""
-        yield _early(told, told.cause, f"{unknown}{you}: ", f"Next step{whose}: ", check, room)
+        yield _early(told, told.cause, f"{unknown}{you}: ", f"{step}{whose}: ", check, room)
     if told.stuck is not None and told.cause is None:
         yield f"Next step: take over from {named(told.stuck)} what is still needed, in another way than it tried."
     if told.request.requester is not None and told.unanswered:
@@ -210,33 +214,37 @@ def _cause(told: Told, room: int) -> Iterator[str]:
 def _early(told: Told, cause: Explanation, head: str, step_head: str, check: str, room: int) -> str:
     """Return cause, next step and check with the lines of other records that say most, as many as there is room for.
 
-    What is shown need not be read to be found, and neither cause nor step tells of it again. Beside a sure cause such lines
-    stand last: they may say something that the rule does not know.
+    Where the cause rests on the words of an error alone, its lines come first. What is shown need not be read to be found, and
+    neither cause nor step tells of it again. Beside a sure cause such lines stand last: they may say something that the rule
+    does not know.
     """
     own = {entry.id for entry in (*told.brief.members, *told.brief.rounds, *told.brief.ended)}
+    shown: set[str | None] = set()
+    error = blocks = ""
+    if cause.error is not None:
+        error = f" It says:\n{fenced(cause.error.text, _ERROR)}"
+        shown.add(cause.error.entry)
     sure = cause.found.confidence == "high"
     quotes = cause.quotes if sure else cause.found.evidence
-    quotes = [each for each in quotes if each.entry is not None and each.entry not in own]
-    shown: set[str | None] = set()
-    blocks = ""
+    quotes = [each for each in quotes if each.entry is not None and each.entry not in own | shown]
     text, step = cause.beside(shown)
-    room -= len(head) + len(step_head) + 2 + (len(check) if sure else 0)
+    room -= len(head) + len(error) + len(step_head) + 2 + (len(check) if sure else 0)
     for quote in quotes:
         source, said_there = _quote(quote)
         block = f"{clipped(source, _SOURCE)}:\n{fenced(said_there, _EARLY_QUOTE)}\n\n"
         without = cause.beside({*shown, quote.entry})
-        least = min(len(without[0]), max(cause.least, _LEAST_CAUSE))
+        least = min(len(without[0]), max(cause.least(shown), _LEAST_CAUSE))
         least += len(whole_sentences(without[1], _LEAST_STEP))
-        if not _same(said_there, f"{text}{blocks}") and len(blocks) + len(block) + least <= room:
+        if not _same(said_there, f"{text}{error}{blocks}") and len(blocks) + len(block) + least <= room:
             shown.add(quote.entry)
             blocks += block
             text, step = without
     room -= len(blocks)
-    step = whole_sentences(clean(step), min(_STEP, max(room - min(len(text), cause.least), _LEAST_STEP)))
+    step = whole_sentences(clean(step), min(_STEP, max(room - min(len(text), cause.least(shown)), _LEAST_STEP)))
     text = whole_sentences(clean(text), max(room - len(step), _LEAST_CAUSE))
     if sure:
         return f"{head}{text}\n\n{step_head}{step}{check}\n\n{blocks}".rstrip()
-    return f"{head}{text}\n\n{blocks}{step_head}{step}{check}"
+    return f"{head}{text}{error}\n\n{blocks}{step_head}{step}{check}"
 
 
 def _task(told: Told) -> str:

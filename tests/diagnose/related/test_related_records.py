@@ -54,7 +54,7 @@ def test_what_a_reader_is_shown_is_not_told_again() -> None:
     assert "loom-west" in told.diagnosis.cause + told.diagnosis.next_step
     assert "loom-west" not in cause + step
     assert "code 71" in cause
-    assert len(cause) >= told.least
+    assert len(cause) >= told.least(())
 
 
 def test_a_file_that_the_call_could_not_read_is_not_to_be_read() -> None:
