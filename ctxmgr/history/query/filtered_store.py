@@ -61,7 +61,7 @@ class FilteredStore(Store):
         self.hidden = self.looked_at = self.copied = 0
         self._rules = rules
         self._use(_open_index(source.location, agent, rules.digest))
-        self._follow()
+        self.catch_up()
 
     def _use(self, engine: Engine) -> None:
         super().__init__(engine, self.source.location, readonly=self.source.readonly, masked=True)
@@ -77,9 +77,6 @@ class FilteredStore(Store):
             CtxmgrError: the whole history can't be read.
         """
         self.source.catch_up()
-        self._follow()
-
-    def _follow(self) -> None:
         try:
             self._copy()
         except (Busy, Conflict, Damaged, StorageFailed):

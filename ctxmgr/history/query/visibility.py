@@ -27,6 +27,10 @@ ENTRIES = ("entry",)
 NOTES = ("note",)
 CITED = ("entry", "event", "note", "snapshot", "continuation")
 
+_COUNTS = frozenset(("seq", "capture"))
+"""Fields of records from an event bus: the number of an event among those of all agents, and how many these were."""
+
+_WORDS = ("title", "summary")
 _MAX_REMEMBERED = 100_000
 
 
@@ -107,11 +111,12 @@ def citations(record: Record) -> list[str] | None:
 
 
 def _cited(record: Record) -> Iterator[str]:
-    context = _table(record.get("context"))
+    context, diagnosis = _table(record.get("context")), _table(record.get("diagnosis"))
     for items in (context.get("facts"), context.get("held"), record.get("doNotRepeat"), record.get("alternatives")):
         for item in _list(items):
             yield from _texts(_table(item).get("entries"))
-    yield from _texts([item["given"] for item in map(_table, _list(context.get("held"))) if item.get("given") is not None])
+    for items, name in ((context.get("held"), "given"), (diagnosis.get("evidence"), "entry")):
+        yield from _texts([item[name] for item in map(_table, _list(items)) if item.get(name) is not None])
     for pattern in map(_table, (record.get("loop"), record.get("stall"))):
         yield from _texts(pattern.get("members"))
         yield from _texts([pattern[name] for name in ("start", "lastProgress") if pattern.get(name) is not None])
@@ -142,18 +147,22 @@ def _texts(value: object) -> Iterator[str]:
         yield item
 
 
+def uncounted(record: Record) -> Record:
+    """Return a record without the fields that count what all agents did, see ``_COUNTS``."""
+    return record if _COUNTS.isdisjoint(record) else {name: value for name, value in record.items() if name not in _COUNTS}
+
+
 def framed(record: Record, *, with_words: bool) -> Record:
     """Return a ``session`` or ``sessionEnd`` record without fields that reveal hidden records.
 
-    A title is made of a person's words, and ``capture`` counts the events of all agents.
+    A title is made of a person's words, and a summary of all that was said.
     """
-    if record["kind"] == "sessionEnd":
-        return {name: value for name, value in record.items() if name != "capture"}
+    record = uncounted(record)
     meta = record.get("meta")
     if with_words or meta is None:
         return record
     kept = (
-        {name: value for name, value in cast("dict[str, Any]", meta).items() if name != "title"}
+        {name: value for name, value in cast("dict[str, Any]", meta).items() if name not in _WORDS}
         if isinstance(meta, dict)
         else {}
     )
@@ -231,14 +240,15 @@ class VisibilitySync:
             return []
         rows = [] if self._shows(stored) else self._frame_rows(self._extract.frame(stored.key, stored.place))
         self._shown.add(stored.key)
-        rows += [(place, self._with_visible_links(record, found)) for place, record in found.items()]
+        rows += [(place, self._as_seen(record, found)) for place, record in found.items()]
         return sorted(rows, key=lambda row: row[0])
 
-    def _with_visible_links(self, record: Record, accepted: Container[int]) -> Record:
-        """Return a record, for a note without links to records that the agent does not see.
+    def _as_seen(self, record: Record, accepted: Container[int]) -> Record:
+        """Return what the agent sees of a visible record: of a note no links to records that it does not see.
 
         Other links are removed too: an address, or a prefix of an id, may lead to a hidden record.
         """
+        record = uncounted(record)
         if record["kind"] != "note" or not record.get("links"):
             return record
         given: object = record["links"]
