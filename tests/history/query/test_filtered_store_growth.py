@@ -98,6 +98,16 @@ def test_what_comes_before_what_it_names_is_seen_when_that_has_come(store_path: 
         assert answers(seen) == answers(part)
 
 
+def test_sessions_of_one_process_are_named_in_the_order_of_the_log(store_path: Path, tmp_path: Path) -> None:
+    """Which of two sessions had something to be seen first is not told by the order in which an error names them."""
+    began = [build("session", name, None, process="p0") for name in ("s1", "s2")]
+    records = [*began, entry("s1", 1, agent="hidden"), entry("s2", 2, agent="me"), entry("s1", 3, agent="me")]
+    expected = written(tmp_path / f"expected-{store_path.name}", seen_part(records, OWN))
+    with closing(open_store(str(expected))) as part, seen_of(written(store_path, records), OWN) as seen:
+        assert seen.sessions.of_process("p0") == part.sessions.of_process("p0") == ["s1", "s2"]
+        assert answers(seen) == answers(part)
+
+
 def test_a_late_entry_that_is_hidden_keeps_hidden_what_waited_for_it(store_path: Path) -> None:
     """A result and a note that came before their entry stay hidden when that is another agent's."""
     note = build("note", "s", None, id="n", entries=["s-e0005"], content="x")
