@@ -79,7 +79,10 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
             summary=continuation.context.summary,
             reasoning=f"entries that a continuation for {who} rests on",
         )
-        records.append(snapshot_record(store, key, bundle))
+        # The summary quotes messages and notes too: only who may read all of what it rests on sees it, as with an episode.
+        cited = [name for fact in continuation.context.facts for name in fact.entries if name not in kept]
+        sources = {"sources": list(dict.fromkeys(cited))} if cited else {}
+        records.append({**snapshot_record(store, key, bundle), **sources})
     return records
 
 

@@ -6,7 +6,7 @@ A record *waits* while whether it belongs to the part depends on another one tha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 from ctxmgr.base.light_dataclass import dataclass
@@ -15,11 +15,9 @@ from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.dialect import KEEP_STATE
 from ctxmgr.store.engine.disposable_files import BORN
 from ctxmgr.store.engine.interface import Engine, Row
+from ctxmgr.store.repositories.queries import settled_place
 from ctxmgr.store.row_mapper import placeholders
 from ctxmgr.store.write.append import BATCH, Appender
-
-_MAX_UNCONFIRMED = 4 * BATCH
-"""Places that are remembered until they have been written for certain."""
 
 _WAITING = (
     "CREATE TABLE IF NOT EXISTS waiting (session INTEGER NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, "
@@ -30,9 +28,8 @@ _STORED = (
     "SELECT record.seq, record.session, session.id, record.kind, record.id, record.body "
     "FROM record CROSS JOIN session ON session.key = record.session "
 )
-
-
-_LINKED = "('entry', 'event', 'note', 'snapshot', 'continuation')"
+_STATE = "SELECT value FROM state WHERE name = :name"
+_PROGRESS = "extract"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,79 +49,72 @@ class Stored:
         return cls(int(row[0]), int(row[1]), str(row[2]), str(row[3]), str(row[4]), str(row[5]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CopyProgress:
-    """How far the extract is: the last place that was looked at, how many records were, and how many were kept back."""
+    """How far the extract is: the last place that need not be looked at again, and how many records up to it are hidden."""
 
     place: int = 0
-    looked_at: int = 0
-    kept_back: int = 0
+    hidden: int = 0
 
 
 class Extract:
-    """The extract in ``own`` of the records in ``whole``; what writes to ``own`` is called inside a transaction."""
+    """The extract in ``own`` of the records in ``whole``; what writes to ``own`` is called inside of `growing`."""
 
     def __init__(self, whole: Engine, own: Engine) -> None:
         self._whole = whole
         self._own = own
         # The records were masked when they were recorded. Sums would break wherever a record is left out.
         self._appender = Appender(own, masked=False, sums=False)
-        self._handed: dict[int, None] = {}
+        self._batch: dict[int, Record] = {}
 
     @contextmanager
-    def transaction(self) -> Generator[None]:
-        """Hold the write lock of the extract."""
+    def growing(self) -> Generator[CopyProgress]:
+        """Hold the write lock of the extract and yield how far it is; what is left there at the end is stored with the rest."""
         with self._own.transaction():
             # Only extracts have this table, so it is not in the schema of all stores.
             for statement in _WAITING:
                 self._own.execute(statement)
-            yield
+            self._batch.clear()
+            progress = self.progress()
+            if progress is None:
+                for table in (*schema.DERIVED, "waiting"):
+                    self._own.execute(f"DELETE FROM {table}")
+                progress = CopyProgress()
+            yield progress
+            told = f"{progress.place} {progress.hidden} {self._mark(progress.place)}"
+            self._own.execute(KEEP_STATE, {"name": _PROGRESS, "value": told})
 
-    def reached(self) -> CopyProgress | None:
+    def progress(self) -> CopyProgress | None:
         """Return how far the extract is; None when it was made of another store, or of this one before it was made anew."""
-        state = dict(self._own.query("SELECT name, value FROM state"))
-        if "extract.place" not in state:
+        told = self._own.query(_STATE, {"name": _PROGRESS})
+        if not told:
             return CopyProgress()
-        place = int(state["extract.place"])
+        place, hidden, mark = str(told[0][0]).split()
         # Another store at the same path, or this one made anew: its places mean other records.
-        if state.get("extract.mark") != self._mark(place):
-            return None
-        return CopyProgress(place, int(state["extract.looked_at"]), int(state["extract.kept_back"]))
-
-    def last_place(self) -> int:
-        """Return the place of the whole store's last record, 0 when there is none."""
-        return int(self._whole.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
+        return CopyProgress(int(place), int(hidden)) if mark == self._mark(int(place)) else None
 
     def _mark(self, place: int) -> str:
-        """Return what only this store has at this place: the sum there covers all that lies before it."""
-        born = self._whole.query("SELECT value FROM state WHERE name = :name", {"name": BORN})
+        """Return what only this store has at this place, for as long as nothing is removed from it."""
+        born = self._whole.query(_STATE, {"name": BORN})
         there = self._whole.query("SELECT sum, body FROM record WHERE seq = :place", {"place": place})
         return hashlib.sha256(repr([born, there]).encode("utf-8", "backslashreplace")).hexdigest()
 
-    def clear(self) -> None:
-        """Take everything out."""
-        for table in (*schema.DERIVED, "waiting"):
-            self._own.execute(f"DELETE FROM {table}")
+    def is_behind(self, progress: CopyProgress) -> bool:
+        """Whether the whole store has records behind the place that was reached, or lost the one at it."""
+        return progress.place != int(self._whole.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
 
-    def settle(self, reached: CopyProgress) -> None:
-        """Store how far the extract is."""
-        values = {"place": reached.place, "looked_at": reached.looked_at, "kept_back": reached.kept_back}
-        self._own.many(
-            KEEP_STATE,
-            [
-                *({"name": f"extract.{name}", "value": str(value)} for name, value in values.items()),
-                {"name": "extract.mark", "value": self._mark(reached.place)},
-            ],
-        )
+    def settled(self) -> int:
+        """Return the place up to which nothing can appear any more in the whole store; ask before reading."""
+        return settled_place(self._whole)
+
+    def last_copied(self) -> int:
+        """Return the last place of which the extract has the record."""
+        return int(self._own.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
 
     def stored_after(self, place: int) -> Iterator[Stored]:
         """Yield the whole store's records behind a place, in their order."""
         rows = self._whole.stream(f"{_STORED} WHERE record.seq > :place ORDER BY record.seq", {"place": place})
         return map(Stored.of, rows)
-
-    def stored_at(self, place: int) -> Stored:
-        """Return the whole store's record at a place."""
-        return Stored.of(self._whole.query(f"{_STORED} WHERE record.seq = :place", {"place": place})[0])
 
     def frame(self, key: int, before: int) -> list[Stored]:
         """Return what a session began and ended with before a place."""
@@ -137,32 +127,19 @@ class Extract:
             found += map(Stored.of, rows)
         return sorted(found, key=lambda stored: stored.place)
 
-    def places(self, key: int, kinds: Sequence[str], record_id: str, upto: int) -> list[int]:
-        """Return the places, up to one, at which the whole store has records of a session with this id."""
+    def places(self, kinds: Sequence[str], record_id: str, key: int | None = None, upto: int = 2**62) -> list[int]:
+        """Return the places, up to one, of the whole store's records of a session, or of all, that have this id."""
         names, values = placeholders(kinds, "kind")
+        session = "" if key is None else "session = :key AND"
         rows = self._whole.query(
-            f"SELECT seq FROM record WHERE session = :key AND kind IN ({names}) AND id = :id AND seq <= :upto",
-            {**values, "key": key, "id": record_id, "upto": upto},
+            f"SELECT seq FROM record WHERE {session} kind IN ({names}) AND id = :id AND seq <= :upto",
+            {**values, **({} if key is None else {"key": key}), "id": record_id, "upto": upto},
         )
         return [int(row[0]) for row in rows]
-
-    def places_of(self, record_id: str) -> list[int]:
-        """Return the places at which the whole store has records with this id, of whatever session and kind."""
-        rows = self._whole.query(f"SELECT seq FROM record WHERE id = :id AND kind IN {_LINKED}", {"id": record_id})
-        return [int(row[0]) for row in rows]
-
-    def place_of(self, session: str, kind: str, record_id: str) -> int | None:
-        """Return the place of a record in the whole store, given its session's id, or None."""
-        rows = self._whole.query(
-            "SELECT record.seq FROM session JOIN record ON record.session = session.key "
-            "WHERE session.id = :session AND record.kind = :kind AND record.id = :id",
-            {"session": session, "kind": kind, "id": record_id},
-        )
-        return int(rows[0][0]) if rows else None
 
     def holds(self, place: int) -> bool:
-        """Whether the extract has the record of this place, or is about to have it."""
-        return place in self._handed or bool(self._own.query("SELECT 1 FROM record WHERE seq = :place", {"place": place}))
+        """Whether the extract has the record of this place."""
+        return place in self._batch or bool(self._own.query("SELECT 1 FROM record WHERE seq = :place", {"place": place}))
 
     def shows(self, session: str) -> bool:
         """Whether the extract has any record of the session with exactly this id."""
@@ -184,32 +161,24 @@ class Extract:
         return bool(self._own.query("SELECT 1 FROM waiting WHERE seq = :place", {"place": place}))
 
     def release(self, key: int, name: str) -> list[Stored]:
-        """Return the records that waited for this one, in their order, and let them wait no longer."""
+        """Return the records that waited for this one, and let them wait no longer."""
         values = {"key": key, "id": name}
         rows = self._own.query("SELECT seq FROM waiting WHERE session = :key AND id = :id ORDER BY seq", values)
         if rows:
             self._own.execute("DELETE FROM waiting WHERE session = :key AND id = :id", values)
-        return [self.stored_at(int(row[0])) for row in rows]
+        at = f"{_STORED} WHERE record.seq = :place"
+        return [Stored.of(found) for row in rows for found in self._whole.query(at, {"place": int(row[0])})]
 
-    def copy(self, placed: Iterable[tuple[int, Record]]) -> int:
-        """Write records at their places; return how many there were.
+    def add(self, place: int, record: Record) -> None:
+        """Write a record at its place; a few are written together, see `write`."""
+        self._batch[place] = record
+        if len(self._batch) >= BATCH:
+            self.write()
 
-        They are written together, a few at a time: those that were handed over are held from then on.
-        """
-
-        def handed() -> Iterator[tuple[int, Record]]:
-            for place, record in placed:
-                if len(self._handed) >= _MAX_UNCONFIRMED:
-                    # The older half was written by now: the appender writes after `BATCH` records at the latest.
-                    self._handed = dict.fromkeys(list(self._handed)[_MAX_UNCONFIRMED // 2 :])
-                self._handed[place] = None
-                yield place, record
-
-        try:
-            return self._appender.copy(handed()).added
-        finally:
-            # What was handed over is in the table now, which `holds` asks as well.
-            self._handed.clear()
+    def write(self) -> None:
+        """Write the records that were added last."""
+        self._appender.copy(self._batch.items())
+        self._batch.clear()
 
     def set_right(self, events: Sequence[int]) -> None:
         """Say of events that came late behind which entry they stand."""

@@ -32,6 +32,7 @@ from tests.builders import at
 ME = "me"
 AGENTS = (ME, "friend", "hidden", "user", "a/b", "ME", "*")
 SESSIONS = ("s1", "s2", "s10", PROJECT)
+CITED = ("entry", "event", "note", "snapshot", "continuation")
 
 GRANTS: dict[str, list[tuple[str, str]]] = {
     "own": [("self", "write")],
@@ -78,16 +79,16 @@ def seen_part(records: Sequence[Record], held: Rules, agent: str = ME) -> list[R
     seen: list[Record] = []
     for number, record in enumerate(records):
         if number in chosen:
-            seen.append(record)
+            seen.append({name: value for name, value in record.items() if name != "seq"})
         elif record["kind"] in ("session", "sessionEnd") and record["session"] in sessions:
             seen.append(_frame(record, words=held.may(agent, "read", "history", "user", record["session"])))
     return seen
 
 
 def _frame(record: Record, *, words: bool) -> Record:
-    kept = {name: value for name, value in record.items() if name != "capture"}
+    kept = {name: value for name, value in record.items() if name not in ("capture", "seq")}
     if not words and "meta" in kept:
-        kept["meta"] = {name: value for name, value in kept["meta"].items() if name != "title"}
+        kept["meta"] = {name: value for name, value in kept["meta"].items() if name not in ("title", "summary")}
     return {name: value for name, value in kept.items() if value != {}}
 
 
@@ -114,12 +115,15 @@ def _stands(number: int, record: Record, records: Sequence[Record], chosen: set[
         return seen(record["entry"], "entry") if "agent" not in record and "entry" in record else may(record.get("agent"))
     if kind in ("note", "snapshot"):
         former = record.get("supersedes")
-        named = [seen(name, "entry") for name in record["entries"]] or [may(record.get("author"))]
+        named = [seen(name, "entry") for name in record["entries"]]
+        named += [seen(name, *CITED) for name in record.get("sources", [])]
+        named = named or [may(record.get("author"))]
         return all([*named, *([seen(former, "note")] if former not in (None, record["id"]) else [])])
     if kind == "continuation":
         cited = [name for fact in record["context"]["facts"] for name in fact["entries"]]
+        cited += [quote["entry"] for quote in record.get("diagnosis", {}).get("evidence", []) if "entry" in quote]
         own = record["target"] == agent or may(record["target"])
-        return own and all(seen(name, "entry", "event", "note", "snapshot", "continuation") for name in cited)
+        return own and all(seen(name, *CITED) for name in cited)
     return False
 
 
@@ -139,9 +143,14 @@ def one_record(draw: st.DrawFn) -> Callable[[int], Record]:
     ts = draw(st.sampled_from([None, 0.0, 1.5]))
 
     def made(number: int) -> Record:
+        record = plain(number)
+        return {**record, "seq": number} if some % 2 else record
+
+    def plain(number: int) -> Record:
         given: dict[str, Any] = {"id": f"e{number}", "agent": agent, "action": word or "Bash", "input": {"text": word}}
         when = None if ts is None else at(number - ts)
         entries = [f"e{each}" for each in named]
+        sources = [f"e{some}"] if some % 3 == 1 else None
         if kind == "entry":
             parent = f"e{some}" if odd else None
             return build(kind, session, when, **given, parent=parent, process=f"p{some % 2}", inputType="t" if odd else None)
@@ -157,14 +166,19 @@ def one_record(draw: st.DrawFn) -> Callable[[int], Record]:
         if kind == "note":
             former = f"e{some}" if odd else None
             return build(kind, session, when, id=f"e{number}", entries=entries, content=word or "note",
-                         tags=[MEMORY_TAG, agent], author=agent if some % 2 else None, supersedes=former)  # fmt: skip
+                         tags=[MEMORY_TAG, agent], author=agent if some % 2 else None, supersedes=former,
+                         sources=sources)  # fmt: skip
         if kind == "snapshot":
-            return build(kind, session, when, id=f"e{number}", entries=entries, summary=word, reasoning="r", hash="h")
+            return build(
+                kind, session, when, id=f"e{number}", entries=entries, summary=word, reasoning="r", hash="h", sources=sources
+            )
         if kind == "continuation":
             facts = [{"text": word, "label": "verified", "entries": entries, "hash": "0"}]
-            return build(kind, session, when, id=f"e{number}", target=agent, context={"facts": facts, "summary": word})
+            cause = {"evidence": [{"entry": f"e{some}"}, {"text": word}]} if odd else None
+            context = {"facts": facts, "summary": word}
+            return build(kind, session, when, id=f"e{number}", target=agent, context=context, diagnosis=cause)
         if kind == "session":
-            meta = {"title": word, "cwd": "/"} if odd else None
+            meta = {"title": word, "summary": word, "cwd": "/"} if odd else None
             return build(kind, session, when, process=f"p{some % 2}", workflow=word or None, meta=meta)
         if kind == "sessionEnd":
             capture = {"published": some, "captured": some, "lost": 0} if odd else None

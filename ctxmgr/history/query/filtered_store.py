@@ -13,22 +13,22 @@ from ctxmgr.access.patterns import USER, check_agent, quoted
 from ctxmgr.access.rules import Rules
 from ctxmgr.base.paths import is_url
 from ctxmgr.errors import Busy, Conflict, Damaged, Denied, NotFound, StorageFailed
-from ctxmgr.history.query.visibility import Progress, VisibilitySync, citations
+from ctxmgr.history.query.visibility import VisibilitySync, citations
 from ctxmgr.log.codec import Record
 from ctxmgr.log.reader import Line
-from ctxmgr.store import DamagedRange, LogStore, Store
+from ctxmgr.store import DamagedRange, Store
 from ctxmgr.store.engine.disposable_files import cache_name, open_cache, open_in_memory
 from ctxmgr.store.engine.interface import Engine, OnConflict
 from ctxmgr.store.integrity.verification import Examined
-from ctxmgr.store.partial_copy import CopyProgress, Extract
+from ctxmgr.store.partial_copy import Extract
 from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.repositories.bookkeeping import Leases
-from ctxmgr.store.repositories.queries import Queries
+from ctxmgr.store.repositories.queries import Queries, holds_record
 from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.append import AppendResult
 from ctxmgr.types.record import check
 
-_LAYOUT = "3"
+_LAYOUT = "4"
 """Version of the index; with a new one every index is built anew."""
 
 _HINT = "'ctxmgr access explain' shows the rule that decides"
@@ -42,7 +42,6 @@ class FilteredStore(Store):
         source: the whole history; it is closed with this store.
         agent: the asking agent.
         rules: the rules, of which those on ``history`` are used.
-        progress: called during long copying.
 
     Attributes:
         agent: the asking agent.
@@ -56,13 +55,13 @@ class FilteredStore(Store):
         CtxmgrError: the whole history can't be read.
     """
 
-    def __init__(self, source: Store, agent: str, rules: Rules, progress: Progress | None = None) -> None:
+    def __init__(self, source: Store, agent: str, rules: Rules) -> None:
         self.agent = check_agent(agent)
         self.source = source
         self.hidden = self.looked_at = self.copied = 0
         self._rules = rules
         self._use(_open_index(source.location, agent, rules.digest))
-        self._follow(progress)
+        self.catch_up()
 
     def _use(self, engine: Engine) -> None:
         super().__init__(engine, self.source.location, readonly=self.source.readonly, masked=True)
@@ -71,39 +70,30 @@ class FilteredStore(Store):
         self.leases = Leases(self.source.engine)
         self._extract = Extract(self.source.engine, engine)
 
-    def catch_up(self, progress: Progress | None = None) -> None:
+    def catch_up(self) -> None:
         """Copy the records written since last time, all or none; all records if the history was replaced.
 
         Raises:
             CtxmgrError: the whole history can't be read.
         """
-        if isinstance(self.source, LogStore):
-            self.source.catch_up()
-        self._follow(progress)
-
-    def _follow(self, progress: Progress | None) -> None:
+        self.source.catch_up()
         try:
-            self._catch_up(progress)
+            self._copy()
         except (Busy, Conflict, Damaged, StorageFailed):
             # The index is unusable now: use a new one in memory. A fault of the history itself is raised again by that.
             self.engine.close()
             self._use(open_in_memory())
-            self._catch_up(progress)
+            self._copy()
 
-    def _catch_up(self, progress: Progress | None) -> None:
+    def _copy(self) -> None:
         self.looked_at = self.copied = 0
-        reached = self._extract.reached()
-        if reached is None or reached.place != self._extract.last_place():
-            with self._extract.transaction():
-                reached = self._extract.reached()  # again under the lock: another process may have been faster
-                if reached is None:
-                    self._extract.clear()
-                before = reached or CopyProgress()
-                sifting = VisibilitySync(self._extract, self.agent, self._rules, before, progress)
-                reached = sifting.run()
-                self._extract.settle(reached)
-            self.looked_at, self.copied = reached.looked_at - before.looked_at, sifting.copied
-        self.hidden = reached.kept_back
+        progress = self._extract.progress()
+        if progress is None or self._extract.is_behind(progress):
+            with self._extract.growing() as progress:
+                sync = VisibilitySync(self._extract, self.agent, self._rules)
+                sync.run(progress)
+            self.looked_at, self.copied = sync.looked_at, sync.copied
+        self.hidden = progress.hidden
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> AppendResult:
         """Write records into the whole history, all or none, if the agent may; see `Store.append`.
@@ -116,7 +106,7 @@ class FilteredStore(Store):
         self._require_writable()
         given = [check(record) for record in records]
         self.catch_up()
-        WritePermissions(self, self._extract, self.agent, self._rules, given).require()
+        WritePermissions(self, self._extract, self._rules, given).require()
         done = self.source.append(given, on_conflict=on_conflict, doubles=doubles)
         self.catch_up()
         return done
@@ -133,7 +123,7 @@ class FilteredStore(Store):
         """Return None: each record has to be checked by itself."""
         return None
 
-    def index(self, progress: Progress | None = None) -> bool:
+    def index(self, progress: object = None) -> bool:
         """Do nothing: this store is searched by reading.
 
         Records are copied with their places in the whole history, slightly out of order, while a search index relies on
@@ -188,17 +178,16 @@ class WritePermissions:
     """Checks whether an agent may append records.
 
     Args:
-        seen: the history as the agent sees it.
+        visible: the history as the agent that writes sees it.
         extract: tells what of the whole history that holds.
-        agent: who writes.
-        rules: what it may.
+        rules: what the agent may.
         records: all that is to be written together, checked: they may name one another.
     """
 
-    def __init__(self, visible: Store, extract: Extract, agent: str, rules: Rules, records: Sequence[Record]) -> None:
+    def __init__(self, visible: FilteredStore, extract: Extract, rules: Rules, records: Sequence[Record]) -> None:
         self._visible = visible
         self._extract = extract
-        self._agent = agent
+        self._agent = visible.agent
         self._rules = rules
         self._records = records
         self._new = {
@@ -309,8 +298,8 @@ class WritePermissions:
         if kind not in _WITH_ID:
             return
         name = record["entry"] if kind == "result" else record["id"]
-        place = self._extract.place_of(session, kind, storable(name))
-        if place is not None and not self._extract.holds(place):
+        whole, visible = self._visible.source.engine, self._visible.engine
+        if holds_record(whole, session, kind, name) and not holds_record(visible, session, kind, name):
             raise Conflict(
                 f"{kind} {name!r} of session {record['session']!r} is known with other content; nothing was written",
                 "give a new record a new id; records are never changed",

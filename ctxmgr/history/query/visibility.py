@@ -1,12 +1,12 @@
 """Decide which records of a history an agent may see, and copy them as the history grows.
 
 `stand_of` derives from a record alone on which owners and records its visibility depends; a record that it does not understand
-is hidden. `VisibilitySync` judges each record once, and keeps those that depend on a record that has not come yet.
+is hidden. `VisibilitySync` judges each record once, and again those that depend on a record that had not come yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from typing import Any, cast
 
 from ctxmgr.access.patterns import USER
@@ -27,10 +27,11 @@ ENTRIES = ("entry",)
 NOTES = ("note",)
 CITED = ("entry", "event", "note", "snapshot", "continuation")
 
-_STEP = 1_000
+_COUNTS = frozenset(("seq", "capture"))
+"""Fields of records from an event bus: the number of an event among those of all agents, and how many these were."""
+
+_WORDS = ("title", "summary")
 _MAX_REMEMBERED = 100_000
-Progress = Callable[[int, int], None]
-"""Called with (place reached, last place) while a history is copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,12 @@ def citations(record: Record) -> list[str] | None:
 
 
 def _cited(record: Record) -> Iterator[str]:
-    context = _table(record.get("context"))
+    context, diagnosis = _table(record.get("context")), _table(record.get("diagnosis"))
     for items in (context.get("facts"), context.get("held"), record.get("doNotRepeat"), record.get("alternatives")):
         for item in _list(items):
             yield from _texts(_table(item).get("entries"))
-    yield from _texts([item["given"] for item in map(_table, _list(context.get("held"))) if item.get("given") is not None])
+    for items, name in ((context.get("held"), "given"), (diagnosis.get("evidence"), "entry")):
+        yield from _texts([item[name] for item in map(_table, _list(items)) if item.get(name) is not None])
     for pattern in map(_table, (record.get("loop"), record.get("stall"))):
         yield from _texts(pattern.get("members"))
         yield from _texts([pattern[name] for name in ("start", "lastProgress") if pattern.get(name) is not None])
@@ -145,18 +147,22 @@ def _texts(value: object) -> Iterator[str]:
         yield item
 
 
+def uncounted(record: Record) -> Record:
+    """Return a record without the fields that count what all agents did, see ``_COUNTS``."""
+    return record if _COUNTS.isdisjoint(record) else {name: value for name, value in record.items() if name not in _COUNTS}
+
+
 def framed(record: Record, *, with_words: bool) -> Record:
     """Return a ``session`` or ``sessionEnd`` record without fields that reveal hidden records.
 
-    A title is made of a person's words, and ``capture`` counts the events of all agents.
+    A title is made of a person's words, and a summary of all that was said.
     """
-    if record["kind"] == "sessionEnd":
-        return {name: value for name, value in record.items() if name != "capture"}
+    record = uncounted(record)
     meta = record.get("meta")
     if with_words or meta is None:
         return record
     kept = (
-        {name: value for name, value in cast("dict[str, Any]", meta).items() if name != "title"}
+        {name: value for name, value in cast("dict[str, Any]", meta).items() if name not in _WORDS}
         if isinstance(meta, dict)
         else {}
     )
@@ -164,70 +170,85 @@ def framed(record: Record, *, with_words: bool) -> Record:
 
 
 class VisibilitySync:
-    """Copies the visible ones of the records that were not judged yet into an extract."""
+    """Copies the visible ones of the records that were not judged yet into an extract; used inside `Extract.growing`.
 
-    def __init__(
-        self, extract: Extract, agent: str, rules: Rules, reached: CopyProgress, progress: Progress | None = None
-    ) -> None:
+    Attributes:
+        looked_at: number of records that were judged.
+        copied: number of them that are visible.
+    """
+
+    def __init__(self, extract: Extract, agent: str, rules: Rules) -> None:
         self._extract = extract
         self._agent = agent
         self._rules = rules
-        self._place, self._looked_at, self._kept_back = reached.place, reached.looked_at, reached.kept_back
-        self._progress = progress
         self._waiting = extract.is_any_waiting()
         self._entries: dict[tuple[int, str], bool] = {}
         self._shown: set[int] = set()
         self._late: list[int] = []
-        self.copied = 0
+        self.looked_at = self.copied = 0
 
-    def run(self) -> CopyProgress:
-        """Copy, and return the progress of the extract; call inside its transaction."""
-        self.copied = self._extract.copy(self._visible_records())
-        self._extract.set_right(self._late)
-        return CopyProgress(self._place, self._looked_at, self._kept_back)
-
-    def _visible_records(self) -> Iterator[tuple[int, Record]]:
-        last = self._extract.last_place() if self._progress is not None else 0
-        for stored in self._extract.stored_after(self._place):
-            own_state = stored.session == PROJECT and stored.kind not in ("entry", "result")
-            self._place = stored.place
-            self._looked_at += 1
-            self._kept_back += not own_state
+    def run(self, progress: CopyProgress) -> None:
+        """Judge all that came, and move the progress on."""
+        # On a server records appear in another order than that of their places: behind those that are settled all are looked at
+        # again next time. Places of one session come in order, so what was copied from there was judged for good.
+        settled, copied = self._extract.settled(), self._extract.last_copied()
+        for stored in self._extract.stored_after(progress.place):
+            final = stored.place <= settled
+            if final:
+                progress.place = stored.place
+            if stored.place <= copied and self._extract.holds(stored.place):
+                continue
+            self.looked_at += 1
+            progress.hidden += final and (stored.session != PROJECT or stored.kind in ("entry", "result"))
             for place, record in self._visible_now(stored):
-                self._kept_back -= 1
-                yield place, record
-            if self._progress is not None and self._looked_at % _STEP == 0:
-                self._progress(stored.place, last)
+                self.copied += 1
+                progress.hidden -= place <= settled
+                self._extract.add(place, record)
+        self._extract.write()
+        self._extract.set_right(self._late)
 
     def _visible_now(self, stored: Stored) -> list[tuple[int, Record]]:
-        """Return the (place, record) rows to copy now that this record has come, in the order of the history."""
+        """Return the (place, record) rows to copy now that this record has come, in the order of the history.
+
+        Beside itself these are records that waited for it, directly or through others that did.
+        """
         if stored.kind in FRAME:
             return self._frame_rows([stored]) if self._shows(stored) else []
-        record = read(stored)
-        verdict = False if record is None else self._verdict(stored, record, stored.place, set())
-        if isinstance(verdict, str):
-            self._extract.wait(stored, verdict)
-            self._waiting = True
-        if stored.kind == "entry":
-            # Only saves look-ups in the index, so it may be emptied at any time.
-            if len(self._entries) >= _MAX_REMEMBERED:
-                self._entries.clear()
-            self._entries[stored.key, stored.id] = verdict is True
-        found = {stored.place: record} if record is not None and verdict is True else {}
-        if self._waiting and stored.kind in CITED:
-            found |= self._release_waiting(stored, set(found))
+        found: dict[int, Record] = {}
+        due = {stored.place: stored}
+        while due:
+            place, each = due.popitem()
+            record = read(each)
+            verdict = record is not None and self._verdict(each, record, stored.place, found, due)
+            if isinstance(verdict, str):
+                self._extract.wait(each, verdict)
+                self._waiting = True
+                continue
+            if each.kind == "entry":
+                # Only saves look-ups in the index, so it may be emptied at any time.
+                if len(self._entries) >= _MAX_REMEMBERED:
+                    self._entries.clear()
+                self._entries[each.key, each.id] = verdict
+            if record is not None and verdict:
+                found[place] = record
+                if each is not stored and each.kind == "event":
+                    # It is copied behind entries that came later: which one it stands behind is set right at the end.
+                    self._late.append(place)
+            if self._waiting and each.kind in CITED:
+                due |= {waiter.place: waiter for waiter in self._extract.release(each.key, each.id)}
         if not found:
             return []
-        found = {place: self._with_visible_links(each, found) for place, each in found.items()}
         rows = [] if self._shows(stored) else self._frame_rows(self._extract.frame(stored.key, stored.place))
         self._shown.add(stored.key)
-        return sorted([*rows, *found.items()], key=lambda row: row[0])
+        rows += [(place, self._as_seen(record, found)) for place, record in found.items()]
+        return sorted(rows, key=lambda row: row[0])
 
-    def _with_visible_links(self, record: Record, accepted: Container[int]) -> Record:
-        """Return a record, for a note without links to records that the agent does not see.
+    def _as_seen(self, record: Record, accepted: Container[int]) -> Record:
+        """Return what the agent sees of a visible record: of a note no links to records that it does not see.
 
         Other links are removed too: an address, or a prefix of an id, may lead to a hidden record.
         """
+        record = uncounted(record)
         if record["kind"] != "note" or not record.get("links"):
             return record
         given: object = record["links"]
@@ -236,7 +257,7 @@ class VisibilitySync:
         return {**record, "links": visible}
 
     def _leads_to_visible(self, link: str, accepted: Container[int]) -> bool:
-        return any(place in accepted or self._extract.holds(place) for place in self._extract.places_of(storable(link)))
+        return any(place in accepted or self._extract.holds(place) for place in self._extract.places(CITED, storable(link)))
 
     def _shows(self, stored: Stored) -> bool:
         if stored.key in self._shown or self._extract.shows(stored.session):
@@ -252,51 +273,30 @@ class VisibilitySync:
                 rows.append((stored.place, framed(record, with_words=self._may(USER, stored.session))))
         return rows
 
-    def _release_waiting(self, stored: Stored, accepted: set[int]) -> dict[int, Record]:
-        """Return the records that become visible because this one has come, directly or through others that do."""
-        found: dict[int, Record] = {}
-        come = [stored.id]
-        while come:
-            for waiter in self._extract.release(stored.key, come.pop()):
-                record = read(waiter)
-                verdict = False if record is None else self._verdict(waiter, record, stored.place, accepted)
-                if isinstance(verdict, str):
-                    self._extract.wait(waiter, verdict)
-                    continue
-                come.append(waiter.id)
-                if record is not None and verdict:
-                    accepted.add(waiter.place)
-                    found[waiter.place] = record
-                    # It is copied behind entries that came later: which one it stands behind is set right at the end.
-                    if waiter.kind == "event":
-                        self._late.append(waiter.place)
-        self._waiting = self._extract.is_any_waiting()
-        return found
-
-    def _verdict(self, stored: Stored, record: Record, upto: int, accepted: set[int]) -> bool | str:
-        """Return whether a record is visible, or the id of a record on which that depends and that has not come yet."""
+    def _verdict(self, stored: Stored, record: Record, upto: int, accepted: Container[int], due: Container[int]) -> bool | str:
+        """Return whether a record is visible, or the id of a record on which that depends and that is not judged yet."""
         stand = stand_of(record, self._agent)
         if stand is None or (stand.owner is not None and not self._may(stand.owner, stored.session)):
             return False
         missing: str | None = None
         for kinds, name in stand.names:
-            visible = self._sees(stored.key, kinds, name, upto, accepted)
+            visible = self._entries.get((stored.key, name)) if kinds == ENTRIES else None
+            if visible is None:
+                visible = self._sees(self._extract.places(kinds, name, stored.key, upto), accepted, due)
             if visible is False:
                 return False
             missing = name if visible is None and missing is None else missing
         return True if missing is None else missing
 
-    def _sees(self, key: int, kinds: tuple[str, ...], name: str, upto: int, accepted: set[int]) -> bool | None:
-        if kinds == ENTRIES and (known := self._entries.get((key, name))) is not None:
-            return known
-        places = self._extract.places(key, kinds, name, upto)
-        open_ = False
+    def _sees(self, places: Collection[int], accepted: Container[int], due: Container[int]) -> bool | None:
+        """Return whether the records at these places are visible; None if there are none, or some are not judged yet."""
+        open_ = not places
         for place in places:
             if place not in accepted and not self._extract.holds(place):
-                if not self._extract.waits(place):
+                if place not in due and not self._extract.waits(place):
                     return False
                 open_ = True
-        return True if places and not open_ else None
+        return None if open_ else True
 
     def _may(self, owner: str, session: str) -> bool:
         return self._rules.may(self._agent, "read", "history", owner, session)

@@ -18,10 +18,11 @@ from urllib.parse import quote
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.log.codec import chain, digest
-from ctxmgr.log.ids import format_time
+from ctxmgr.log.ids import format_time, new_id
 from ctxmgr.store.archive.bucket import Bucket, is_bucket
 from ctxmgr.store.archive.parquet import files_of, read_records, read_rows, write_file
 from ctxmgr.store.engine.dialect import KEEP_STATE
+from ctxmgr.store.engine.disposable_files import BORN
 from ctxmgr.store.integrity.verification import common_chain, session_faults
 from ctxmgr.store.log.log_store import LogStore
 from ctxmgr.store.project_session import ARCHIVED, GAP, PROJECT, end_name
@@ -308,6 +309,8 @@ def _remove(store: Store, session: ArchivableSession, archived: _Archived, archi
         told = {"file": os.path.relpath(archived.file, root), "records": archived.records, "at": format_time(store.clock())}
         mark = {"name": f"{ARCHIVED}{storable(session.session)}", "value": json.dumps({"archive": archive, **told})}
         engine.execute(KEEP_STATE, mark)
+        # Copies of what agents may see hold records by their places, and are made anew.
+        engine.execute(KEEP_STATE, {"name": BORN, "value": new_id()})
     return archived.records, None
 
 

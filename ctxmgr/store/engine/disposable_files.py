@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     """A name, the mark of all that an answer follows from, and the answer as a text."""
 
 BORN = "born"
-"""Name of the row of ``state`` that tells one building of an index from the next: its places are good for that one alone."""
+"""Name of the row of ``state`` that tells one building of an index from the next: its places are good for that one alone.
+
+A store has it from the first time on that a session is taken out of it, and each time with another value.
+"""
 
 BESIDE = ".ctxmgr-index"
 """Name of the folder for the indexes of the logs that lie beside it."""

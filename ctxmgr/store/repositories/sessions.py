@@ -242,7 +242,9 @@ class Sessions:
     def of_process(self, process: str) -> list[str]:
         """Return the ids of the sessions that this process executed (FR-026)."""
         rows = self._engine.query(
-            "SELECT session.id FROM process JOIN session ON session.key = process.session WHERE process.process = :process",
+            # In the order of the log: that of keys tells, in a copy of a part, when something of a session was first visible.
+            "SELECT session.id FROM process JOIN session ON session.key = process.session WHERE process.process = :process "
+            "ORDER BY process.seq",
             {"process": storable(process)},
         )
         return [str(row[0]) for row in rows] if process else []
@@ -252,7 +254,9 @@ class Sessions:
         # The whole id first, for it may begin another one.
         for condition in ("process.process = :process", "process.process > :process AND process.process < :after"):
             rows = self._engine.query(
-                f"SELECT DISTINCT process.session FROM process WHERE {condition} LIMIT 3",
+                # In the order of the log, as above.
+                f"SELECT process.session FROM process WHERE {condition} "
+                "GROUP BY process.session ORDER BY min(process.seq) LIMIT 3",
                 {"process": storable(process), "after": storable(process) + "\U0010ffff"},
             )
             if rows or not process:

@@ -41,7 +41,15 @@ READS: tuple[tuple[str, ...], ...] = (
     ("stats",), ("stats", "--by", "agent"), ("stats", "--by", "session"), ("stats", "s2"),
     *(("sql", f"SELECT * FROM {name}") for name in NAMES), *(("sql", f"SELECT count(*) FROM {name}") for name in NAMES),
     ("sql", "SELECT count(*) FROM record"), ("sql", "SELECT count(*) FROM session"), ("sql", "SELECT max(rowid) FROM record"),
-    ("sql", "SELECT value FROM state"), ("sql", "SELECT rowid FROM entries"),
+    ("sql", "SELECT value FROM state"), ("sql", "SELECT rowid FROM entries"), ("sql", "SELECT * FROM waiting"),
+    ("sql", "SELECT name FROM sqlite_master"), ("sql", "SELECT seq FROM event"), ("sql", "SELECT * FROM search_term"),
+    ("sql", "SELECT max(number) FROM milestone"), ("sql", "SELECT * FROM entries ORDER BY rowid DESC"),
+    ("list", "--session", "s"), ("list", "--session", "p2"), ("list", "--process", "p2"), ("show", "m"), ("show", "e"),
+    ("search", "tunnel", "--kind", "all", "--all-sessions"), ("search", "m1", "--all-sessions"), ("note", "show", "n1"),
+    ("note", "list", "--tag", "memory", "--all-sessions"), ("snapshot", "show", "snap"), ("snapshot", "show", "snap-q"),
+    ("recover", "--last", "--session", "s1"), ("show", "c1"), ("messages", "--session", "s2"), ("verify",),
+    ("detect", "--explain", "m1"), ("detect", "--explain", "1", "--session", "s1"), ("goal", "list"),
+    ("sessions", "--limit", "1"),
 )  # fmt: skip
 """Every command that reads, asked for what is hidden, for what is not there, and for what may be read."""
 
@@ -53,9 +61,17 @@ def _entry(session: str, identity: str, agent: str, action: str, text: str) -> l
     ]
 
 
+def _told(secret: bool) -> dict[str, str]:
+    """Return what a session says of itself: also in the words of a person and of all that was said."""
+    return {"cwd": "/w", **({"title": "dig a tunnel", "summary": "a tunnel was dug"} if secret else {})}
+
+
 def _records(secret: bool) -> list[Record]:
+    links = ["r2", "m1"] if secret else ["r2"]
+    bundle = {"summary": "tunnel", "reasoning": "", "hash": "0"}
+    cause = {"evidence": [{"entry": "m1", "text": "tunnel"}]}
     rows: list[tuple[bool, list[Record]]] = [
-        (False, [build("session", "s1", "2026-01-01T00:00:00Z", process="p1")]),
+        (False, [build("session", "s1", "2026-01-01T00:00:00Z", process="p1", meta=_told(secret))]),
         (False, _entry("s1", "r1", "reader", "Read", "one")),
         (True, _entry("s1", "m1", _SECRET, "Dig", "tunnel one")),
         (True, [build("event", "s1", None, id="e1", type="message", agent=_SECRET, data={"text": "tunnel talk"})]),
@@ -64,6 +80,10 @@ def _records(secret: bool) -> list[Record]:
         (True, [build("note", "s1", None, id="n1", entries=["m1"], content="tunnel note", tags=["memory"])]),
         (True, [build("note", "s1", None, id="n2", entries=["m1", "r1"], content="tunnel both", tags=["memory"])]),
         (False, [build("note", "s1", None, id="n3", entries=["r1"], content="a plain note", tags=["memory"])]),
+        (False, [build("note", "s1", None, id="n4", entries=["r1"], content="linked", links=links)]),
+        (True, [build("event", "s1", None, id="u1", type="user_message", data={"text": "dig the tunnel"})]),
+        (True, [{**build("snapshot", "s1", None, id="snap-q", entries=["r1"], **bundle), "sources": ["u1"]}]),
+        (True, [build("continuation", "s1", None, id="c1", target="reader", context={"prompt": "tunnel"}, diagnosis=cause)]),
         (True, [build("snapshot", "s1", None, id="snap-m", entries=["m1"], summary="tunnel", reasoning="", hash="0")]),
         (True, [build("session", "s2", None, process="p2", meta={"title": "tunnel"})]),
         *((True, _entry("s2", f"l{number}", _SECRET, "Dig", "again")) for number in range(6)),

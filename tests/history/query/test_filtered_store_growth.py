@@ -78,6 +78,10 @@ LATE: dict[str, list[Record]] = {
         entry("s", 1, agent="me"), build("note", "s", None, id="n", entries=["s-e0001"], content="x", supersedes="m"),
         build("note", "s", None, id="m", entries=["s-e0001"], content="y", supersedes="n"),
     ],
+    "a note before the one that it supersedes, both before their entry": [
+        entry("s", 1, agent="me"), build("note", "s", None, id="n", entries=["s-e0002"], content="x", supersedes="m"),
+        build("note", "s", None, id="m", entries=["s-e0002"], content="y"), entry("s", 2, agent="me"),
+    ],
 }  # fmt: skip
 
 
@@ -91,6 +95,16 @@ def test_what_comes_before_what_it_names_is_seen_when_that_has_come(store_path: 
     expected = written(tmp_path / f"expected-{store_path.name}", seen_part(records, OWN))
     with closing(open_store(str(expected))) as part, seen_of(store_path, OWN) as seen:
         assert seen.looked_at == 0
+        assert answers(seen) == answers(part)
+
+
+def test_sessions_of_one_process_are_named_in_the_order_of_the_log(store_path: Path, tmp_path: Path) -> None:
+    """Which of two sessions had something to be seen first is not told by the order in which an error names them."""
+    began = [build("session", name, None, process="p0") for name in ("s1", "s2")]
+    records = [*began, entry("s1", 1, agent="hidden"), entry("s2", 2, agent="me"), entry("s1", 3, agent="me")]
+    expected = written(tmp_path / f"expected-{store_path.name}", seen_part(records, OWN))
+    with closing(open_store(str(expected))) as part, seen_of(written(store_path, records), OWN) as seen:
+        assert seen.sessions.of_process("p0") == part.sessions.of_process("p0") == ["s1", "s2"]
         assert answers(seen) == answers(part)
 
 
@@ -225,7 +239,7 @@ def test_a_history_in_memory_has_no_index_on_disk() -> None:
 _PREPARE = """
 import json, os, signal, sys
 from ctxmgr.history.query.filtered_store import FilteredStore
-from ctxmgr.history.query import visibility as sifting
+from ctxmgr.history.query import visibility
 from ctxmgr.store import open_store
 from tests.builders import entry
 from tests.history.seen_world import rules
@@ -236,11 +250,13 @@ held = rules(("self", "write"))
 _DIES = (
     _PREPARE
     + """
-def dying(reached, last):
-    if reached >= arguments:
+read = visibility.read
+def dying(stored):
+    if stored.place >= arguments:
         os.kill(os.getpid(), signal.SIGKILL)
-sifting._STEP = 50
-FilteredStore(open_store(location), "me", held, dying)
+    return read(stored)
+visibility.read = dying
+FilteredStore(open_store(location), "me", held)
 """
 )
 """Dies after so many records were looked at."""
@@ -284,11 +300,3 @@ def test_processes_share_an_index(store_path: Path) -> None:
         assert len(_ids(seen)) == 24
         assert (seen.looked_at, seen.hidden) == (0, 1)
         assert [row[0] for row in seen.engine.query("SELECT idx FROM entry ORDER BY seq")] == list(range(24))
-
-
-def test_long_copying_tells_how_far_it_is(store_path: Path) -> None:
-    """Who waits for the first index hears of it after every thousand records."""
-    written(store_path, [entry("s", number, agent="me") for number in range(2_500)])
-    heard: list[tuple[int, int]] = []
-    with closing(FilteredStore(open_store(str(store_path)), ME, OWN, lambda reached, last: heard.append((reached, last)))):
-        assert heard == [(1_000, 2_500), (2_000, 2_500)]

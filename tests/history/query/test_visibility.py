@@ -186,6 +186,8 @@ def test_a_record_that_was_changed_from_outside_is_hidden(tmp_path: Path, body: 
 ODD_SHAPES: list[dict[str, Any]] = [
     {"context": []}, {"context": {"facts": {}}}, {"context": {"facts": [[]]}}, {"context": {"facts": [{"entries": [1]}]}},
     {"context": {"held": [{"given": 1}]}}, {"loop": []}, {"loop": {"members": "s-e0000"}}, {"stall": {"start": {}}},
+    {"diagnosis": []}, {"diagnosis": {"evidence": {}}}, {"diagnosis": {"evidence": ["s-e0000"]}},
+    {"diagnosis": {"evidence": [{"entry": 1}]}},
     {"doNotRepeat": 5}, {"alternatives": [None, 3]}, {"quarantined": {}}, {"snapshot": ["x"]}, {"target": None},
     {"target": ["me"]},
 ]  # fmt: skip
@@ -205,23 +207,58 @@ def test_a_continuation_of_another_shape_is_hidden(tmp_path: Path, odd: dict[str
 
 
 def test_a_continuation_names_all_that_it_rests_on() -> None:
-    """Facts, what is held, steps, alternatives, the pattern, what was withheld and the snapshot are looked at."""
+    """Facts, what is held, steps, alternatives, pattern, diagnosis, what was withheld and the snapshot are looked at."""
     record: Record = {
         "context": {"facts": [{"entries": ["a"]}], "held": [{"entries": ["b"], "given": "c"}], "diffOf": "d"},
         "doNotRepeat": [{"entries": ["e"]}], "alternatives": [{"entries": ["f"]}], "quarantined": ["g"], "snapshot": "h",
         "loop": {"members": ["i"], "start": "j", "lastProgress": None}, "stall": {"members": [], "lastProgress": "k"},
+        "diagnosis": {"evidence": [{"entry": "l", "text": "x"}, {"entry": None, "text": "y"}]},
     }  # fmt: skip
-    assert sorted(citations(record) or []) == list("abcdefghijk")
+    assert sorted(citations(record) or []) == list("abcdefghijkl")
 
 
 def test_what_a_session_says_of_hidden_records_is_left_out() -> None:
-    """Neither a person's words in the title nor the count of all events is told; the rest of a session stays."""
-    began = build("session", "s", None, process="p", meta={"title": "x", "cwd": "/"})
+    """Neither a person's words in title and summary nor the count of all events is told; the rest of a session stays."""
+    began = build("session", "s", None, process="p", meta={"title": "x", "summary": "y", "cwd": "/"})
     ended = build("sessionEnd", "s", None, outcome="failed", capture={"published": 9})
     assert framed(began, with_words=True) == began
     assert framed(began, with_words=False) == build("session", "s", None, process="p", meta={"cwd": "/"})
     assert framed({**began, "meta": ["x"]}, with_words=False) == build("session", "s", None, process="p")
     assert framed(ended, with_words=True) == build("sessionEnd", "s", None, outcome="failed")
+    assert framed({**ended, "meta": {"title": "x"}}, with_words=False) == build("sessionEnd", "s", None, outcome="failed")
+
+
+@pytest.mark.requirement("R-16")
+def test_numbers_of_the_event_bus_do_not_count_what_is_hidden(store_path: Path) -> None:
+    """The numbers that a bus gives to the events of all agents are told to nobody who does not see all of them."""
+    told: list[list[Record]] = []
+    for hidden in (0, 3):
+        records = [build("session", f"s{hidden}", at(0), process="p", seq=1)]
+        records += [entry(f"s{hidden}", number, agent="hidden", seq=number + 2) for number in range(hidden)]
+        records += [
+            entry(f"s{hidden}", 8, agent="me", seq=hidden + 2), result(f"s{hidden}", 8, seq=hidden + 3),
+            build("event", f"s{hidden}", at(9), id="v", type="message", agent="me", data={}, seq=hidden + 4),
+            build("sessionEnd", f"s{hidden}", at(9), outcome="completed", seq=hidden + 5, capture={"published": hidden + 5}),
+        ]  # fmt: skip
+        written(store_path, records)
+        with seen_of(store_path, OWN) as seen:
+            told.append(list(seen.sessions.records(seen.sessions.key(f"s{hidden}"))))
+            assert len(told[-1]) == 5
+    assert not [record for records in told for record in records if "seq" in record or "capture" in record]
+    assert json.dumps(told[0]).replace("s0", "s") == json.dumps(told[1]).replace("s3", "s")
+
+
+def test_a_field_that_stands_twice_in_a_line_is_judged_and_searched_as_it_is_shown(tmp_path: Path) -> None:
+    """Of a field that a log names twice the last one counts, and the text of the first is found by nobody."""
+    twice = (
+        '{"v":1,"kind":"entry","session":"s","id":"%s","agent":"%s","agent":"%s","action":"Bash","input":"%s","input":"x"}\n'
+    )
+    path = tmp_path / "h.jsonl"
+    path.write_text(twice % ("a", "hidden", "me", "needle") + twice % ("b", "me", "hidden", "needle"), encoding="ascii")
+    with seen_of(path, OWN) as seen:
+        assert [record["id"] for record in seen.sessions.records(None)] == ["a"]
+        found = READING[query.SearchRequest].function(seen, query.SearchRequest(query="needle", all_sessions=True))
+        assert found.to_json()["page"]["total"] == 0
 
 
 def test_names_that_look_alike_are_other_names(store_path: Path) -> None:
