@@ -34,6 +34,20 @@ def test_the_stuck_session_is_seen_at_once() -> None:
     assert f"{FIRST}  loop ×2" in s.draw(lambda out: show_sessions(out, rows, PAGE, NOW), terminal=False)
 
 
+def test_a_long_verdict_leaves_room_for_the_title() -> None:
+    """Titles tell sessions apart: the verdict is cut before them, with "3 failures in a row" in full."""
+    rows = [
+        s.session(session="one", verdict="healthy", findings=0, summary="no loop found, no action recorded, ended in an error"),
+        s.session(session="two", verdict="healthy", findings=0, summary="no loop found, 3 failures in a row"),
+    ]
+
+    shown = s.draw(lambda out: show_sessions(out, rows, PAGE, NOW), width=80).splitlines()
+
+    assert max(map(len, shown)) <= 80
+    assert ("○ no action recorded…" in shown[1], "○ 3 failures in a row" in shown[2]) == (True, True)
+    assert all("Fix the tests" in row for row in shown[1:3])
+
+
 READ = s.entry(8, "Read", {"file_path": "src/app.py"})
 ROWS = [
     READ,
