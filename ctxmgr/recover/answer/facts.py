@@ -327,7 +327,11 @@ def _known_elsewhere(brief: Brief) -> Iterator[_Lead]:
 
 
 def _common(found: RetrievedRecord) -> str:
-    return ", ".join(quoted(word, 40) for word in sorted(found.met, key=lambda word: (-len(word), word))[:4])
+    """Return the words that a record and the question share, as the record spells them: a query holds only their stems."""
+    row = found.row
+    spelled = f"{found.excerpt or ''} {call(row) if isinstance(row, EntryView) else words(row.data)}".casefold()
+    whole = {word: re.search(rf"\b{re.escape(word)}\w*", spelled) for word in found.met}
+    return ", ".join(quoted(m[0] if (m := whole[word]) else word, 40) for word in sorted(found.met, key=lambda word: (-len(word), word))[:4])
 
 
 def _worked(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:
