@@ -23,7 +23,7 @@ from ctxmgr.log.ids import new_id, now, parse_time
 from ctxmgr.log.journal import Durability, Journal, read
 from ctxmgr.types.plain_records import build
 
-BEGIN = "begin one: ctxmgr goal start \"what is to be done\", or with a plan, ctxmgr goal start --from plan.md"
+BEGIN = 'begin one: ctxmgr goal start "what is to be done", or with a plan, ctxmgr goal start --from plan.md'
 """What to do where there is no goal."""
 
 LAG = 128

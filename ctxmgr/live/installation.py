@@ -259,7 +259,7 @@ def require_version(client: Client, named: str | None) -> tuple[int, ...]:
     if found is None:
         raise InvalidInput(
             f"the version of {client.title} is not known: '{client.program} --version' gave no answer",
-            f"put '{client.program}' on the PATH, or name its version with --client-version; {least} is the first that is supported",
+            f"put '{client.program}' on the PATH, or name its version with --client-version ({least} or newer)",
         )
     if found < client.least:
         version = named or ".".join(map(str, found))

@@ -111,7 +111,6 @@ def excerpt(text: str, limit: int = EXCERPT) -> str:
     return f"{head}\n…\n{tail}" if whole else clip(shown, limit)
 
 
-
 def code(text: str, limit: int = SHORT) -> str:
     """Return recorded text as a quote within a sentence: one line in backticks, indentation kept."""
     line = clean(text[: limit * 8]).strip("\n").replace("\n", " ⏎ ").replace("`", "'")

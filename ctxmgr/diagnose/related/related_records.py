@@ -43,7 +43,7 @@ _UNTIL = lazy_pattern(
 )
 _CALL, _CUT = lazy_pattern(r"(`[^`]{40})[^`]{4,}`"), r"\1…`"
 _ALIKE = 0.7
-_NAMES_ROOM, _SHORT_STEP, _STATED_STEP = 70, 120, 180
+_NAMES_ROOM, _SHORT_STEP, _STATED_STEP = 70, 120, 140
 _LEAST_LINE, _LEAST_ADVICE, _MOST_OF_LINE = 16, 4, 0.7
 _OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
 """What a check's output names beside the matter: its own functions, and its counters."""

@@ -330,8 +330,9 @@ def _common(found: RetrievedRecord) -> str:
     """Return the words that a record and the question share, as the record spells them: a query holds only their stems."""
     row = found.row
     spelled = f"{found.excerpt or ''} {call(row) if isinstance(row, EntryView) else words(row.data)}".casefold()
-    whole = {word: re.search(rf"\b{re.escape(word)}\w*", spelled) for word in found.met}
-    return ", ".join(quoted(m[0] if (m := whole[word]) else word, 40) for word in sorted(found.met, key=lambda word: (-len(word), word))[:4])
+    stems = sorted(found.met, key=lambda word: (-len(word), word))[:4]
+    whole = [re.search(rf"\b{re.escape(stem)}\w*", spelled) for stem in stems]
+    return ", ".join(quoted(match[0] if match else stem, 40) for stem, match in zip(stems, whole, strict=True))
 
 
 def _worked(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:

@@ -261,7 +261,7 @@ def test_the_command_for_the_text_can_be_pasted(tmp_path: Path, monkeypatch: pyt
     with closing(open_store("history.db", create=True)) as store:
         store.append(looped())
     shutil.copy(DEMO, "run.jsonl")
-    commands = []
+    commands: list[str] = []
     for named in (("--store", "history.db"), ("run.jsonl",)):
         page = run("recover", *named).out
         commands.append(page.partition("Its text: ctxmgr ")[2].partition("  (")[0])

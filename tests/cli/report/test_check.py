@@ -53,6 +53,7 @@ def test_each_log_is_judged_by_itself(logs: Path) -> None:
     assert [name for name, row in rows.items() if row["failed"]] == ["hung.jsonl", "loop.jsonl"]
     assert rows["loop.jsonl"]["prompt"].startswith("[ctxmgr]")
     assert rows["calm.jsonl"]["prompt"] is None
+    assert all({"log", "session", "verdict", "cause", "nextStep", "prompt"} <= row.keys() for row in rows.values())
 
 
 @pytest.mark.parametrize(("fail_on", "code"), [("loop", 10), ("hung", 11), ("loop,hung", 12), ("warn", 0)])

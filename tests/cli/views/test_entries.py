@@ -7,8 +7,8 @@ from ctxmgr.cli.commands.recover import show_continuation
 from ctxmgr.cli.views.entries import indexes_text, show_entry, show_hits, show_messages, show_notes, show_rows, show_snapshot
 from ctxmgr.cli.views.sessions import show_sessions
 from ctxmgr.log.ids import parse_time
-from ctxmgr.types.query import MessagesResponse, Page, SearchHit, ShowSnapshotResponse
 from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.query import MessagesResponse, Page, SearchHit, ShowSnapshotResponse
 from ctxmgr.types.route import DoNotRepeat, Fact
 from tests.cli import view_samples as s
 
