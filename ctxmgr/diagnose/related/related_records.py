@@ -313,7 +313,7 @@ def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
         if first or len(words - told) > len(words) / 2:
             new.append(text)
         told |= words
-    quoted = [told_lines(text.split(" ⏎ ")) for text in new[:_REASONS]]  # prose may be an order
+    quoted = [told_lines(text.split(" ⏎ ")).replace(".`", "`") for text in new[:_REASONS]]  # prose may be an order
     return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
 
 

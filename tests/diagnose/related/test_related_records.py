@@ -198,3 +198,11 @@ def test_a_piece_of_a_line_is_no_advice() -> None:
     told = answer(*NOISE, *[failed("git push origin main", REJECTED)] * 4)
 
     assert "It advises" not in told.next_step
+
+
+def test_a_quoted_sentence_ends_once() -> None:
+    """The full stop of an error's own sentence is left out before ours."""
+    told = answer(*NOISE, *[failed("loomctl read plan", "The file does not exist.")] * 3)
+
+    assert ".`." not in told.cause
+    assert "does not exist`" in told.cause
