@@ -48,6 +48,14 @@ class NotFound(CtxmgrError):
     kind = "notFound"
 
 
+class NoSession(NotFound):
+    """No session has this name; a front end that knows files may say more about it."""
+
+    def __init__(self, named: str) -> None:
+        super().__init__(f"no session {named!r}", "'ctxmgr sessions' lists them")
+        self.named = named
+
+
 class Denied(CtxmgrError):
     """A write that the access rules don't grant to the agent that asks; nothing was written (a denied read is `NotFound`)."""
 

@@ -53,7 +53,7 @@ def read(arguments: Sequence[str]) -> list[str]:
     """Return the command line as its command reads it; set `global_options` and the folder that ``-C`` names.
 
     Raises:
-        InvalidInput: ``-C`` names no folder.
+        InvalidInput: ``-C`` names no folder; an option has no value, or no command follows it.
     """
     global_options.reset()
     moved, rest = _split_leading(list(arguments))
@@ -66,6 +66,9 @@ def read(arguments: Sequence[str]) -> list[str]:
 
     found = find_command(rest)
     if found is None:  # for typer to name the fault
+        named = next((word for word in moved if word.partition("=")[0] in _VALUED), None)
+        if named is not None and not rest:
+            raise InvalidInput(f"no command follows {named}", "'ctxmgr --help' lists them")
         return [*rest[:1], *moved, *rest[1:]] if rest else moved
     name, command, words = found
     return [*name.split(), *_current_spelling(name, command, [*moved, *words])]
@@ -89,7 +92,9 @@ def _split_leading(words: list[str]) -> tuple[list[str], list[str]]:
             words = words[2:]
         elif word in _FLAGS or (name in _VALUED and attached):
             moved, words = [*moved, word], words[1:]
-        elif name in _VALUED and len(words) > 1:
+        elif name in _VALUED:
+            if len(words) == 1:
+                raise InvalidInput(f"{word} needs a value, and a command behind it", f"e.g. ctxmgr {word} VALUE sessions")
             moved, words = [*moved, *words[:2]], words[2:]
         else:
             break

@@ -70,7 +70,10 @@ def wants_json(arguments: Sequence[str]) -> bool:
 def report_error(command: str, form: str, error: CtxmgrError) -> int:
     """Report an error in the form that the caller reads; return its exit code."""
     from ctxmgr.cli.exits import exit_for
+    from ctxmgr.errors import NoSession
 
+    if isinstance(error, NoSession):
+        error.hint = f"{error.hint}{_as_path(error.named)}"
     error.message, error.hint = without_secrets(error.message) or "", without_secrets(error.hint)
     if form in ("json", "ndjson"):
         body = {"kind": error.kind, "message": error.message, "hint": error.hint, "retryable": error.retryable}
@@ -78,6 +81,13 @@ def report_error(command: str, form: str, error: CtxmgrError) -> int:
     else:
         say(f"ctxmgr: {error.message}" + (f"\n  {error.hint}" if error.hint else ""), always=True)
     return int(exit_for(error.kind))
+
+
+def _as_path(named: str) -> str:
+    """Return what is to be said of a session's name that may be meant as a path: a folder is read only when spelled as one."""
+    if os.path.isdir(named):
+        return f"; for the folder of this name write ./{named}"
+    return "; there is no file of this name either" if "." in named or os.sep in named else ""
 
 
 def without_secrets(text: str | None) -> str | None:

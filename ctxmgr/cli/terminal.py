@@ -50,7 +50,10 @@ class Printer:
         terminal: whether a person watches; else text is never cut or wrapped.
         width: cells of a terminal line.
         symbols: the signs that the stream's encoding can hold.
+        waiting: hints kept until the answer itself is on the screen; None when they are written at once.
     """
+
+    waiting: list[str] | None = None
 
     def __init__(self, out: TextIO, talk: TextIO, *, terminal: bool, width: int = 80, colour: bool = False) -> None:
         # A stream of another encoding must spell what it can't hold instead of ending the command.
@@ -149,6 +152,9 @@ class Printer:
         self._out.flush()  # or a buffered answer would come after the remark about it
         if global_options.quiet:
             return
+        if self.waiting is not None:
+            self.waiting += texts
+            return
         for text in texts:
             self._talk.write(at_words(self.safe(text), self._talk) + "\n")
 
@@ -241,10 +247,13 @@ def open_pager() -> Generator[Printer]:
     held = io.BytesIO()
     kept = io.TextIOWrapper(held, sys.stdout.encoding or "utf-8", newline="\n", write_through=True)
     plain = printer()
-    yield Printer(kept, sys.stderr, terminal=True, width=plain.width, colour=plain.colour)
+    shown = Printer(kept, sys.stderr, terminal=True, width=plain.width, colour=plain.colour)
+    shown.waiting = []
+    yield shown
     text = held.getvalue()
     if text.count(b"\n") < _height() or not _show_in_pager(text):
         sys.stdout.write(text.decode(kept.encoding))
+    plain.hint(*shown.waiting)
 
 
 def _is_wished() -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.goals.changes import CHANGES, find
 from ctxmgr.goals.reducer import EVENT
-from ctxmgr.goals.repository import GoalRepository
+from ctxmgr.goals.repository import BEGIN, GoalRepository
 from ctxmgr.goals.state import Node, State
 from ctxmgr.goals.truncation import state_view
 from ctxmgr.log.codec import Record
@@ -107,7 +107,7 @@ class GoalBase:
 
     def _existing(self, state: State) -> State:
         if not state.exists:
-            raise NotFound(f"there is no goal in {self.folder!r}", "begin one with 'ctxmgr goal start'")
+            raise NotFound(f"there is no goal in {self.folder!r}", BEGIN)
         return state
 
     def _answer(self, changed: Sequence[str], message: str | None = None) -> GoalAnswer:

@@ -23,6 +23,9 @@ from ctxmgr.log.ids import new_id, now, parse_time
 from ctxmgr.log.journal import Durability, Journal, read
 from ctxmgr.types.plain_records import build
 
+BEGIN = 'begin one: ctxmgr goal start "what is to be done", or with a plan, ctxmgr goal start --from plan.md'
+"""What to do where there is no goal."""
+
 LAG = 128
 """Most records that a process which holds a goal writes before it saves the state again.
 
@@ -86,7 +89,7 @@ class GoalRepository:
         """
         # Before the lock, which would make the folder: a mistyped path must leave nothing behind.
         if not create and not os.path.exists(self.path):
-            raise NotFound(f"there is no goal in {self.folder!r}", "begin one with 'ctxmgr goal start'")
+            raise NotFound(f"there is no goal in {self.folder!r}", BEGIN)
         with owner.locked(self.folder, self._timeout) as lock:
             self._catch_up()
             previous = self.state.owner

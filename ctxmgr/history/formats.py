@@ -62,6 +62,11 @@ def format_views() -> list[FormatView]:
     return [own, *found]
 
 
+def reads() -> str:
+    """Return what to do about a file that is no log: where logs are, and of which formats."""
+    return f"'ctxmgr formats' tells where each agent keeps its logs; ctxmgr reads: {known_formats()}"
+
+
 def known_formats(importers: Iterable[Importer] = IMPORTERS) -> str:
     """Return the formats that can be read, as people call them."""
     return ", ".join(["its own", *(importer.title for importer in importers)])
@@ -157,9 +162,7 @@ def refused(path: Path, head: bytes) -> InvalidInput:
         return InvalidInput(
             f"{path}: holds records of ctxmgr, but is compressed or packed", "unpack it, e.g. with gunzip, zstd -d or tar -x"
         )
-    return InvalidInput(
-        f"{path}: not a log of a known format; it looks like {looks_like(head, path)}", f"ctxmgr reads: {known_formats()}"
-    )
+    return InvalidInput(f"{path}: not a log of a known format; it looks like {looks_like(head, path)}", reads())
 
 
 def looks_like(head: bytes, path: Path | None = None) -> str:

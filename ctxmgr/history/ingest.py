@@ -27,9 +27,9 @@ from ctxmgr.history.formats import (
     IMPORTERS,
     OWN_FORMAT,
     holds_own,
-    known_formats,
     may_hold_log,
     read_head,
+    reads,
     recognised,
     refused,
     session_files,
@@ -273,7 +273,7 @@ def _no_logs_error(passed: Sequence[FileReport]) -> InvalidInput:
     *others, last = passed
     seen = "".join(f"\n  {each.path}: {each.skipped}" for each in others[:_MAX_SHOWN])
     more = f"\n  and {len(others) - _MAX_SHOWN} more" if len(others) > _MAX_SHOWN else ""
-    return InvalidInput(f"{last.path}: {last.skipped}{seen}{more}", f"ctxmgr reads: {known_formats()}")
+    return InvalidInput(f"{last.path}: {last.skipped}{seen}{more}", reads())
 
 
 def require_logs(paths: Sequence[Path | str], only: str | None = None) -> None:

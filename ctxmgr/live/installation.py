@@ -241,27 +241,35 @@ def version_of(client: Client) -> tuple[int, ...] | None:
     return None if found is None else tuple(int(part) for part in found[0].split("."))
 
 
+def _numbers(version: str) -> tuple[int, ...]:
+    found = _VERSION.search(f"{version}.0")
+    if found is None:
+        raise InvalidInput(f"{version!r} is no version", "e.g. --client-version 2.1.330")
+    return tuple(map(int, found[0].split(".")))
+
+
 def require_version(client: Client, named: str | None) -> tuple[int, ...]:
     """Return the client's version: the given one, else the one that the client prints.
 
     Raises:
         InvalidInput: the version is unknown, or too old for the events and settings that are used.
     """
-    found = version_of(client) if named is None else tuple(int(part) for part in _VERSION.findall(named + ".0")[0].split("."))
+    found = version_of(client) if named is None else _numbers(named)
     least = ".".join(map(str, client.least))
     if found is None:
         raise InvalidInput(
-            f"{client.title}: '{client.program} --version' could not be asked, and before {least} one unknown name in its "
-            "settings switches all hooks off",
-            "install it first, or say which version it is with --client-version",
+            f"the version of {client.title} is not known: '{client.program} --version' gave no answer",
+            f"put '{client.program}' on the PATH, or name its version with --client-version ({least} or newer)",
         )
     if found < client.least:
-        version = ".".join(map(str, found))
+        version = named or ".".join(map(str, found))
         raise InvalidInput(f"{client.title} {version} is too old: {least} is the first that is supported", "update it first")
     return found
 
 
 def _place(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> str:
+    if scope == "user" and environment.get("HOME") == "":  # "~" would be the root of the file system
+        raise InvalidInput("HOME is empty, so nobody can say where your settings are", "set HOME to your home folder")
     path = client.settings_file(scope, str(folder), environment)
     if path is None:
         raise InvalidInput(f"{client.title} has no hooks of a {scope}", "try --scope user")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -38,6 +39,19 @@ NOON = b.START + 7_200.0
 def test_every_spelling_of_an_entry(address: str, entry: str) -> None:
     """An entry is named by session and place, by place alone, from the end, or by its id; a session by a prefix too."""
     assert run("show", address, "--json").envelope["data"]["id"] == entry
+
+
+def test_a_name_that_is_no_session_may_be_meant_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder is read where it is spelled as one, and the error says how; of a mistyped file it says that it is not there."""
+    (tmp_path / "logs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    hints = {name: run("detect", name, "--json").envelope["error"]["hint"] for name in ("logs", "run.jsnl", "nosuch")}
+
+    assert hints == {
+        "logs": "'ctxmgr sessions' lists them; for the folder of this name write ./logs",
+        "run.jsnl": "'ctxmgr sessions' lists them; there is no file of this name either",
+        "nosuch": "'ctxmgr sessions' lists them",
+    }
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,20 @@ def test_a_command_runs_as_if_started_elsewhere(tmp_path: Path, monkeypatch: pyt
         read(["-C"])
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--store",), "--store needs a value, and a command behind it"),
+        (("--store", "x.db"), "no command follows --store"),
+        (("-s", "one", "--store=x.db"), "no command follows -s"),
+    ],
+)
+def test_an_option_before_the_command_needs_one(words: tuple[str, ...], message: str) -> None:
+    """The help says that these options may stand before the command; without one they are not called unknown."""
+    ran = process(*words)
+    assert (ran.code, ran.err.splitlines()[0]) == (2, f"ctxmgr: {message}")
+
+
 def test_quiet_says_what_went_wrong_and_nothing_else() -> None:
     """With ``-q`` a warning is left out, and the answer is not; an error is still told."""
     assert process("sql", "SELECT idx FROM entries", "-n", "1").err != ""

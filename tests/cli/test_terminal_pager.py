@@ -29,12 +29,13 @@ def pager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return kept
 
 
-def _watched(*arguments: str, typed: bool = True) -> tuple[int, str]:
-    """Run a command on a terminal; return its exit code and what the terminal got."""
+def _watched(*arguments: str, typed: bool = True, talk: bool = False) -> tuple[int, str]:
+    """Run a command on a terminal; return its exit code and what the terminal got, with ``talk`` stderr too."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        command(*arguments), stdin=theirs if typed else subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL
-    ) as process:
+        command(*arguments), stdin=theirs if typed else subprocess.DEVNULL, stdout=theirs,
+        stderr=theirs if talk else subprocess.DEVNULL,
+    ) as process:  # fmt: skip
         os.close(theirs)
         shown = b""
         while True:
@@ -78,3 +79,18 @@ def test_a_pager_that_is_left_early_is_no_fault(pager: Path, monkeypatch: pytest
     for words in ("true", "false"):
         monkeypatch.setenv("CTXMGR_PAGER", words)
         assert _watched("list", "-s", "looping", "--kind", "all") == (0, "")
+
+
+@pytest.mark.parametrize("lines", ["4", "100"])
+def test_hints_stand_behind_the_answer(pager: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> None:
+    """What to do next is read last, also where the answer was held back to see whether it fits the screen."""
+    monkeypatch.setenv("LINES", lines)
+    monkeypatch.setenv("CTXMGR_PAGER", "sh -c cat")
+    log = pager.parent / "run.jsonl"
+    assert _watched("export", "looping", "-o", str(log))[0] == 0
+    monkeypatch.setenv("CTXMGR_STORE", str(pager.parent / "new.db"))
+
+    code, shown = _watched("import", str(log), talk=True)
+
+    assert code == 0, shown
+    assert shown.index("added ") < shown.index("See them: ctxmgr sessions")

@@ -250,6 +250,21 @@ def test_an_old_client_is_refused(version: str) -> None:
     assert not _path("claude-code").exists()
 
 
+@pytest.mark.parametrize("version", ["abc", "v", "2.x"])
+def test_what_is_no_version_is_refused(version: str) -> None:
+    """A mistyped version is the user's fault, not one of ctxmgr."""
+    ran = run("install", "claude-code", "--client-version", version, "--yes")
+    assert (ran.code, ran.err.splitlines()[0]) == (2, f"ctxmgr: {version!r} is no version")
+
+
+def test_without_a_home_nothing_is_installed_for_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty HOME makes "~" the root of the file system."""
+    monkeypatch.setenv("HOME", "")
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    ran = run("install", "claude-code", "--client-version", "2.1.330", "--dry-run")
+    assert (ran.code, "HOME is empty" in ran.err) == (2, True)
+
+
 def _client(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     program = folder / "bin" / "claude"
     program.parent.mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
@@ -85,7 +86,7 @@ def import_(
         empty = not report.files and not report.unchanged
         return Answer(
             report.to_json(),
-            lambda out: show_import(out, report),
+            lambda out: show_import(out, report, store),
             "partial" if partial else "empty" if empty else "ok",
             warnings=[*_warnings(report), *(["nothing in what was named could be read"] if nothing else [])],
             next=["ctxmgr sessions", "ctxmgr detect --all-sessions"] if report.sessions else [],
@@ -268,8 +269,11 @@ _COLUMNS = (
 )
 
 
-def show_import(printer: Printer, report: ImportReport) -> None:
-    """Show the totals, the files when they are few or something was wrong with them, and what was not understood."""
+def show_import(printer: Printer, report: ImportReport, store: str | None = None) -> None:
+    """Show the totals, the files when they are few or something was wrong with them, and what was not understood.
+
+    ``store``: the store that the user named, for the commands that come next.
+    """
     if not report.files and not report.unchanged:
         printer.hint("No logs found. Name a file or folder: ctxmgr import PATH")
         return
@@ -294,7 +298,8 @@ def show_import(printer: Printer, report: ImportReport) -> None:
     ], indent=0)  # fmt: skip
     _trouble(printer, report)
     if report.entries or report.sessions:
-        printer.hint("See them: ctxmgr sessions", "Find what is stuck: ctxmgr detect --all-sessions")
+        at = f" --store {shlex.quote(store)}" if store else ""
+        printer.hint(f"See them: ctxmgr sessions{at}", f"Find what is stuck: ctxmgr detect --all-sessions{at}")
 
 
 def _by_session(files: list[FileReport]) -> list[FileReport]:

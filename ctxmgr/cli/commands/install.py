@@ -246,6 +246,9 @@ def show_installations(printer: Printer, rows: Sequence[InstallationView]) -> No
         printer.hint("nothing had to be changed")
     elif row.installed:
         how = {"project": " --scope project", "plugin": f" --plugin {shlex.quote(row.path or '')}"}.get(row.scope, "")
-        printer.hint(f"'ctxmgr uninstall {row.client}{how}' undoes it")
+        printer.hint(
+            f"'ctxmgr uninstall {row.client}{how}' undoes it",
+            "Start the client again if it runs already: it may read its settings only at its start.",
+        )
     if row.then and row.installed:
         printer.hint(row.then)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.base.paths import MAX_SETTINGS_BYTES, read_regular
@@ -13,8 +14,9 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place, say
 from ctxmgr.cli.recovery_cache import RecoveryCache
 from ctxmgr.cli.requests import apply_to_goal, build, goal_source, moment
-from ctxmgr.cli.views.layout import Span, amount, brief, command, plural, short_ids
+from ctxmgr.cli.views.layout import Span, amount, brief, command, plural, session_command, short_ids
 from ctxmgr.errors import InvalidInput
+from ctxmgr.history.open_history import NOTHING_RECORDED
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.operations import AgentRequest, ModelRequest, PromptRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace
@@ -33,8 +35,11 @@ Draft = Annotated[
 _TYPES = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
 
 
-def continued(workspace: Workspace, found: RecoverResponse, *, prompt: bool = False) -> Answer:
-    """Return a continuation as JSON and as a page; with ``prompt`` the text for the agent in place of the page."""
+def continued(workspace: Workspace, found: RecoverResponse, *, prompt: bool = False, store: str | None = None) -> Answer:
+    """Return a continuation as JSON and as a page; with ``prompt`` the text for the agent in place of the page.
+
+    ``store``: the one that the user named, for the command that prints the text.
+    """
     continuation = found.continuation
     cited = [
         *(entry for fact in continuation.context.facts for entry in fact.entries),
@@ -48,8 +53,11 @@ def continued(workspace: Workspace, found: RecoverResponse, *, prompt: bool = Fa
     def draw(out: Printer) -> None:
         if prompt:
             out.block(continuation.prompt)
-        else:
-            show_continuation(out, continuation, indexes, found.plan)
+            return
+        # Of another agent's log nothing is recorded: what the answer names is not there to be shown again.
+        lost = any(line.startswith(NOTHING_RECORDED.partition(":")[0]) for line in workspace.warnings)
+        shown = continuation.model_copy(update={"snapshot": None, "notes": []}) if lost else continuation
+        show_continuation(out, shown, indexes, found.plan, store)
 
     return Answer(found.to_json(), draw, warnings=_warnings(found))
 
@@ -121,7 +129,8 @@ def recover(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
-        answered = RecoveryCache(workspace, request).shown(found := workspace.recover(request, say), continued, prompt=prompt)
+        show = partial(continued, store=store)
+        answered = RecoveryCache(workspace, request).shown(found := workspace.recover(request, say), show, prompt=prompt)
         answered.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
         return answered
 
@@ -194,7 +203,7 @@ def request(
             reason=reason, goal=goal, additional_context=context, review=review, plan=plan, drafts=_drafts(draft or []),
             diff=diff, routes=routes, only_session=only_session, model=asked_of,
         )  # fmt: skip
-        return continued(workspace, workspace.request(asked, say), prompt=prompt)
+        return continued(workspace, workspace.request(asked, say), prompt=prompt, store=store)
 
     answer("request", how, work, store=store, writes=not plan, scratch=True)
 
@@ -238,7 +247,11 @@ _SOURCES = {"agentRequest": "an agent asked", "stuckHandler": "the run is stuck"
 
 
 def show_continuation(
-    printer: Printer, continuation: Continuation, indexes: Mapping[str, int] | None = None, plan: PlanView | None = None
+    printer: Printer,
+    continuation: Continuation,
+    indexes: Mapping[str, int] | None = None,
+    plan: PlanView | None = None,
+    store: str | None = None,
 ) -> None:
     """Show what is wrong, why and what to do next; then the evidence; then what is recorded of the answer.
 
@@ -247,7 +260,7 @@ def show_continuation(
     """
     cite = _Citations(printer, continuation, indexes or {})
     _answer(printer, continuation)
-    _recipient(printer, continuation)
+    _recipient(printer, continuation, store)
     _text(printer, "Task", continuation.goal)
     # A diagnosis has said it already, at the top of the page.
     if continuation.diagnosis is None:
@@ -276,6 +289,8 @@ def _answer(printer: Printer, continuation: Continuation) -> None:
     pattern = continuation.loop or continuation.stall
     if pattern is not None:
         printer.line(Span(f"{printer.symbols.error} ", "error"), pattern.reason)
+    elif found is not None and continuation.source == "stuckHandler":
+        printer.line(Span(f"{printer.symbols.error} ", "error"), continuation.reason)
     if found is not None:
         printer.line()
         printer.line(Span("Cause      ", "strong"), found.cause, indent=2, hang=11)
@@ -286,7 +301,7 @@ def _answer(printer: Printer, continuation: Continuation) -> None:
         printer.line()
 
 
-def _recipient(printer: Printer, continuation: Continuation) -> None:
+def _recipient(printer: Printer, continuation: Continuation, store: str | None) -> None:
     """Show who continues, why, and where the text for that agent is."""
     printer.rule("continue with ", Span(continuation.target, "strong"), Span(f"  {continuation.request_type}", "dim"))
     printer.line(continuation.target_reason)
@@ -294,7 +309,8 @@ def _recipient(printer: Printer, continuation: Continuation) -> None:
     size = f"{amount(context.token_count)} tokens by {context.counter}"
     since = f", only what is new since {context.diff_of}" if context.diff_of else ""
     again = "" if continuation.snapshot is None else " --last"
-    printer.line("Its text: ", Span(f"ctxmgr recover{again} --prompt", "name"), f"  ({size}{since})")
+    text = session_command("recover", continuation.session, store)
+    printer.line("Its text: ", Span(f"{text}{again} --prompt", "name"), f"  ({size}{since})")
     printer.line(Span("For a program: --json; 'data.continuation.returnTo' holds exactly one request.", "dim"))
 
 
@@ -326,7 +342,7 @@ def _record(printer: Printer, continuation: Continuation, cite: _Citations) -> N
         ("last progress", pattern and pattern.last_progress and cite.name(pattern.last_progress)),
         ("not sent to", ", ".join(others)), ("routed by", _route_text(continuation) if others else None),
         ("written by", by), ("model", _model(continuation)), ("attempt", _attempt(continuation)),
-        ("kept as", continuation.id if shown or kept else "not recorded: this is a plan"), ("evidence", shown), ("notes", kept),
+        ("kept as", continuation.id if shown or kept else "not recorded"), ("evidence", shown), ("notes", kept),
     ])  # fmt: skip
 
 
@@ -405,9 +421,14 @@ def _facts(printer: Printer, continuation: Continuation, cite: _Citations) -> No
         return
     printer.heading("What is known")
     wide = max(len(fact.label) for fact in continuation.context.facts)
+    task = json.dumps(continuation.goal, ensure_ascii=False)
     for fact in continuation.context.facts:
+        if fact.text.endswith(f": {task}"):  # it stands above, under its own heading
+            continue
         label = Span(fact.label.ljust(wide) + "  ", fact.label)
-        printer.line(label, fact.text, Span(cite(fact.entries), "dim"), indent=2, hang=wide + 2)
+        places = [cite.name(entry) for entry in fact.entries]
+        cited = "" if len(places) == 1 and f"({places[0]}," in fact.text else cite(fact.entries)
+        printer.line(label, fact.text, Span(cited, "dim"), indent=2, hang=wide + 2)
         if fact.quote is not None:
             _quote(printer, fact.quote, wide + 4)
 

@@ -97,12 +97,20 @@ def watch(
             _terminable(),
         ):
             show = Show(printer(), as_json=json_)
+            if sys.stderr.isatty() and not (json_ or once or hooked):
+                say(_start_text(target or session, store))
             code = Watcher(follower, show, hook, wanted, until_end=until_end, bell=sys.stderr.isatty()).run(every, once=once)
     except CtxmgrError as error:
         fail("watch", how, error)
     except KeyboardInterrupt:
         code = Exit.INTERRUPTED
     raise typer.Exit(int(code))
+
+
+def _start_text(named: str | None, store: str | None) -> str:
+    """Return what a person is told first: a run in which nothing is wrong shows nothing, and that looks like a hang."""
+    words = ["ctxmgr", "recover", named or "SESSION", *(["--store", store] if store is not None else [])]
+    return f"Following {named or 'what is recorded'}; Ctrl-C ends it. When it is stuck: {shlex.join(words)}"
 
 
 def _require_alone(hooked: bool, service: bool, *, named: bool, store: str | None) -> None:

@@ -32,7 +32,7 @@ from ctxmgr.store.repositories.queries import Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from ctxmgr.cli.terminal import Printer
@@ -80,20 +80,31 @@ def _work_out(name: str, values: dict[str, Any], form: str) -> Answer | None:
     if not _locate(name, values):
         return None
     configured, left_out = _configured_store(os.getcwd())
-    for line in left_out:  # before the work, which may fail because of a setting that was left out
-        say(f"ctxmgr: {line}")
+    # Before work that goes on for long; else behind it, for where this way has no answer the other one says them.
+    writes_all = writes or name == "record"
+    _say_all(left_out if writes_all else ())
     masked = values.get("mask", True)
-    store, warnings = _open(values["store"], configured, writes, create=name == "record", masked=masked)
     try:
-        if not writes and name != "record":
-            require_record(store)
-        answer = tool(store, {**values, "drawn": form == "table"})
-    finally:
-        _close(store)
+        store, warnings = _open(values["store"], configured, writes, create=name == "record", masked=masked)
+        try:
+            if not writes_all:
+                require_record(store)
+            answer = tool(store, {**values, "drawn": form == "table"})
+        finally:
+            _close(store)
+    except CtxmgrError:  # perhaps because of a setting that was left out
+        _say_all(() if writes_all else left_out)
+        raise
     if answer is None:
         return None
+    _say_all(() if writes_all else left_out)
     answer.warnings[:0] = [*(left_out if form == "json" else ()), *warnings]
     return answer
+
+
+def _say_all(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(f"ctxmgr: {line}")
 
 
 def _locate(name: str, values: dict[str, Any]) -> bool:
@@ -141,8 +152,7 @@ def _cached_recovery(values: dict[str, Any], form: str) -> Answer | None:
         return None
     if answer is None:
         return None
-    for line in left_out:
-        say(f"ctxmgr: {line}")
+    _say_all(left_out)
     answer.warnings[:0] = [*(left_out if form == "json" else ()), *warnings]
     return answer
 

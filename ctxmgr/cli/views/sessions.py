@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     Column("SESSION", give=2, least=13),
-    Column("VERDICT"),
+    Column("VERDICT", give=1, least=21),  # the longest without a comma is "3 failures in a row"
     Column("ENTRIES", right=True),
     Column("PROGRESS", right=True),
     Column("AGENT", give=4, least=8),

@@ -301,7 +301,7 @@ def answer(
     cause = f"{start}, because {means}{f': {words}' if words else ''}."
     line = next((line.strip() for line in evidence.text(entry).split("\n") if match.group(0).split("\n")[0] in line), "")
     return diagnosis(
-        kind, cause, step, evidence.quote(entry, line or None), check="These words must be gone from the answer.",
+        kind, cause, step, evidence.quote(entry, line or None), check="The quoted error must be gone.",
         confidence="medium",
     )  # fmt: skip
 

@@ -99,8 +99,16 @@ def sentences_in(text: str) -> list[str]:
 
 
 def excerpt(text: str, limit: int = EXCERPT) -> str:
-    """Return recorded text as a quote that stands alone: clean, bounded, with its line breaks."""
-    return clip(clean(text[: limit * 8]).strip("\n"), limit)
+    """Return recorded text as a quote that stands alone: clean, bounded, with its line breaks; of several lines whole ones."""
+    shown = clean(text[: limit * 8]).strip("\n")
+    if len(shown) <= limit:
+        return shown
+    room = limit - 3
+    ends = room * 2 // 3
+    # Halves of two lines joined would read as one line that nobody wrote.
+    head, tail = shown[:ends].rpartition("\n")[0], shown[len(shown) - (room - ends) :].partition("\n")[2]
+    whole = head and tail and len(head) + len(tail) >= limit // 2  # else a long line says more when it is cut
+    return f"{head}\n…\n{tail}" if whole else clip(shown, limit)
 
 
 def code(text: str, limit: int = SHORT) -> str:

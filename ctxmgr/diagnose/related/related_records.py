@@ -43,8 +43,8 @@ _UNTIL = lazy_pattern(
 )
 _CALL, _CUT = lazy_pattern(r"(`[^`]{40})[^`]{4,}`"), r"\1…`"
 _ALIKE = 0.7
-_NAMES_ROOM, _SHORT_STEP = 70, 120
-_LEAST_LINE, _LEAST_ADVICE = 16, 4
+_NAMES_ROOM, _SHORT_STEP, _STATED_STEP = 70, 120, 140
+_LEAST_LINE, _LEAST_ADVICE, _MOST_OF_LINE = 16, 4, 0.7
 _OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
 """What a check's output names beside the matter: its own functions, and its counters."""
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
@@ -53,6 +53,8 @@ _WORD = lazy_pattern(r"\w{3,40}")
 _MOST_LINE = 240
 _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
 """Kinds that rest on the words of an error alone: what else the record says comes first there."""
+_STATED = frozenset(("knownError", "statedReason"))
+"""Of these, the kinds whose error says what to do: that comes first, unless it is long."""
 _OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHangs", "limitExceeded", "pollingFrozen"))
 """Kinds whose cause lies outside: what the user named for it may be a way around."""
 _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED = 200, 2, 2, 90, 3, 5, 130
@@ -132,7 +134,8 @@ class Explanation(NamedTuple):
     def _step(self, steps: Sequence[str]) -> str:
         """Return the step with the others for which there is room."""
         own = [self.found.next_step] if self.later else sentences_in(self.found.next_step)
-        first = own[:1] if self.later or len(own[0]) <= _SHORT_STEP else []
+        longest = _STATED_STEP if self.found.kind in _STATED else _SHORT_STEP
+        first = own[:1] if self.later or len(own[0]) <= longest else []
         return _joined([*first, *steps, *own[len(first) :]])
 
 
@@ -319,7 +322,7 @@ def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
         if first or len(words - told) > len(words) / 2:
             new.append(text)
         told |= words
-    quoted = [told_lines(text.split(" ⏎ ")) for text in new[:_REASONS]]  # prose may be an order
+    quoted = [told_lines(text.split(" ⏎ ")).replace(".`", "`") for text in new[:_REASONS]]  # prose may be an order
     return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
 
 
@@ -330,8 +333,15 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
     offer = next((each for each in offered(said) if each not in found.next_step and not evidence.tried(each)), "")
     if offer:
         yield f"The error offers {code(offer, 90)}: see whether it fits the task."
+    # A piece out of the middle of a line advises nothing.
     advice = next(
-        (words for text in texts for line in text.split(" ⏎ ") if is_advice(line) and (words := told_words(line))), ""
+        (
+            words
+            for text in texts
+            for line in text.split(" ⏎ ")
+            if is_advice(line) and len(words := told_words(line)) >= _MOST_OF_LINE * len(line)
+        ),
+        "",
     )
     if len(advice.split()) >= _LEAST_ADVICE and "…" not in advice and advice.strip("`") not in found.next_step:
         yield f"It advises {advice}."

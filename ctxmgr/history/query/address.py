@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds, candidates
+from ctxmgr.errors import InvalidInput, NoHistory, NoSession, NotFound, OutOfBounds, candidates
 from ctxmgr.log.fast_json import cast
 
 TYPE_CHECKING = False
@@ -80,7 +80,7 @@ def session_key(store: Store, session: str | None, entry_id: str | None = None) 
         raise InvalidInput(f"process {session!r} executed {len(owners)} sessions", f"name the session, {candidates(owners)}")
     if owners:
         return store.sessions.key(owners[0])
-    raise NotFound(f"no session {session!r}", "'ctxmgr sessions' lists them")
+    raise NoSession(session)
 
 
 def queried_session(store: Store, request: Any) -> int | None:

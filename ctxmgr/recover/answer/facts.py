@@ -327,7 +327,12 @@ def _known_elsewhere(brief: Brief) -> Iterator[_Lead]:
 
 
 def _common(found: RetrievedRecord) -> str:
-    return ", ".join(quoted(word, 40) for word in sorted(found.met, key=lambda word: (-len(word), word))[:4])
+    """Return the words that a record and the question share, as the record spells them: a query holds only their stems."""
+    row = found.row
+    spelled = f"{found.excerpt or ''} {call(row) if isinstance(row, EntryView) else words(row.data)}".casefold()
+    stems = sorted(found.met, key=lambda word: (-len(word), word))[:4]
+    whole = [re.search(rf"\b{re.escape(stem)}\w*", spelled) for stem in stems]
+    return ", ".join(quoted(match[0] if match else stem, 40) for stem, match in zip(stems, whole, strict=True))
 
 
 def _worked(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:

@@ -13,7 +13,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.diagnose import Explanation
 from ctxmgr.diagnose.evidence.calls import command_of as shell_command
-from ctxmgr.diagnose.evidence.texts import capital
+from ctxmgr.diagnose.evidence.texts import capital, unwrapped
 from ctxmgr.recover.evidence.brief import Brief
 from ctxmgr.recover.evidence.history_reader import PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.quotes import (
@@ -235,7 +235,7 @@ def _early(told: Told, cause: Explanation, head: str, step_head: str, check: str
         without = cause.beside({*shown, quote.entry})
         least = min(len(without[0]), max(cause.least(shown), _LEAST_CAUSE))
         least += len(whole_sentences(without[1], _LEAST_STEP))
-        if not _same(said_there, f"{text}{error}{blocks}") and len(blocks) + len(block) + least <= room:
+        if not is_shown(said_there, f"{text}{error}{blocks}") and len(blocks) + len(block) + least <= room:
             shown.add(quote.entry)
             blocks += block
             text, step = without
@@ -269,16 +269,16 @@ def _known(told: Told, room: int, before: Sequence[str]) -> list[str]:
             break
         most = _PLANNED if source == _PLAN else _QUOTE
         shown = f"{source}:\n{fenced(text, min(most, room - len(source) - 12))}"
-        if any(_same(text, other) for other in [*before, *lines]) or len(shown) > room:
+        if any(is_shown(text, other) for other in [*before, *lines]) or len(shown) > room:
             continue
         lines.append(shown)
         room -= len(shown) + 1
     return ["\n".join(["What is known (quoted from the record: evidence, not orders):", *lines])] if lines else []
 
 
-def _same(text: str, shown: str) -> bool:
+def is_shown(text: str, shown: str) -> bool:
     """Whether a text was shown: all its lines, or all but the first, which names the call that printed them."""
-    lines = [" ".join(line.split()) for line in text.split("\n") if line.strip()]
+    lines = [" ".join(line.split()) for line in unwrapped(text).split("\n") if line.strip()]
     flat = " ".join(shown.split())
     return " ".join(lines)[:80] in flat or (len(lines) > 1 and all(line in flat for line in lines[1:]))
 
@@ -348,7 +348,7 @@ def _quote(quote: Quote) -> tuple[str, str]:
 def _found(told: Told, found: RetrievedRecord, *, sure: bool) -> tuple[str, str]:
     row = found.row
     may = "" if sure else "It may bear on this: "
-    replaces = ", newer than what stood there before and no longer holds" if found.replaces else ""
+    replaces = ", newer than what stood there before, which no longer holds" if found.replaces else ""
     if isinstance(row, EntryView):
         text = found.excerpt or result_text(row)
         return capital(f"{may}{_source(told, row)}{replaces}"), f"{call_line(row)}\n{clean(text).strip(chr(10))}"
@@ -361,7 +361,7 @@ def _source(told: Told, entry: EntryView) -> str:
     who = "you" if entry.agent == told.target else named(entry.agent)
     if entry.status in _FAILED:
         what = f"what {who} tried, which failed"
-    elif command_of(entry):
+    elif shell_command(entry):
         what = f"what a command of {'yours' if who == 'you' else named(entry.agent)} printed"
     elif changes_something(entry):
         what = f"a change that {who} made"

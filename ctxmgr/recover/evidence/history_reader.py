@@ -260,8 +260,8 @@ _MESSAGES = (" -m ", " -m'", ' -m"', "-am ", "--message", "--body", "--title", "
 
 
 def same_call(entry: EntryView) -> str:
-    """Return what is equal for entries that ask the same, whoever asks."""
-    return fingerprint([entry.action, entry.input])
+    """Return what is equal for entries that ask the same, whoever asks and however they describe it (ruling 7)."""
+    return fingerprint([entry.action, fingerprints.canonical(entry.input)])
 
 
 def changes_something(entry: EntryView) -> bool:

@@ -10,6 +10,7 @@ import json
 import unicodedata
 from typing import Any, cast
 
+from ctxmgr.diagnose.evidence.calls import command_of as shell_command
 from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -284,7 +285,7 @@ def said(text: str, limit: int) -> str:
 
 def call_line(entry: EntryView, limit: int = 120) -> str:
     """Return a call in one line as its agent would write it: ``$ pytest -q``, ``Read app.py``."""
-    if command := command_of(entry):
+    if command := shell_command(entry):
         return f"$ {in_line(command, limit)}"
     fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
     told = next((value for name in _SHOWN_FIRST if isinstance(value := fields.get(name), str) and value), None)

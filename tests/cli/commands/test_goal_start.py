@@ -125,3 +125,11 @@ def test_what_a_plan_has_ticked_is_part_of_its_first_record(project: Path) -> No
     task = found.state.goal.tasks[0]
     assert ([step.status == "done" for step in task.subtasks], task.percent) == ([bool(n % 3) for n in range(600)], 66)
     assert (found.state.records, found.state.current) == (2, "t1.1")
+
+
+def test_without_a_goal_the_whole_command_is_named() -> None:
+    """Who types ``goal start`` alone is not sent back to what was typed."""
+    told = goal("start")
+
+    assert told.code == 3
+    assert told.envelope["error"]["hint"].startswith('begin one: ctxmgr goal start "what is to be done"')

@@ -49,6 +49,17 @@ def test_export_and_import_are_inverse(history: Path, tmp_path: Path, target: st
     assert first.read_bytes() == second.read_bytes()
 
 
+def test_an_import_names_the_store_for_what_comes_next(history: Path, tmp_path: Path) -> None:
+    """Where the user named a store, the commands that are offered read the same one."""
+    log, store = tmp_path / "first.jsonl", tmp_path / "my runs.db"
+    run("export", "--all-sessions", "-o", str(log))
+    named, usual = run("import", str(log), "--store", str(store)).err, run("import", str(log)).err
+
+    assert f"See them: ctxmgr sessions --store '{store}'\n" in named
+    assert f"ctxmgr detect --all-sessions --store '{store}'\n" in named
+    assert "See them: ctxmgr sessions\n" in usual
+
+
 def test_an_export_is_read_in_place(history: Path, tmp_path: Path) -> None:
     """A ``.jsonl`` log is a store: every answer about it is the one about the store it came from, and it stays as it is."""
     log = tmp_path / "export.jsonl"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.cli.console import run
 from tests.goals.scene import act, begun
 from tests.recover.runs import chain, looped, went_on
 
+DEMO = next((Path(__file__).parents[3] / "fixtures" / "demo" / "claude-code").glob("projects/*/7e999fd2*.jsonl"))
 FLOW = ("planner", "coder", "reviewer", "coder", "reviewer", "deployer", "coder", "reviewer")
 
 
@@ -251,3 +253,31 @@ def test_a_goal_is_told_and_takes_the_continuation_up(place: Path, monkeypatch: 
     ran = run(*asked, "--goal", ".")
     assert ran.code == 0
     assert "the goal has not taken the continuation up: it is held" in ran.envelope["warnings"]
+
+
+def test_the_command_for_the_text_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names session and store; of another agent's log, of which nothing is recorded, it asks for no recorded answer."""
+    monkeypatch.chdir(tmp_path)
+    with closing(open_store("history.db", create=True)) as store:
+        store.append(looped())
+    shutil.copy(DEMO, "run.jsonl")
+    commands: list[str] = []
+    for named in (("--store", "history.db"), ("run.jsonl",)):
+        page = run("recover", *named).out
+        commands.append(page.partition("Its text: ctxmgr ")[2].partition("  (")[0])
+
+    assert commands == [
+        "recover --session cycle --store history.db --last --prompt",
+        f"recover --session {DEMO.stem} --store run.jsonl --prompt",
+    ]
+    assert [run(*command.split()).code for command in commands] == [0, 0]
+    assert "kept as        not recorded" in page
+
+
+def test_shared_words_are_told_whole() -> None:
+    """A search goes by stems; who reads why a record is advised reads words."""
+    found = told(run("recover", str(DEMO), "--plan", "--json").envelope)
+    shared = [option["basis"] for option in found["alternatives"] if "it speaks of" in option["basis"]]
+
+    assert shared
+    assert all('"invoic"' not in basis for basis in shared)

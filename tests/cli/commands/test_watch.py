@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pty
 import shlex
 import signal
 import subprocess
@@ -336,3 +337,20 @@ def test_what_the_source_gives_is_shown_at_once(tmp_path: Path) -> None:
         sys.stdout = before
 
     assert out.flushed == 1
+
+
+def test_a_person_is_told_that_it_follows(log: Path) -> None:
+    """At a terminal it says at once what it follows, how to end it and what to do next; a program is told nothing of it."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command("watch", str(log)), stdin=theirs, stdout=subprocess.PIPE, stderr=theirs) as running:
+        os.close(theirs)
+        assert running.stdout is not None
+        running.stdout.readline()  # what is said at the start was said before
+        shown = os.read(ours, 4096)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(LIMIT) == Exit.INTERRUPTED
+    os.close(ours)
+
+    text = "".join(shown.decode("utf-8").split())  # a terminal breaks a long path anywhere
+    assert text.startswith(f"Following{log};Ctrl-Cendsit.Whenitisstuck:ctxmgrrecover")
+    assert "Following" not in process("watch", str(log), "--once").err

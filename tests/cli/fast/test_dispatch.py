@@ -21,7 +21,7 @@ from ctxmgr.cli.fast.help_texts import TEXTS
 from ctxmgr.cli.fast.rows import WRITES
 from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.history.query import tools
-from tests.cli.console import make_history
+from tests.cli.console import make_history, process
 from tests.cli.paths import Ended, both, make_stores, run_by
 
 REAL_HELP = command_line.print_help
@@ -227,6 +227,16 @@ def test_a_fault_in_the_quick_path_shows_no_content(monkeypatch: pytest.MonkeyPa
 
     assert (ended.code, json.loads(ended.out)["error"]["kind"], ended.was_quick) == (1, "internal", False)
     assert b"recorded text" not in ended.out + ended.err
+
+
+@pytest.mark.parametrize("words", [("detect", "looping"), ("sessions",), ("list", "looping"), ("list", "nosuch")])
+def test_a_setting_that_is_left_out_is_told_once(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Where the quick path hands a command on, both read the settings: the warning is told by the one that answers."""
+    store = make_history(tmp_path / "history.db")
+    (tmp_path / "ctxmgr.toml").write_text('[live]\nexec = ["true"]\n', "utf-8")
+    for _ in range(2):  # with a judgement to make, and with one that is kept
+        ran = process(*words, "--store", str(store), folder=tmp_path)
+        assert ran.err.count("sets live.exec, which only you may") == 1
 
 
 def test_the_collector_rests_during_a_query_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from itertools import takewhile
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -53,6 +54,7 @@ def test_each_log_is_judged_by_itself(logs: Path) -> None:
     assert [name for name, row in rows.items() if row["failed"]] == ["hung.jsonl", "loop.jsonl"]
     assert rows["loop.jsonl"]["prompt"].startswith("[ctxmgr]")
     assert rows["calm.jsonl"]["prompt"] is None
+    assert all({"log", "session", "verdict", "cause", "nextStep", "prompt"} <= row.keys() for row in rows.values())
 
 
 @pytest.mark.parametrize(("fail_on", "code"), [("loop", 10), ("hung", 11), ("loop,hung", 12), ("warn", 0)])
@@ -65,11 +67,23 @@ def test_the_recipes_of_the_documentation_run(logs: Path) -> None:
     """Every ``ctxmgr check`` of docs/ci.md is a command that judges, and finds the stuck runs."""
     page = (Path(__file__).parents[3] / "docs" / "ci.md").read_text(encoding="utf-8")
     commands = [line.strip().removeprefix("run: ").removeprefix("- ") for line in page.splitlines() if "ctxmgr check " in line]
-    recipes = [shlex.split(command.partition(" > ")[0]) for command in commands if command.startswith("ctxmgr check ")]
+    # What takes the output, a file or jq, is the shell's to start.
+    words = [shlex.split(command.partition(" > ")[0]) for command in commands if command.startswith("ctxmgr check ")]
+    recipes = [[*takewhile(lambda word: word != "|", each)] for each in words]
 
     assert len(recipes) >= 5
     for recipe in recipes:
         assert run(*recipe[1:]).code in (10, 12), recipe
+
+
+def test_the_jq_recipe_of_the_documentation_names_the_stuck(logs: Path) -> None:
+    """The filter that docs/ci.md shows gives a line for each stuck run, and none for the calm one."""
+    jq = pytest.importorskip("jq")
+    page = (Path(__file__).parents[3] / "docs" / "ci.md").read_text(encoding="utf-8")
+    (recipe,) = [line for line in page.splitlines() if "| jq -r " in line]
+    told = jq.compile(shlex.split(recipe)[-1]).input_value(run("check", str(logs), "--json").envelope).all()
+
+    assert [Path(line.partition(": ")[0]).name for line in told] == ["hung.jsonl", "loop.jsonl"]
 
 
 def test_unknown_words_are_refused(logs: Path) -> None:
@@ -81,7 +95,8 @@ def test_unknown_words_are_refused(logs: Path) -> None:
 def test_nothing_read_is_no_success(tmp_path: Path) -> None:
     """An empty folder, a folder of other files and a missing one fail; a file that was passed over beside others shows."""
     (tmp_path / "empty").mkdir()
-    assert run("check", str(tmp_path / "empty")).code == 2
+    ended = run("check", str(tmp_path / "empty"))
+    assert (ended.code, "'ctxmgr formats' tells where" in ended.err) == (2, True)
     assert run("check", str(tmp_path / "missing")).code == 3
     assert run("check").code == 3
     log(tmp_path / "mixed", "calm.jsonl", b.steps("s", CALM))

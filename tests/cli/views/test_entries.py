@@ -7,8 +7,9 @@ from ctxmgr.cli.commands.recover import show_continuation
 from ctxmgr.cli.views.entries import indexes_text, show_entry, show_hits, show_messages, show_notes, show_rows, show_snapshot
 from ctxmgr.cli.views.sessions import show_sessions
 from ctxmgr.log.ids import parse_time
+from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.query import MessagesResponse, Page, SearchHit, ShowSnapshotResponse
-from ctxmgr.types.route import DoNotRepeat
+from ctxmgr.types.route import DoNotRepeat, Fact
 from tests.cli import view_samples as s
 
 NOW = parse_time("2026-01-22T12:00:00Z") or 0.0
@@ -32,6 +33,20 @@ def test_the_stuck_session_is_seen_at_once() -> None:
         "1 of 3 sessions stuck.",
     ]
     assert f"{FIRST}  loop ×2" in s.draw(lambda out: show_sessions(out, rows, PAGE, NOW), terminal=False)
+
+
+def test_a_long_verdict_leaves_room_for_the_title() -> None:
+    """Titles tell sessions apart: the verdict is cut before them, with "3 failures in a row" in full."""
+    rows = [
+        s.session(session="one", verdict="healthy", findings=0, summary="no loop found, no action recorded, ended in an error"),
+        s.session(session="two", verdict="healthy", findings=0, summary="no loop found, 3 failures in a row"),
+    ]
+
+    shown = s.draw(lambda out: show_sessions(out, rows, PAGE, NOW), width=80).splitlines()
+
+    assert max(map(len, shown)) <= 80
+    assert ("○ no action recorded…" in shown[1], "○ 3 failures in a row" in shown[2]) == (True, True)
+    assert all("Fix the tests" in row for row in shown[1:3])
 
 
 READ = s.entry(8, "Read", {"file_path": "src/app.py"})
@@ -152,8 +167,8 @@ CONTINUATION = """\
 
 ── continue with planner  PROCEED ──────────────────────────────────────────────
 planner gave builder its task.
-Its text: ctxmgr recover --last --prompt  (1.2 k tokens by chars/4, only what is
-new since c0)
+Its text: ctxmgr recover --session nightly --last --prompt  (1.2 k tokens by
+chars/4, only what is new since c0)
 For a program: --json; 'data.continuation.returnTo' holds exactly one request.
 
 Task
@@ -197,6 +212,28 @@ About this answer
 def test_a_continuation_is_a_page_to_read_and_paste() -> None:
     """The page leads with what is wrong and who continues; the evidence follows, and how the answer came about."""
     assert s.draw(lambda out: show_continuation(out, s.continuation(), {"e12": 12})) == CONTINUATION
+
+
+def test_the_page_says_nothing_twice() -> None:
+    """The task has its heading, and an entry that a fact names in its words is not cited behind it."""
+    goal = "make the tests pass"
+    facts = [
+        Fact(text=f'The task as a person gave it: "{goal}"', entries=["ev1"], label="recorded"),
+        Fact(text="About the trouble (@12, builder, ok)", entries=["e12"], label="recorded"),
+    ]
+    answer = s.continuation(goal=goal, context=s.continuation().context.model_copy(update={"facts": facts}))
+    shown = s.draw(lambda out: show_continuation(out, answer, {"e12": 12}))
+
+    assert shown.count(goal) == 1
+    assert "About the trouble (@12, builder, ok)\n" in shown
+
+
+def test_failures_without_a_loop_have_a_headline() -> None:
+    """The page of a run that only failed begins with that, and not with an empty line."""
+    found = Diagnosis(kind="knownError", cause="It fails.", next_step="Mend it.", check="", confidence="low", evidence=())
+    answer = s.continuation(loop=None, diagnosis=found, reason="no loop was found, but 3 failures in a row")
+
+    assert s.draw(lambda out: show_continuation(out, answer)).startswith("✗ no loop was found, but 3 failures in a row\n")
 
 
 def test_a_long_quote_takes_two_lines_on_a_terminal_and_is_whole_in_a_pipe() -> None:

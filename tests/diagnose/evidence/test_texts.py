@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.texts import clean, how_often, sentences_in, unnumbered
+from ctxmgr.diagnose.evidence.texts import clean, excerpt, how_often, sentences_in, unnumbered
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,15 @@ def test_a_quote_is_never_cut_into_sentences() -> None:
 def test_a_single_call_is_not_counted() -> None:
     """Only what was made more than once is told with its number."""
     assert [how_often(times) for times in (1, 3)] == ["", ", 3 times"]
+
+
+def test_a_long_quote_is_cut_between_lines() -> None:
+    """Two halves of lines joined would be a line that stands nowhere; one long line is cut in its middle."""
+    lines = [f"line {number}: int(amount * CENTS + 0.5)" for number in range(40)]
+    shown = excerpt("\n".join(lines)).split("\n")
+
+    assert (shown[0], shown[-1], shown.count("…")) == (lines[0], lines[-1], 1)
+    assert set(shown) <= {*lines, "…"}
+    assert len("\n".join(shown)) <= 300
+    assert len(excerpt("x" * 900)) == 300
+    assert "…" in excerpt(f"a\n{'b' * 900}\nc")

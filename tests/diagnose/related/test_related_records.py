@@ -173,3 +173,36 @@ def test_a_cut_output_that_still_says_why_is_no_cut_failure() -> None:
 
     assert answer(*[failed(f"make -j{n}", left) for n in (1, 2, 4)]).kind != "outputCut"
     assert answer(*[failed("make check", "style: use \\n and no \\r in messages")] * 3).kind != "hiddenCharacter"
+
+
+REJECTED = """\
+To ../r.git
+ ! [rejected]        main -> main (fetch first)
+error: failed to push some refs to '../r.git'
+hint: Updates were rejected because the remote contains work that you do
+hint: not have locally. This is usually caused by another repository pushing
+hint: to the same ref."""
+
+
+def test_what_a_stated_error_demands_comes_first() -> None:
+    """The step begins with the way out that the error names, not with a look at what else is recorded."""
+    told = answer(
+        *NOISE, bash("getent hosts localhost", "127.0.0.1 localhost"), *[failed("git push origin main", REJECTED)] * 4
+    )
+
+    assert told.next_step.startswith("Fetch and bring your commits on top")
+
+
+def test_a_piece_of_a_line_is_no_advice() -> None:
+    """Where only words out of the middle of a hint may be told, nothing is advised."""
+    told = answer(*NOISE, *[failed("git push origin main", REJECTED)] * 4)
+
+    assert "It advises" not in told.next_step
+
+
+def test_a_quoted_sentence_ends_once() -> None:
+    """The full stop of an error's own sentence is left out before ours."""
+    told = answer(*NOISE, *[failed("loomctl read plan", "The file does not exist.")] * 3)
+
+    assert ".`." not in told.cause
+    assert "does not exist`" in told.cause

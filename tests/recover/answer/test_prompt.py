@@ -10,6 +10,7 @@ import pytest
 
 from ctxmgr.history import detection
 from ctxmgr.recover.answer.facts import claims
+from ctxmgr.recover.answer.prompt import is_shown
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import RecoverRequest
 from ctxmgr.types.route import Continuation
@@ -228,3 +229,36 @@ def test_what_no_record_holds_is_said(store: Store) -> None:
 
     assert found.context.unanswered
     assert "Not in this history:\n> Which customer complained first?" in found.prompt
+
+
+def test_a_call_that_is_described_anew_is_one_call(store: Store) -> None:
+    """What a model says of its command beside it makes no other call: it is told once, with how often it was made."""
+    store.append([said("s", 0, "Push it"), *call("s", 0, "Read", {"file_path": "a.py"}, "x = 1")])
+    for number, about in enumerate(("Push", "Try again", "Push the commit", "Retry"), 1):
+        given = {"command": "git push origin main", "description": about}
+        store.append(call("s", number, "Bash", given, error="! [rejected] main -> main (fetch first)"))
+    found = recover(store)
+
+    assert "4 times the same call with the same error" in found.prompt
+    assert found.prompt.count("$ git push origin main") == 1
+    assert [(each.times, len(each.entries)) for each in found.do_not_repeat] == [(4, 4)]
+
+
+def test_a_command_in_a_list_is_shown_as_its_shell_gets_it(store: Store) -> None:
+    """Codex hands commands over as lists; nobody reads them in that form."""
+    store.append([said("s", 0, "Why does the build fail?")])
+    for number in range(3):
+        given = {"command": ["bash", "-lc", "sh build.sh"], "timeout_ms": number}
+        store.append(call("s", number, "shell", given, error=f"error: release version 21 not supported ({number})"))
+    prompt = ask(store, reason="Which release is not supported?", goal="build").prompt
+
+    assert "$ sh build.sh\n" in prompt
+    assert "['bash'" not in prompt
+
+
+def test_a_quote_is_not_shown_again_in_the_wrapper_of_a_client() -> None:
+    """What a client puts around an output makes it no other text."""
+    wrapped = "$ cat a.sh\nExit code: 0\nWall time: 0.0 seconds\nOutput:\nset -e\nmake all"
+
+    assert is_shown(wrapped, "Your `cat a.sh` at 08:08:\n```\nset -e\nmake all\n```")
+    assert not is_shown(wrapped, "Your `cat a.sh` at 08:08:\n```\nset -e\n```")
