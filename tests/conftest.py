@@ -35,14 +35,14 @@ CONTRACT = {
     f"tests/{folder}/test_{name}.py"
     for folder, names in (
         ("history", "detection detection_reserved detection_tail ingest"),
-        ("history/query", "address annotations annotations_links annotations_search annotations_snapshots"),
+        ("history/query", "address tools_annotations tools_links tools_notes tools_snapshots"),
         ("history/query", "filtered_store filtered_store_search visibility"),
         (
             "history/query",
             "requests_filters requests_hostile requests_messages requests_paging requests_process requests_search",
         ),
         ("store", "all_concurrency all_round_trip"),
-        ("store/integrity", "examination"),
+        ("store/integrity", "verification"),
         ("store/repositories", "all_repositories annotations queries"),
         ("store/search", "index"),
         ("store/write", "append"),

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.store import open_store
+from tests.conftest import CONTRACT
 
 ROOT = Path(__file__).parents[1]
 MODULE_LINES, FUNCTION_LINES = 600, 60
@@ -96,6 +97,11 @@ def test_tests_stand_where_their_module_would() -> None:
             lost.append(str(place))
 
     assert lost == []
+
+
+def test_what_runs_on_every_store_is_there() -> None:
+    """A module of tests that was renamed would quietly run on no server any more."""
+    assert [name for name in sorted(CONTRACT) if not (ROOT / name).is_file()] == []
 
 
 def test_modules_say_their_responsibility() -> None:

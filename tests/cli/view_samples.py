@@ -12,6 +12,7 @@ import pyte
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.types.finding import Finding, Scope, SessionVerdict, verdict_of
 from ctxmgr.types.import_report import FileReport, ImportReport
+from ctxmgr.types.memory import Contradiction, Episode, Recurrence, Reflection, Statement, Superseded, Topic
 from ctxmgr.types.route import Alternative, Context, Continuation, DoNotRepeat, Fact, Pattern, Section
 from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, ProcessView, SessionView, SnapshotView
 
@@ -37,6 +38,31 @@ def note(text: str = "look here", **more: Any) -> NoteView:
         "superseded_by": None, "missing": [],
     }  # fmt: skip
     return NoteView(**{**values, **more})
+
+
+def episode(text: str = "the deploy needs the VPN", **more: Any) -> Episode:
+    """Return an episode on the entries 3 and 4."""
+    values: dict[str, Any] = {
+        "id": "m1", "session": SESSION, "ts": "2026-01-22T11:00:00Z", "text": text, "tags": ["memory", "deploy"],
+        "entries": ["e3", "e4"], "indexes": [3, 4], "author": "ann", "score": 0.875,
+    }  # fmt: skip
+    return Episode(**{**values, **more})
+
+
+def reflection(**more: Any) -> Reflection:
+    """Return what two episodes say together, with something in each of its parts."""
+    newer, older = episode(), episode("the deploy works without the VPN", id="m0", author=None)
+    said = [
+        Statement(episode=e.id, session=SESSION, ts=e.ts, author=e.author, text=e.text, indexes=[3]) for e in (newer, older)
+    ]
+    values: dict[str, Any] = {
+        "query": "deploy", "text": "deploy", "episodes": [newer, older], "sessions": [SESSION],
+        "topics": [Topic(by="tag", name="deploy", statements=said), Topic(by="none", name=None, statements=said[:1])],
+        "recurring": [Recurrence(text="needs the VPN", count=2, episodes=["m1", "m0"], sessions=[SESSION])],
+        "contradictions": [Contradiction(newer="m1", older="m0", reason="one denies it")],
+        "superseded": [Superseded(episode="m9", by="m1", text="deploy by ftp")], "questions": said[:1], "kept": "m7",
+    }  # fmt: skip
+    return Reflection(**{**values, **more})
 
 
 def loop(

@@ -1,4 +1,4 @@
-"""``memory``: retain, recall and reflect through the command line, as text and as JSON."""
+"""``note`` and ``memory`` through the command line: as text, as JSON and on a terminal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ctxmgr.cli.commands.annotations import show_episodes, show_reflection
 from ctxmgr.store import open_store
 from ctxmgr.types.memory import Episode, Reflection
+from tests.cli import view_samples as s
 from tests.cli.console import process, run
 
 pytestmark = pytest.mark.usefixtures("history")
@@ -125,6 +127,68 @@ def test_in_a_pipe_every_episode_is_a_row() -> None:
     shown = run("memory", "reflect", "deploy").out
     assert "\x1b" not in shown
     assert "bo" in shown
+
+
+def test_on_a_terminal_an_episode_is_read_at_a_glance() -> None:
+    """Who said it, where and when stands above the text; long texts are cut, links stand below."""
+    long = s.episode(
+        "\n".join(f"line {n}" for n in range(12)), author=None, supersedes="m0", links=["other@4"], missing=["e77"]
+    )
+    around = s.episode(around=[s.entry(3, "Bash", {"command": "make deploy"}, "error")])
+
+    assert s.draw(lambda out: show_episodes(out, [long])).splitlines() == [
+        "✎ m1  nightly @3-4  #deploy  unsigned  2026-01-22 11:00:00",
+        *(f"    line {n}" for n in range(8)),
+        "    … 4 more lines",
+        "    supersedes m0",
+        "    links other@4",
+        "    missing e77",
+    ]
+    told = s.draw(lambda out: show_episodes(out, [around])).splitlines()
+    assert told[:2] == ["✎ m1  nightly @3-4  #deploy  ann  2026-01-22 11:00:00", "    the deploy needs the VPN"]
+    assert told[3].split() == ["3", "builder", "Bash", "✗", "error", "make", "deploy"]
+
+
+def test_a_reflection_names_each_part() -> None:
+    """Statements stand under their topic with who said them; what recurs, conflicts, was replaced or is asked follows."""
+    text = s.draw(lambda out: show_reflection(out, s.reflection()), width=120)
+
+    assert text.startswith("── memory  deploy  2 episodes, 1 session")
+    for part in (
+        "the deploy needs the VPN  ann  2026-01-22 11:00:00  nightly @3", "the deploy works without the VPN  unsigned",
+        "without a topic", "Said more than once", "2× needs the VPN  in 1 session", "Does not seem to agree", "one denies it",
+        "newer  the deploy needs the VPN", "older  the deploy works without the VPN", "Superseded", "deploy by ftp",
+        "Still asked", "kept as m7",
+    ):  # fmt: skip
+        assert part in text
+    bare = s.draw(lambda out: show_reflection(out, s.reflection(recurring=[], contradictions=[], superseded=[], questions=[])))
+    assert not any(part in bare for part in ("Said more", "agree", "Superseded", "Still asked"))
+
+
+def test_without_an_option_for_the_text_a_session_tells_it_itself() -> None:
+    """``memory retain --session`` alone keeps what the session did as an episode; an entry beside it asks for a text."""
+    kept = run("memory", "retain", "--session", "healthy", "--json").envelope["data"]
+
+    assert kept["session"] == "healthy"
+    assert kept["text"].strip()
+    asked = run("memory", "retain", "--session", "healthy", "--entry", "1")
+    assert (asked.code, asked.err.splitlines()[0]) == (2, "ctxmgr: Memory text cannot be empty")
+
+
+@pytest.mark.requirement("FR-012", "FR-022", "FR-024")
+def test_notes_are_listed_and_searched_as_text() -> None:
+    """``note list`` and ``note search`` show the same rows to people; a tag chooses among them."""
+    assert run("note", "add", "healthy@2", "-m", "it broke here", "-t", "routing", "--author", "bo").code == 0
+    listed, found = run("note", "list", "--session", "healthy"), run("note", "search", "broke", "--session", "healthy")
+
+    assert (listed.code, found.code) == (0, 0)
+    assert "flaky" in listed.out
+    assert "it broke here" in listed.out
+    assert "flaky" not in found.out
+    assert "it broke here" in found.out
+    tagged = run("note", "list", "--session", "healthy", "-t", "diagnostic")
+    assert "flaky" in tagged.out
+    assert "it broke here" not in tagged.out
 
 
 def test_memory_of_a_log_file_is_kept_in_the_log(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
+from ctxmgr.cli.commands.annotations import show_episodes, show_reflection
 from ctxmgr.cli.commands.config import show_explained
 from ctxmgr.cli.commands.history import show_rows as show_query
 from ctxmgr.cli.commands.history import show_stats
@@ -87,6 +88,7 @@ def views(text: str) -> dict[str, Callable[[Printer], object]]:
     rows = [entry, *events, event]
     hits = [SearchHit(field=text, excerpt=text, row=row) for row in rows]
     snapshot = poisoned(s.snapshot(), text)
+    episodes = [poisoned(s.episode(supersedes="m0", links=["l"], missing=["m"], around=[entry]), text)]
     notes = [poisoned(s.note(superseded_by="n2", links=["l"], missing=["m"], supersedes="n0"), text)]
     sessions = [poisoned(s.session(), text), s.session(session=text, source=text)]
     messages = MessagesResponse(status="ok", session=text, entry=entry, messages=[*events, event], page=PAGE)
@@ -103,6 +105,8 @@ def views(text: str) -> dict[str, Callable[[Printer], object]]:
         "notes": lambda out: show_notes(out, notes),
         "snapshots": lambda out: show_snapshots(out, [snapshot]),
         "snapshot": lambda out: show_snapshot(out, ShowSnapshotResponse(snapshot=snapshot, entries=[entry], intact=False)),
+        "episodes": lambda out: show_episodes(out, episodes),
+        "reflection": lambda out: show_reflection(out, poisoned(s.reflection(), text)),
         "findings": lambda out: _findings(out, text),
         "continuation": lambda out: show_continuation(out, poisoned(s.continuation(target=text), text)),
         "query": lambda out: show_query(out, SqlResponse(columns=["a", text], rows=[[text, 1], [None, 2.5]])),
@@ -216,7 +220,8 @@ def test_empty_answers_say_what_to_do_next() -> None:
         lambda out: show_rows(out, [], Page.of(40, 20, 0, 30)), lambda out: show_hits(out, [], "x", None),
         lambda out: show_notes(out, []), lambda out: show_snapshots(out, []), lambda out: show_findings(out, [], {}),
         lambda out: show_messages(out, MessagesResponse(status="empty", session=None, entry=None, messages=[], page=PAGE)),
-        lambda out: show_import(out, report),
+        lambda out: show_import(out, report), lambda out: show_episodes(out, []),
+        lambda out: show_reflection(out, s.reflection(episodes=[])),
     ]  # fmt: skip
     for view in empty:
         out, talk = io.StringIO(), io.StringIO()
