@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.text.content_kind import nesting
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.tokens import nesting
 from ctxmgr.types.goal import PlannedStep, PlannedTask
 
 if TYPE_CHECKING:
