@@ -5,7 +5,7 @@ journal's (see `ctxmgr.log.journal`): a call that has returned has been handed t
 ``os``. Nothing here depends on an orderly end: an action whose process dies stays open, which is what happened.
 
 `RecordTemplate` writes most entries and results: it encodes the constant parts of a record once, and the bytes equal those of
-`ctxmgr.log.codec.encode` and masking. A record of an unusual shape is refused with a TypeError, and encoded in the ordinary way.
+`ctxmgr.log.codec.encode` and masking. A record of an unusual shape is encoded in the ordinary way.
 """
 
 from __future__ import annotations
@@ -500,7 +500,10 @@ class EncodedSink(Protocol):
 
 
 class RecordTemplate:
-    """Writes the entries and results of one process into a sink, from parts that are mostly encoded already."""
+    """Writes the entries and results of one process into a sink, from parts that are mostly encoded already.
+
+    A record of an unusual shape is refused with a TypeError, for the recorder to encode in the ordinary way.
+    """
 
     def __init__(self, sink: EncodedSink, session: str, process: str) -> None:
         self._sink = sink

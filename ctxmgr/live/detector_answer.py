@@ -29,7 +29,7 @@ from ctxmgr.config import Config, load_config
 from ctxmgr.detect.text.fingerprints import blur, canonical, error_core, error_text, plain_text, says_anything
 from ctxmgr.history.detection import judge
 from ctxmgr.history.query.address import session_key
-from ctxmgr.live.rounds import Rounds, fingerprints, modified, open_calls
+from ctxmgr.live.event_answer import Rounds, fingerprints, modified, open_calls
 from ctxmgr.log.fast_json import dumps
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.stuck_request import worst

@@ -22,7 +22,7 @@ from ctxmgr.clients.session_file import SUFFIX, WATCHER, rows_in, state_folder, 
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import Busy, CtxmgrError
 from ctxmgr.history.live.record_sources import Batch, Follower, LogSource, Sight, Source
-from ctxmgr.live.rounds import modified, open_calls
+from ctxmgr.live.event_answer import modified, open_calls
 from ctxmgr.types.finding import Finding
 
 EVERY = 5.0

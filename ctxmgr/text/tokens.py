@@ -1,8 +1,8 @@
 """Tell what a text is written in, count its tokens by an estimate or exactly, and normalise its words for recall.
 
 The kind is told by the name of its file first, and by its beginning otherwise. Stemming is light and for English: it joins
-``retry``, ``retries`` and ``retried`` but leaves names alone. Scripts without blanks or with marks inside words (Chinese, Hindi,
-Thai, Arabic) are found inside running text instead.
+``retry``, ``retries`` and ``retried`` but leaves names alone. Scripts without blanks or with marks inside words (Chinese,
+Hindi, Thai, Arabic) are found inside running text instead.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import pytest
 
 from ctxmgr.clients import CLIENTS, MAX_ANSWER_CHARS
 from ctxmgr.clients.session_file import state_folder
-from ctxmgr.live.rounds import Rounds
+from ctxmgr.live.event_answer import Rounds
 from tests.live.scene import LOOP, SILENT, batch, before, calls_of, command, hooked, write_log
 
 FAILED = "Exit code 1\nImportError: No module named 'calc'"
@@ -263,7 +263,7 @@ def test_a_healthy_call_loads_the_standard_library_alone(tmp_path: Path) -> None
     )
     loaded = {line.rpartition("|")[2].strip() for line in ran.stderr.decode().splitlines()}
 
-    assert "ctxmgr.live.rounds" in loaded
+    assert "ctxmgr.live.event_answer" in loaded
     assert (
         loaded & {"json", "re", "enum", "typing", "site", "subprocess", "pydantic", "hashlib", "contextlib", "collections"}
         == set()

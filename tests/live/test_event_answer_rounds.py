@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ctxmgr.clients import AFTER, Call, Event
 from ctxmgr.clients.session_file import state_folder
-from ctxmgr.live.rounds import Rounds, fingerprints, is_circling, rows_of
+from ctxmgr.live.event_answer import Rounds, fingerprints, is_circling, rows_of
 
 FAILED = "Exit code 1\nImportError: No module named calc"
 
