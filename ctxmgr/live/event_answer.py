@@ -15,8 +15,23 @@ from __future__ import annotations
 import os
 import sys
 
-from ctxmgr.clients import AFTER, BEFORE, END, MAX_ANSWER_CHARS, PERSON, QUIET, WAIT, as_object, event_bytes, parsed
-from ctxmgr.clients.session_file import WATCHER, SessionFile, digest_of, state_folder, state_name
+from ctxmgr.clients import (
+    AFTER,
+    BEFORE,
+    END,
+    MAX_ANSWER_CHARS,
+    PERSON,
+    QUIET,
+    WAIT,
+    WATCHER_LOCK,
+    SessionFile,
+    as_object,
+    digest_of,
+    event_bytes,
+    parsed,
+    state_folder,
+    state_name,
+)
 from ctxmgr.log.fast_json import dumps
 
 TYPE_CHECKING = False
@@ -126,7 +141,7 @@ def _is_watched() -> bool:
     import fcntl
 
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(os.path.join(state_folder(), WATCHER), flags, 0o600)
+    descriptor = os.open(os.path.join(state_folder(), WATCHER_LOCK), flags, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -25,8 +25,7 @@ from typing import Any, Literal, get_args
 
 from ctxmgr import __file__ as package
 from ctxmgr.base.paths import make_private_folder, read_regular, replace_file
-from ctxmgr.clients import CLIENTS, Client, as_object, client
-from ctxmgr.clients.session_file import state_folder
+from ctxmgr.clients import CLIENTS, Client, as_object, client, state_folder
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.json_text import blank_comments, insert_items, remove_items
@@ -44,6 +43,8 @@ _TOP = "hooks"
 _MAX_FILE_BYTES = 5_000_000
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _MAX_SECONDS = 60.0  # time limit of each program that is run here
+HOOK_PLACES = ("__init__.py", "errors.py", "base", "log", "clients", "live/__init__.py", "live/event_answer.py")
+"""What a hook may load at a call, in the package. Whole folders, since which of their modules it loads depends on the event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +212,8 @@ def compile_hook(client: Client) -> bool:
 
     Later the hook may run as a user who may not write beside the package, so that each start would compile them again.
     """
-    root = os.path.dirname(os.path.dirname(os.path.abspath(package)))
-    names = ("__init__", "errors", "paths", *(f"log/{name}" for name in ("__init__", "fast_json", "ids")),
-             *(f"live/{name}" for name in ("__init__", "event_answer", "rounds")),
-             *(f"clients/{name}" for name in ("__init__", "interface", "session_file")),
-             "clients/" + client.name.replace("-", "_"))  # fmt: skip
-    files = [os.path.join(root, "ctxmgr", f"{name}.py") for name in names]
+    root = os.path.dirname(os.path.abspath(package))
+    files = [os.path.join(root, place) for place in HOOK_PLACES]
     with suppress(OSError, subprocess.SubprocessError):
         subprocess.run(
             [sys.executable, "-I", "-S", "-m", "compileall", "-q", *files],

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.base.paths import make_private_folder, replace_file
-from ctxmgr.clients import AFTER, Client, Event, client
-from ctxmgr.clients.session_file import SUFFIX, WATCHER, rows_in, state_folder, state_name
+from ctxmgr.clients import AFTER, SESSION_SUFFIX, WATCHER_LOCK, Client, Event, client, rows_in, state_folder, state_name
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import Busy, CtxmgrError
 from ctxmgr.history.live.record_sources import Batch, Follower, LogSource, Sight, Source
@@ -99,7 +98,7 @@ class HookedSessions:
         now, found = self._clock(), dict[str, tuple[float, Watched | None]]()
         with contextlib.suppress(OSError), os.scandir(state_folder()) as entries:
             for entry in entries:
-                if entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
+                if entry.name.endswith(SESSION_SUFFIX) and entry.is_file(follow_symlinks=False):
                     with contextlib.suppress(OSError):
                         touched = entry.stat(follow_symlinks=False).st_mtime
                         known = self._files.get(entry.path)  # parsed anew only after a change
@@ -110,7 +109,7 @@ class HookedSessions:
         for path, (touched, each) in found.items():
             if each is None or each.ended:
                 continue
-            each.moved = max(touched, modified(each.log), modified(path.removesuffix(SUFFIX)))
+            each.moved = max(touched, modified(each.log), modified(path.removesuffix(SESSION_SUFFIX)))
             if now - each.moved < _ALIVE and not self._is_gone(each.pid):
                 living[path] = each
         return living
@@ -250,7 +249,7 @@ def only_watcher() -> Generator[None]:
     folder = state_folder()
     make_private_folder(folder)
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(os.path.join(folder, WATCHER), flags, 0o600)
+    descriptor = os.open(os.path.join(folder, WATCHER_LOCK), flags, 0o600)
     try:
         _hold(descriptor)
         os.truncate(descriptor, 0)

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.clients import AFTER, Call, Event
-from ctxmgr.clients.session_file import state_folder
+from ctxmgr.clients import AFTER, Call, Event, state_folder
 from ctxmgr.live.event_answer import Rounds, fingerprints, is_circling, rows_of
 
 FAILED = "Exit code 1\nImportError: No module named calc"
