@@ -113,7 +113,7 @@ def revoke(path: str | os.PathLike[str], environment: Mapping[str, str]) -> bool
     return True
 
 
-def listed(environment: Mapping[str, str]) -> list[Trust]:
+def list_trusted(environment: Mapping[str, str]) -> list[Trust]:
     """Return all trusted files, ordered by path; records that can't be read are left out."""
     folder = trust_folder(environment)
     if not _is_private(folder):
@@ -273,10 +273,10 @@ class Config:
 
     def warnings(self, *names: str) -> list[str]:
         """Return a line for every setting and file that was left out, or for the settings named: what, and what to do."""
-        left_out = [self._left_out(name) for name in self.refused if not names or name in names]
+        left_out = [self._refusal(name) for name in self.refused if not names or name in names]
         return left_out if names else left_out + [foreign_told(path) for path in self.foreign]
 
-    def _left_out(self, name: str) -> str:
+    def _refusal(self, name: str) -> str:
         setting = SETTINGS[name]
         by = "".join(f", {source}" for source in (setting.option, setting.variable) if source)
         what = "to a place outside of its folder" if setting.project == "inside" else "which only you may"
@@ -309,13 +309,13 @@ def load_config(folder: Path, environment: Mapping[str, str] | None = None) -> C
     foreign: list[str] = []
     user, project = _user(environment), project_file(folder, foreign)
     if project is None:
-        return _merged(user, None, {}, (), None, foreign)
+        return _merge(user, None, {}, (), None, foreign)
     refused = tuple(name for name, value in project.values.items() if not _is_allowed(project.path, name, value))
     # Trust is looked up only where it can change something.
     asks = refused or "recover.routes" in project.values
     trusted = find(project.path, project.content, environment) if asks else None
     kept = {name: value for name, value in project.values.items() if trusted is not None or name not in refused}
-    return _merged(user, project, kept, () if trusted is not None else refused, trusted, foreign)
+    return _merge(user, project, kept, () if trusted is not None else refused, trusted, foreign)
 
 
 def foreign_told(path: str) -> str:
@@ -436,7 +436,7 @@ def _check(path: Path, name: str, value: Any) -> None:
         raise InvalidInput(f"{path}: {name} must be {words}", hint)
 
 
-def _merged(
+def _merge(
     user: SettingsFile | None,
     project: SettingsFile | None,
     kept: dict[str, Any],

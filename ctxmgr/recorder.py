@@ -32,7 +32,7 @@ Status = Literal["ok", "error", "denied", "interrupted"]
 _current: ContextVar[tuple[str, str] | None] = ContextVar("ctxmgr_action", default=None)
 
 
-def surrounding(session: str) -> str | None:
+def current_entry(session: str) -> str | None:
     """Return the id of the entry whose `action` is under way in this thread or task, None if there is none."""
     current = _current.get()
     return current[1] if current and current[0] == session else None
@@ -355,7 +355,7 @@ class Recorder:
         entry, present = ids.new_id_and_time()
         agent = agent or self._agent or "agent"
         kind = input_type or type_name(input)
-        parent = parent or surrounding(self.session)
+        parent = parent or current_entry(self.session)
         bare = turn is step is parent is task is timeout_ms is meta is None
         if bare and self._template is not None:
             try:
@@ -428,7 +428,7 @@ class Recorder:
         return Step(self, agent, name, details)
 
     def _inside(self) -> str | None:
-        return surrounding(self.session)
+        return current_entry(self.session)
 
     def end(self, outcome: Outcome = "completed") -> None:
         """Record how the session ended, close, and keep its episode; calling it again does nothing."""

@@ -274,7 +274,7 @@ def store_alone(path: str) -> tuple[bool, str | None] | None:
     """
     shared = os.path.basename(path) == SHARED_FILE
     found = None if shared else _one_setting(path)
-    simple, store = (True, found) if found is not None else _parsed(path, shared=shared) or (None, None)
+    simple, store = (True, found) if found is not None else _parse_settings(path, shared=shared) or (None, None)
     if simple is None:
         return None
     if store is None:
@@ -283,7 +283,7 @@ def store_alone(path: str) -> tuple[bool, str | None] | None:
     return (True, os.path.join(folder, store)) if simple and is_project_store(folder, store) else (False, None)
 
 
-def _parsed(path: str, *, shared: bool) -> tuple[bool, str | None] | None:
+def _parse_settings(path: str, *, shared: bool) -> tuple[bool, str | None] | None:
     import tomllib
 
     try:

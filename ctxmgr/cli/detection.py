@@ -143,7 +143,7 @@ class FolderFindings:
 
 
 def detect_in_folder(folder: str, now: str | None, changes: list[str] | None, *, ever: bool, exit_zero: bool) -> FolderFindings:
-    """Judge every log in a folder as `ctxmgr.cli.detection.detected` does.
+    """Judge every log in a folder as `run_detection` does.
 
     Raises:
         InvalidInput: nothing in it could be read; a wrong setting or time.

@@ -86,10 +86,10 @@ class Printer:
 
     def fit(self, text: object, width: int, keep: Keep = "start") -> str:
         """Return the text in one line, on a terminal cut to ``width`` cells."""
-        shown = self.safe(self._foreseeable(text))
+        shown = self.safe(self._limit_text(text))
         return cut(shown, width, self.symbols.ellipsis, keep) if self.terminal else shown
 
-    def _foreseeable(self, text: object) -> object:
+    def _limit_text(self, text: object) -> object:
         # Filtering megabytes to show one line of them would make a list crawl.
         most = 4096 + 4 * self.width
         if self.terminal and isinstance(text, str) and len(text) > most:
@@ -159,7 +159,7 @@ class Printer:
         widths: list[int] = []
         while batch := list(islice(source, _BATCH)):
             drawn = [[self._spans(cell) for cell in row] for row in batch]
-            natural = [self._natural(self.safe(column.title), place, drawn) for place, column in enumerate(columns)]
+            natural = [self._natural_width(self.safe(column.title), place, drawn) for place, column in enumerate(columns)]
             first = not widths
             if not self.terminal:
                 before = widths or [0] * len(columns)
@@ -171,7 +171,7 @@ class Printer:
             for row in drawn:
                 self._row(columns, row, widths, indent)
 
-    def _natural(self, title: str, place: int, drawn: list[list[list[Span]]]) -> int:
+    def _natural_width(self, title: str, place: int, drawn: list[list[list[Span]]]) -> int:
         widest = max(sum(self.cells(span.text) for span in row[place]) for row in drawn)
         return 0 if self.terminal and not widest else max(widest, self.cells(title))
 
@@ -192,7 +192,7 @@ class Printer:
 
     def _spans(self, cell: Cell) -> list[Span]:
         parts = [cell] if isinstance(cell, str | Span) else [str(cell)] if isinstance(cell, int) else cell or []
-        return [Span(self.safe(self._foreseeable(span.text)), span.style, span.keep) for span in map(as_span, parts)]
+        return [Span(self.safe(self._limit_text(span.text)), span.style, span.keep) for span in map(as_span, parts)]
 
     def _cut(self, spans: list[Span], width: int) -> list[Span]:
         kept: list[Span] = []

@@ -85,14 +85,14 @@ def as_markdown_table(rows: Sequence[Row], columns: Sequence[str] = ()) -> Itera
 
 def markdown_row(cells: Sequence[str]) -> str:
     """Return one line of a Markdown table of filtered texts."""
-    return "| " + " | ".join(escaped(text).replace("\n", "<br>") for text in cells) + " |"
+    return "| " + " | ".join(escape_markdown(text).replace("\n", "<br>") for text in cells) + " |"
 
 
 _MARKS = str.maketrans({char: "\\" + char for char in "\\`*[]<|~"})
 _EDGES = lazy_pattern(r"(?<![^\W_])_|_(?![^\W_])|^[ ]*[#>]")
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return filtered text in which nothing means anything to Markdown: no link, no picture, no HTML."""
     return _EDGES.sub(lambda found: found[0][:-1] + "\\" + found[0][-1], text.translate(_MARKS))
 
@@ -133,17 +133,17 @@ class MarkdownPrinter(Printer):
 
     def heading(self, title: str) -> None:
         """Write the title of a part."""
-        self._part([f"### {escaped(self.safe(title))}"])
+        self._part([f"### {escape_markdown(self.safe(title))}"])
 
     def rule(self, *parts: str | Span) -> None:
         """Write a title that parts one thing from the next."""
         words = "  ".join(filter(None, (self.safe(as_span(part).text).strip() for part in parts)))
-        self._part([f"## {_GAPS.sub(' · ', escaped(words))}"])
+        self._part([f"## {_GAPS.sub(' · ', escape_markdown(words))}"])
 
     def pairs(self, pairs: Iterable[tuple[str, Cell]], *, indent: int = 2) -> None:
         """Write names and values as a list."""
         shown = [(name, self._text(value)) for name, value in pairs if value not in (None, "", [])]
-        self._part([f"- **{escaped(self.safe(name))}**: {escaped(value)}" for name, value in shown])
+        self._part([f"- **{escape_markdown(self.safe(name))}**: {escape_markdown(value)}" for name, value in shown])
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> None:
         """Write a table, the columns in which nothing stands left out."""
@@ -203,7 +203,7 @@ def _markdown_span(span: Span) -> str:
     inner = span.text.strip(" ")
     before = len(span.text) - len(span.text.lstrip(" "))
     after = len(span.text) - len(inner) - before
-    words = f"**{escaped(inner)}**" if inner and span.style in _BOLD else escaped(inner)
+    words = f"**{escape_markdown(inner)}**" if inner and span.style in _BOLD else escape_markdown(inner)
     return _separator(before) + words + (_separator(after) if inner else "")
 
 

@@ -220,7 +220,7 @@ def event_bytes() -> bytes:
     return b"".join(parts) if size <= _MAX_EVENT_BYTES else b""
 
 
-def parsed(name: str, content: bytes) -> tuple[Client, Event] | None:
+def parse_event(name: str, content: bytes) -> tuple[Client, Event] | None:
     """Return the client of this name and its event; None when it is not for us.
 
     Raises:

@@ -28,7 +28,7 @@ from ctxmgr.clients import (
     as_object,
     digest_of,
     event_bytes,
-    parsed,
+    parse_event,
     state_folder,
     state_name,
 )
@@ -77,7 +77,7 @@ def answer_event(name: str, content: bytes) -> bytes:
     Raises:
         Exception: anything; the caller says nothing then.
     """
-    found = parsed(name, content)
+    found = parse_event(name, content)
     if found is None:
         return b""
     client, event = found
@@ -178,7 +178,7 @@ def _refuse_or_note(client: Client, event: Event, rounds: Rounds) -> bytes:
         return b""
     for call in event.calls:
         exact = fingerprints(call)[1]
-        if rounds.refused(exact):
+        if rounds.is_refused(exact):
             with open(rounds.reason, encoding="utf-8") as stream:
                 reason = stream.read(MAX_ANSWER_CHARS)
             rounds.append(("x", exact))
@@ -387,7 +387,7 @@ class Rounds:
         later = sum(row[0] == "c" and row[1:4:2] == [last[1], last[3]] for row in self.rows[denied[-1] + 1 :])
         return later > len(denied)
 
-    def refused(self, exact: str) -> bool:
+    def is_refused(self, exact: str) -> bool:
         """Whether this call, which is about to be made, is refused as it is."""
         # From the last row back, for the latest word about this call counts.
         for place in range(len(self.rows) - 1, -1, -1):
@@ -468,7 +468,7 @@ def forget_session(client: Client, session: str) -> None:
     Raises:
         OSError: a file can't be removed.
     """
-    for path in _noted(client.name, session):
+    for path in _note_paths(client.name, session):
         _remove(path)
 
 
@@ -482,7 +482,7 @@ def open_calls(client: Client, session: str, log_time: float) -> list[str]:
     """
     from ctxmgr.base.paths import read_regular
 
-    found = [(os.stat(path).st_mtime, path) for path in _noted(client.name, session)]
+    found = [(os.stat(path).st_mtime, path) for path in _note_paths(client.name, session)]
     return [
         read_regular(path, _MAX_CALL_BYTES).decode("ascii", "replace")
         for at, path in sorted(found)
@@ -490,7 +490,7 @@ def open_calls(client: Client, session: str, log_time: float) -> list[str]:
     ]
 
 
-def modified(path: str) -> float:
+def modification_time(path: str) -> float:
     """Return when a file was last changed, in seconds since 1970; 0 where that can't be read."""
     try:
         return os.stat(path).st_mtime
@@ -503,7 +503,7 @@ def _path(client: Client, event: Event, call: Call) -> str:
     return os.path.join(state_folder(), f"{name}-{fingerprints(call)[1]}{_SUFFIX}")
 
 
-def _noted(client: str, session: str) -> Iterator[str]:
+def _note_paths(client: str, session: str) -> Iterator[str]:
     beginning = state_name(client, session) + "-"
     try:
         with os.scandir(state_folder()) as entries:

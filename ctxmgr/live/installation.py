@@ -132,7 +132,7 @@ def plan_removal(client: Client, scope: Scope, folder: Path, environment: Mappin
     """
     path = _place(client, scope, folder, environment)
     before = read_settings(path)
-    kept = _kept(path)
+    kept = _read_record(path)
     if before is None:
         return Change(client, path, None, None)
     if kept is not None and kept["after"] == digest(before):
@@ -188,7 +188,7 @@ def commands_in(path: str) -> list[str]:
     found: list[str] = []
     program: str | None = None
     for match in _TEXT.finditer(text):
-        text_value = _unescaped(match.group(0))
+        text_value = _unescape(match.group(0))
         if text_value.startswith("/") and _OURS.search(text_value) and text_value.endswith("hook.py"):
             # An argument of its own (Claude Code starts hooks without a shell), so its blanks belong to the path.
             found += [text_value] if program is None else [text_value, program]
@@ -200,7 +200,7 @@ def commands_in(path: str) -> list[str]:
     return [*dict.fromkeys(found)]
 
 
-def _unescaped(literal: str) -> str:
+def _unescape(literal: str) -> str:
     try:
         return json.loads(literal)
     except ValueError:
@@ -303,7 +303,7 @@ def _record(path: str) -> str:
     return os.path.join(os.path.dirname(state_folder()), "installed", digest(os.fsencode(path))[:32] + ".json")
 
 
-def _kept(path: str) -> dict[str, Any] | None:
+def _read_record(path: str) -> dict[str, Any] | None:
     try:
         found: Any = json.loads(read_regular(_record(path), 4 * _MAX_FILE_BYTES, follow=False))
     except (OSError, ValueError):
@@ -313,7 +313,7 @@ def _kept(path: str) -> dict[str, Any] | None:
 
 
 def _keep(change: Change, record: str) -> None:
-    kept = _kept(change.path)
+    kept = _read_record(change.path)
     before = change.before
     original = None if before is None else b64encode(before).decode("ascii")
     if kept is not None and before is not None and kept["after"] == digest(before):

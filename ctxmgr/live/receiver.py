@@ -306,7 +306,7 @@ class _Handler(BaseHTTPRequestHandler):
             body = self.rfile.read(int(stated))
             if len(body) < int(stated):
                 raise _RefusedError(400, "the body ended too early\n")
-        return body if coding == "identity" else _unzipped(body, limit)
+        return body if coding == "identity" else _unzip(body, limit)
 
     def _chunks(self, limit: int) -> bytes:
         body = bytearray()
@@ -334,7 +334,7 @@ def _too_long(limit: int) -> _RefusedError:
     return _RefusedError(413, f"a body of more than {limit:,} bytes is not received: let the program send smaller batches\n")
 
 
-def _unzipped(body: bytes, limit: int) -> bytes:
+def _unzip(body: bytes, limit: int) -> bytes:
     # One byte more than allowed is enough to see a bomb without unpacking it; 16 makes zlib expect gzip's header.
     reader = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:

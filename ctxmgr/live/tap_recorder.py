@@ -429,7 +429,7 @@ def record_copies(copied: int, orders: int, location: str, config: Config, *, ma
 
     with open(copied, "rb") as stream:
         try:
-            with _opened(location, masked=masked) as workspace:
+            with _open_store(location, masked=masked) as workspace:
                 recorder = TapRecorder(workspace.store, config, send if cancel else None, say)
                 _follow(stream.fileno(), recorder)
                 recorder.close()
@@ -440,7 +440,7 @@ def record_copies(copied: int, orders: int, location: str, config: Config, *, ma
             pass
 
 
-def _opened(location: str, *, masked: bool) -> Workspace:
+def _open_store(location: str, *, masked: bool) -> Workspace:
     """Open the store; one that is locked is tried again for a while, as the copies wait in memory."""
     end = time.monotonic() + _PATIENCE
     while True:

@@ -47,13 +47,13 @@ def build_server(tools: Tools) -> MCPServer[Any]:
             title=name.replace("_", " ").capitalize(), read_only_hint=reads, destructive_hint=False,
             idempotent_hint=name not in _WRITERS, open_world_hint=False,
         )  # fmt: skip
-        server.add_tool(_with_errors(getattr(tools, name)), name=name, annotations=hints, structured_output=True)
+        server.add_tool(_pass_errors(getattr(tools, name)), name=name, annotations=hints, structured_output=True)
     _add_resources(server, tools)
     _add_prompts(server, tools)
     return server
 
 
-def _with_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
+def _pass_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
     """Return a tool whose deliberate errors reach the caller with a hint; others stay hidden."""
 
     @wraps(tool)  # the SDK makes the schema from the signature that it finds behind ``__wrapped__``

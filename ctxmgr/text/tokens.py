@@ -68,7 +68,7 @@ def kind_of(name: str, text: str) -> str:
     known = _SUFFIXES.get(path.suffix.lower()) or _NAMES.get(path.name.lower())
     if known == "c" and _CPP.search(text[:100_000]):
         return "cpp"
-    return known or _by_content(text[:_MAX_HEAD].lstrip("\ufeff \t\r\n"), text[-_MAX_HEAD:].rstrip())
+    return known or _kind_by_content(text[:_MAX_HEAD].lstrip("\ufeff \t\r\n"), text[-_MAX_HEAD:].rstrip())
 
 
 def known_kind(kind: str) -> str:
@@ -78,7 +78,7 @@ def known_kind(kind: str) -> str:
     return word if word in KINDS else TEXT
 
 
-def _by_content(head: str, tail: str) -> str:
+def _kind_by_content(head: str, tail: str) -> str:
     first, _, rest = head.partition("\n")
     if first.startswith("#!"):
         return next((kind for word, kind in _INTERPRETERS if word in first), TEXT)
@@ -243,11 +243,11 @@ class Term:
             return 0
         if self.running or len(self.needle) >= MIN_INFIX:
             return text.count(self.needle)
-        return len(_beginning(self.needle).findall(text))
+        return len(_beginning_pattern(self.needle).findall(text))
 
 
 @lru_cache(256)
-def _beginning(needle: str) -> re.Pattern[str]:
+def _beginning_pattern(needle: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![^\W_]){re.escape(needle)}")
 
 

@@ -170,7 +170,7 @@ def test_a_session_lives_until_its_end_or_until_its_process_is_gone(tmp_path: Pa
     """An end that the client tells, a process that was seen and is gone, and hours of nothing."""
     _session(tmp_path)
     path = Path(SessionFile("claude-code", "s").path)
-    assert len(_sessions().living()) == 1
+    assert len(_sessions().living_sessions()) == 1
     assert _sessions().ended() is False
     assert HookedSessions(lambda: NOW + 7200).ended()
 
@@ -178,7 +178,7 @@ def test_a_session_lives_until_its_end_or_until_its_process_is_gone(tmp_path: Pa
         path.write_text(json.dumps({**rows_in(str(path))[0], "pid": client.pid}) + "\n")
         _aged(path, 60)
         sessions = _sessions()
-        assert len(sessions.living()) == 1
+        assert len(sessions.living_sessions()) == 1
     assert sessions.ended()
     assert not _sessions().ended(), "a shell that only started the hook is gone before anyone looks"
 

@@ -126,9 +126,9 @@ class History:
         )  # fmt: skip
         return found.hits, found.page.total
 
-    async def judged(self, session: str) -> Judged:
+    async def judge(self, session: str) -> Judged:
         """Judge a session and work out recover's answer."""
-        return await self._judge.ask_anew(lambda workspace: _judged(workspace, session))
+        return await self._judge.ask_anew(lambda workspace: _judge(workspace, session))
 
     async def add_note(self, session: str, index: int, content: str) -> None:
         """Annotate an entry.
@@ -144,12 +144,12 @@ class History:
 
         await self._pages.ask(add)
 
-    async def refreshed(self, session: str | None) -> bool:
+    async def catch_up(self, session: str | None) -> bool:
         """Read what others recorded meanwhile; return whether anything came, in this session or in any (None)."""
         return await self._pages.ask(lambda _: self._pages.read_on(session))
 
 
-def _judged(workspace: Workspace, session: str) -> Judged:
+def _judge(workspace: Workspace, session: str) -> Judged:
     found = workspace.detect(DetectRequest(session=session))
     if not found.verdicts:
         return Judged(None, {}, None, "")

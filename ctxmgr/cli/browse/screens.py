@@ -257,7 +257,7 @@ class SessionsScreen(ListScreen[SessionView]):
 
     async def look(self) -> None:
         """Show sessions that were recorded meanwhile."""
-        if self.app.screen is self and await _refreshed(self.history, None):
+        if self.app.screen is self and await _catch_up(self.history, None):
             self.rows.renew()
 
     @on(PagedList.Chosen)
@@ -381,7 +381,7 @@ class TimelineScreen(BrowseScreen):
             return
         self._again = self._judged is not None
         try:
-            judged = await self.history.judged(self.session)
+            judged = await self.history.judge(self.session)
         except CtxmgrError as error:
             self.tell(error.message, wrong=True)
             return
@@ -417,7 +417,7 @@ class TimelineScreen(BrowseScreen):
 
     async def look(self) -> None:
         """Show what was recorded meanwhile, where the session is followed."""
-        if not self._follows or not await _refreshed(self.history, self.session):
+        if not self._follows or not await _catch_up(self.history, self.session):
             return
         await self._read_session()
         self.rows.renew(to_end=True)
@@ -561,10 +561,10 @@ async def take_note(screen: BrowseScreen, session: str, index: int) -> bool:
     return True
 
 
-async def _refreshed(history: History, session: str | None) -> bool:
+async def _catch_up(history: History, session: str | None) -> bool:
     """Read on; what fails for a moment, as while a log is being replaced, is tried again at the next look."""
     try:
-        return await history.refreshed(session)
+        return await history.catch_up(session)
     except (CtxmgrError, OSError):
         return False
 

@@ -179,7 +179,7 @@ def receive(
         recorder = TelemetryRecorder(workspace.store)
         say(f"ctxmgr: receiving OTLP at {receiver.address} into {workspace.store.location}; Ctrl-C ends it")
         say(f"  OTEL_EXPORTER_OTLP_ENDPOINT={receiver.address} OTEL_EXPORTER_OTLP_PROTOCOL=http/json")
-        with _ended_by_signals(receiver):
+        with _stop_on_signals(receiver):
             # The search index is brought up to date in the pauses, so that no export waits for it.
             receiver.run(recorder.take, workspace.store.index)
         received = recorder.received
@@ -201,7 +201,7 @@ def receive(
 
 
 @contextmanager
-def _ended_by_signals(receiver: Receiver) -> Generator[None]:
+def _stop_on_signals(receiver: Receiver) -> Generator[None]:
     """End the receiver in order on SIGINT and SIGTERM."""
     before = {
         number: signal.signal(number, lambda _number, _frame: receiver.stop()) for number in (signal.SIGINT, signal.SIGTERM)

@@ -154,7 +154,7 @@ def check_model(
         yield Check(name="model", level="ok", finding=finding, detail={"model": None, "chosenBy": None})
     else:
         yield _chosen(choice, _chosen_by(flag, environment, config), environment)
-        yield _sent(choice)
+        yield _check_extent(choice)
         yield from _missing_extras()
     yield from _keys(environment)
 
@@ -178,7 +178,7 @@ def _chosen(choice: ModelChoice, chosen_by: str, environment: Mapping[str, str])
     )  # fmt: skip
 
 
-def _sent(choice: ModelChoice) -> Check:
+def _check_extent(choice: ModelChoice) -> Check:
     """Say what of the history a recovery would send at most."""
     detail: dict[str, Any] = {"mode": choice.mode, "seconds": choice.seconds, "maxTokens": choice.max_tokens,
                               "maxCharacters": choice.max_characters}  # fmt: skip

@@ -206,14 +206,14 @@ def _continuation(workspace: Workspace, place: Address, missing: NotFound) -> An
         NotFound: ``missing``, where there is none either.
     """
     # Only an id that names no entry comes here, so `show` seldom loads what draws continuations.
-    from ctxmgr.cli.commands.recover import continued
+    from ctxmgr.cli.commands.recover import continuation_answer
     from ctxmgr.types.operations import RecoverResponse
 
     try:
         found = workspace.continuation(place.session, place.entry_id)
     except NotFound:
         raise missing from None
-    return continued(workspace, RecoverResponse(continuation=found))
+    return continuation_answer(workspace, RecoverResponse(continuation=found))
 
 
 def messages(

@@ -71,7 +71,7 @@ def install(
         asked, where = _client(name), _scope(scope)
         found = installation.require_version(asked, client_version)
         if plugin is not None:
-            return _rows_answer([_plugin_row(_of_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=False)])
+            return _rows_answer([_plugin_row(_require_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=False)])
         # Two hooks at one call would see two rounds where there is one.
         if asked.has_plugin(os.environ):
             raise InvalidInput(
@@ -114,7 +114,7 @@ def uninstall(
     def work() -> Answer:
         asked, where = _client(name or ""), _scope(scope)
         if plugin is not None:
-            return _rows_answer([_plugin_row(_of_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=True)])
+            return _rows_answer([_plugin_row(_require_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=True)])
         change = installation.plan_removal(asked, where, Path.cwd(), os.environ)
         row = InstallationView(client=asked.name, scope=where, path=change.path, installed=False, diff=change.diff() or None)
         return _rows_answer([_carry_out(row, change, how, dry_run=dry_run, yes=yes, undo=True)])
@@ -152,7 +152,7 @@ def _scope(text: str) -> Scope:
     raise InvalidInput(f"--scope {text!r} is unknown", "user or project")
 
 
-def _of_claude(asked: Client) -> Client:
+def _require_claude(asked: Client) -> Client:
     if asked.name != "claude-code":
         raise InvalidInput(f"{asked.title} has no plugin of ours", "leave out --plugin")
     return asked

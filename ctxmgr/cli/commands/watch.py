@@ -94,7 +94,7 @@ def watch(
         _require_alone(hooked, service, named=target is not None or session is not None, store=store)
         with (
             _follow_hooks() if hooked else _follow(target, session, every, store, once=once, service=service) as follower,
-            _terminable(),
+            _end_on_sigterm(),
         ):
             show = Show(printer(), as_json=json_)
             code = Watcher(follower, show, hook, wanted, until_end=until_end, bell=sys.stderr.isatty()).run(every, once=once)
@@ -179,7 +179,7 @@ def _source(workspace: Workspace, key: int | None) -> Source:
 
 
 @contextmanager
-def _terminable() -> Generator[None]:
+def _end_on_sigterm() -> Generator[None]:
     """End in order on SIGTERM, so that output is flushed and a running command is not left behind."""
 
     def end(_number: int, _frame: object) -> None:
@@ -233,7 +233,7 @@ class Watcher:
                 if sight.finding.resolved is None:
                     met |= self.exit_on & {sight.finding.severity}
         # All sights of this round are shown before it ends: the second may turn a loop into a loop and a hang.
-        self.show.alive(self.follower.counts(), force=beat)
+        self.show.write_heartbeats(self.follower.counts(), force=beat)
         self.show.flush()
         if {"loop", "hung"} <= met:
             return Exit.LOOP_AND_HUNG
@@ -327,7 +327,7 @@ class Show:
         word = Span(f"{sign} {finding.severity.upper()}", verdict_style(finding.severity))
         self._out.line(moment, "  ", word, f" {finding.kind}  {where}  ", finding.reason, hang=10)
 
-    def alive(self, counts: dict[str, int], *, force: bool = False) -> None:
+    def write_heartbeats(self, counts: dict[str, int], *, force: bool = False) -> None:
         """Write a JSON heartbeat for each session when nothing was written for `HEARTBEAT` seconds."""
         if self._as_json and (force or self._clock() - self._beat >= HEARTBEAT):
             for session, entries in counts.items():

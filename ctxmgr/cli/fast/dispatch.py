@@ -50,7 +50,7 @@ _CACHED = frozenset({"detect", "sessions"})
 """Commands that are drawn from cached answers."""
 
 
-def answered(arguments: list[str]) -> int | None:
+def answer_command(arguments: list[str]) -> int | None:
     """Answer a command line; return its exit code, or None when typer has to read it and nothing was done."""
     found = find_command(arguments)
     if found is None or any(name.endswith("_COMPLETE") for name in os.environ):  # a shell asks what could come next
