@@ -80,6 +80,7 @@ def grant(path: str | os.PathLike[str], content: bytes, commands: Collection[str
     import json
 
     folder, place = trust_folder(environment), identity(path)
+    # Else the project could write the record of its own trust.
     if _contains(os.path.dirname(place), folder):
         raise InvalidInput(
             f"{place} can't be trusted: the state folder {folder} lies in the same project",
@@ -106,7 +107,7 @@ def revoke(path: str | os.PathLike[str], environment: Mapping[str, str]) -> bool
     place = os.path.join(trust_folder(environment), _name(identity(path)))
     try:
         os.unlink(place)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):  # there was none
         return False
     except OSError as error:
         raise StorageFailed(f"can't remove {place}: {error.strerror}", "check the folder and its permissions") from None
@@ -149,6 +150,7 @@ def _read(path: str) -> Trust | None:
     import json
 
     try:
+        # Whoever can write this file can grant, so only one that is its user's alone counts.
         status = os.lstat(path)
         if status.st_uid != os.geteuid() or status.st_mode & _GROUP_AND_OTHERS:
             return None
@@ -360,6 +362,7 @@ def _user(environment: Mapping[str, str]) -> SettingsFile | None:
         status = os.stat(path)
     except (OSError, ValueError):
         return None
+    # Root may set settings for all users. Reading is not asked about: settings are no secret.
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
         raise InvalidInput(f"{path}: others can write it, and it may grant things", f"own it, and chmod o-w {path}")
     return _file(Path(path), (), lenient=False)

@@ -54,6 +54,7 @@ def read_regular(path: str | os.PathLike[str], most: int, *, follow: bool = True
     descriptor = open_regular(path, follow=follow)
     with open(descriptor, "rb") as stream:
         content = stream.read(most + 1)
+    # One byte more was asked for, so this says "too long" without trusting the size that the system tells.
     if len(content) > most:
         raise OSError(errno.EFBIG, f"larger than {most:,} bytes", os.fspath(path))
     return content
@@ -110,6 +111,7 @@ def require_one_name(path: str | int) -> None:
         status = os.stat(path)
     except FileNotFoundError:
         return
+    # A folder always has several names.
     if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         raise OSError(errno.EMLINK, "a hard link: another file would change with it; put a copy in its place", path)
 

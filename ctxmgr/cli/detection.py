@@ -82,6 +82,7 @@ def run_detection(
     if not found.verdicts:
         raise NoHistory(NOTHING_READ)
     verdicts = [_with_ended_findings(verdict, ever=ever) for verdict in found.verdicts]
+    # Of several verdicts each names its session.
     if len(verdicts) == 1:
         tell_session(workspace, session, verdicts[0].session)
     every = verdict_of([finding for verdict in verdicts for finding in verdict.findings], ever=ever)

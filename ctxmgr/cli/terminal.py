@@ -62,6 +62,7 @@ class Printer:
         self._out, self._talk = out, talk
         self._encoding = out.encoding or "utf-8"
         try:
+            # All signs or none: a page with both sets would need two legends.
             "".join(str(getattr(UNICODE, name)) for name in Symbols.__slots__).encode(self._encoding)
             self.symbols, self._unicode = UNICODE, True
         except (UnicodeError, LookupError):
@@ -102,6 +103,7 @@ class Printer:
         if not self.terminal:
             self._emit([Span(" " * indent), *spans])
             return
+        # On a narrow terminal the text itself needs the room more than its place does.
         indent = min(indent, self.width // 4)
         hang = min(hang, self.width // 2 - indent)
         rows = list(wrap_spans(spans, self.width - indent, self.width - indent - hang))
@@ -293,7 +295,7 @@ def _show_in_pager(text: bytes) -> bool:
     try:
         process.stdin.write(text)
         process.stdin.close()
-    except (BrokenPipeError, KeyboardInterrupt):
+    except (BrokenPipeError, KeyboardInterrupt):  # the reader left before the end, or interrupts the pager, which goes on
         pass
     while True:
         try:
@@ -332,6 +334,7 @@ class ProgressMeter:
 
     def __call__(self, done: int, total: int, *_: object) -> None:
         """Report progress; what follows the two numbers is ignored."""
+        # In a file or a pipe every rewriting of the line would be a line of its own.
         if not self._stream.isatty():
             return
         now = self._clock()

@@ -239,7 +239,9 @@ SESSION_SUFFIX = ".session"
 WATCHER_LOCK = "watcher.lock"
 """Held by the one watcher of this user; hooks look at it before they start another."""
 
+# Hundreds of rows: older ones are not needed to know whether a session waits or has ended.
 _TAIL = 65_536
+# A row must stay small enough to be written at once, and paths are no longer on any system.
 _MAX_TEXT = 4_096
 
 

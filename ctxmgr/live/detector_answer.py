@@ -325,6 +325,7 @@ def _blur_text(value: Any) -> str:
 
 
 _TITLE = "ctxmgr"
+# Desktops show a few lines of a notice and cut the rest.
 _MAX_NOTICE_CHARS = 300
 _SCRIPT = ("on run argv", "display notification (item 1 of argv) with title (item 2 of argv)", "end run")
 _DESKTOPS = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")

@@ -50,6 +50,7 @@ NO_WATCHER = "CTXMGR_WATCH"
 TELL, WATCH = "--tell", "--watch"
 """Arguments of `ctxmgr.live.hook`: ask the detectors (`ctxmgr.live.detector_answer`), or watch for hangs (`watcher`)."""
 
+# An answer is a few thousand characters: more is none of ours, and no client would read it.
 _MAX_ANSWER_BYTES = 1_048_576
 _DETECTOR_SECONDS = 8.0
 """Time limit for the detectors, a little below that of the clients: see `Client.seconds`."""
@@ -140,6 +141,7 @@ def _is_watched() -> bool:
     """Whether the watcher holds its lock; the probe's own is shared, so that hooks don't take each other for the watcher."""
     import fcntl
 
+    # Created too, so that the watcher and all hooks lock the same file from the first call on.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(os.path.join(state_folder(), WATCHER_LOCK), flags, 0o600)
     try:
@@ -216,6 +218,7 @@ ROUNDS = 3
 
 _MAX_PERIOD, _SAME_ERROR, _SAME_ANSWER, _ANYWHERE = 6, 5, 6, 6
 _WINDOW = 64
+# The tail holds more rows than the window compares. The file is cut, so that it does not grow with a session of days.
 _TAIL, _MAX_FILE_BYTES = 16_384, 65_536
 _MAX_AGE = 14 * 86_400.0  # seconds
 _END = 4_000  # characters of a long result that are compared, at its beginning and at its end

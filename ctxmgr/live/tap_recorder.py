@@ -253,7 +253,9 @@ def _result(call: dict[str, Any], status: Any) -> dict[str, Any]:
 
 
 _SENDERS = {FROM_CLIENT: CLIENT, FROM_AGENT: AGENT}
+# A hang is measured in minutes, so a second more does not matter; it is also how often a locked store is tried again.
 _EVERY = 1.0
+# Far above what a record may hold; without a limit a stream without line ends would fill the memory.
 _MAX_LINE_BYTES = 64 << 20
 # Records that wait for a store that is locked or full; what comes beyond is counted as lost.
 _MAX_WAITING = 50_000

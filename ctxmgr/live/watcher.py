@@ -145,6 +145,7 @@ class HookedSessions:
         config = _config(each.folder)
         follower = self._followed.get(path)
         if follower is None:
+            # Longer than for a person who asks: here nobody asked, and a false alarm is a disturbance.
             settings = {"stall_seconds": _SILENCE, **config.detect}
             follower = self._followed[path] = Follower(_source(each), settings, self._clock)
         hung = self._hung.setdefault(path, {})
@@ -249,6 +250,7 @@ def only_watcher() -> Generator[None]:
     descriptor = os.open(os.path.join(folder, WATCHER_LOCK), flags, 0o600)
     try:
         _hold(descriptor)
+        # For the message to whoever starts a second one; the lock alone decides.
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
         yield
@@ -278,6 +280,7 @@ def run(_name: str, pause: Callable[[float], None] = time.sleep) -> None:
     """
     os.closerange(3, 256)  # what the client left open is none of ours
     os.chdir("/")  # or the folder that the client was started in could not be unmounted or removed
+    # It must never slow down the agent that it watches.
     os.nice(10)
     if not load_config(Path.home()).live_watch:
         return

@@ -61,6 +61,7 @@ class History:
 
     def __init__(self, location: str | None) -> None:
         self._location = location
+        # Three workspaces: one store must not be used by two threads at once.
         self._pages = _Reader(location)
         self._judge = _Reader(location)
         self._search = _Reader(location)
@@ -191,10 +192,12 @@ class _Reader:
     def close(self) -> None:
         # On its own thread, which is the only one that may use the workspace.
         self._thread.submit(self._close)
+        # What was asked is still answered: a note that is being written must not be lost.
         self._thread.shutdown(cancel_futures=False)
 
     def _open_workspace(self, progress: Progress | None = None) -> Workspace:
         if self._workspace is None:
+            # `scratch`: another agent's log is judged beside it, where nothing may be written.
             self._workspace = Workspace.open(self._location, readonly=True, scratch=True, progress=progress)
             self._files = _file_states(self._workspace)
         return self._workspace

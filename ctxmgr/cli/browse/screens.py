@@ -36,6 +36,7 @@ class Browser(App[CtxmgrError]):
         session: the one to begin with; None for the list of sessions, or the only one.
     """
 
+    # Textual's palette offers commands of the library, none of the browser.
     ENABLE_COMMAND_PALETTE = False
     TITLE = "ctxmgr"
     CSS = "Screen { background: $background; }"
@@ -63,6 +64,7 @@ class Browser(App[CtxmgrError]):
         await self.switch_screen(SessionsScreen())
         if found is not None:
             self.push_screen(TimelineScreen(found.session))
+        # Markup off, here and wherever a text is shown: a recorded text must not style the screen.
         for warning in self.history.warnings:
             self.notify(safe(warning), severity="warning", markup=False)
 
@@ -72,6 +74,7 @@ class Browser(App[CtxmgrError]):
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
+        # Textual would print its own traceback here, with local values; `browse` raises the fault instead.
         self._close_messages_no_wait()
 
     def on_unmount(self) -> None:
@@ -257,6 +260,7 @@ class SessionsScreen(ListScreen[SessionView]):
 
     async def look(self) -> None:
         """Show sessions that were recorded meanwhile."""
+        # A screen below another one is not seen: it is read again once it is.
         if self.app.screen is self and await _catch_up(self.history, None):
             self.rows.renew()
 

@@ -338,7 +338,7 @@ def _kept_view(each: kept.Trust) -> TrustView:
     """Return a row for what is kept, which holds only while the file is as it was."""
     try:
         file = project_file(Path(each.path).parent)
-    except CtxmgrError:
+    except CtxmgrError:  # a file that can no longer be read grants nothing
         file = None
     if file is None or kept.identity(file.path) != each.path or kept.find(file.path, file.content, os.environ) is None:
         return TrustView(path=each.path, trusted=False, since=each.since)
@@ -398,7 +398,7 @@ def _commands(file: SettingsFile, place: Path) -> Iterator[tuple[Probe, str, str
         try:
             with Goals.open(folder) as goals:
                 probes = goals.state().probes
-        except NotFound:
+        except NotFound:  # a project without a goal has no commands to be trusted
             continue
         for probe in probes:
             if probe.kind == "command":

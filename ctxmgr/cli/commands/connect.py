@@ -58,6 +58,7 @@ def ship(
     def work() -> Answer:
         if not (math.isfinite(every) and every > 0):
             raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
+        # Here and not above: `tap` is declared beside it, and an editor waits for that one.
         from ctxmgr.history.shipper import Service, Shipper, as_shown, noted
 
         if status:
@@ -84,6 +85,7 @@ def _target(store: str | None) -> str:
 
 
 def _require_apart(paths: list[str], target: str) -> None:
+    # By their real paths, since one place can be named in several ways.
     if any(os.path.realpath(path) == os.path.realpath(target) for path in paths):
         raise InvalidInput(f"{target} can't be shipped to itself", "name another store with --store")
 
@@ -123,6 +125,7 @@ def _progress_answer(found: list[Progress]) -> Answer:
     failed = any(each.error for each in found)
     return Answer(
         rows, lambda out: show_progress(out, found), "partial" if failed else "ok" if rows else "empty", warnings=warnings,
+        # A try that failed is no failure of the command: the next one goes on where it ended.
         code=Exit.OK,
     )  # fmt: skip
 
@@ -145,6 +148,7 @@ def show_progress(printer: Printer, rows: Sequence[Progress]) -> None:
 RECEIVE_TOKEN = "CTXMGR_RECEIVE_TOKEN"
 
 _MEGABYTE = 1_000_000
+# Each connection may hold a body (`live.receiver`), so memory must hold eight times this.
 _MAX_MEGABYTES = 256
 
 

@@ -54,6 +54,7 @@ Examples:
   ctxmgr goal tree
 """
 
+# Far more than any text or plan that a person writes, and little enough to hold in memory.
 MAX_STDIN = 8 * 1024 * 1024
 
 goal_app = typer.Typer(no_args_is_help=True, help=_HELP)

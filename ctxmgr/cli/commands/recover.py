@@ -127,6 +127,7 @@ def recover(
         answered.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
         return answered
 
+    # `scratch`: another agent's log can be answered beside it, though nothing can be recorded there.
     answer("recover", how, work, store=store, writes=not (plan or last), scratch=True)
 
 

@@ -85,8 +85,10 @@ def watch(
       ctxmgr watch --hooked
       ctxmgr watch --service --store postgresql://ctxmgr@db.example/history --exec 'notify-send stuck'
     """
+    # A watch has no end that an envelope could stand at, so its JSON is a row for each event.
     how = OutputOptions("ndjson" if json_ else "table")
     try:
+        # NaN and infinity are floats to the parser of options; a sleep of either would never end, or fail.
         if not (math.isfinite(every) and every > 0):
             raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
         wanted = _severities(exit_on)
@@ -144,6 +146,7 @@ def _follow(
     target: str | None, session: str | None, every: float, store: str | None, *, once: bool, service: bool
 ) -> Generator[Follower]:
     path = Path(target) if target is not None else None
+    # A log is followed as it grows and needs no index for that; what has the suffix of a store is opened as one.
     if path is not None and path.is_file() and path.suffix.lower() not in _STORES:
         yield Follower(LogSource(path, session=session, every=every, once=once), load_config(Path.cwd()).detect)
         return
@@ -225,6 +228,7 @@ class Watcher:
         for sight in self.follower.tick():
             self.show.sight(sight)
             if sight.event in ("raised", "escalated") and sight.finding is not None:
+                # On stderr: stdout may be a pipe, and a bell in it would be data.
                 if self.bell:
                     sys.stderr.write("\a")
                     sys.stderr.flush()
@@ -252,7 +256,9 @@ class Hook:
         text = json.dumps(finding, default=str)
         short = text
         if len(text) > _MAX_VARIABLE_BYTES:
+            # The system refuses to start a program with a longer variable; its stdin has the whole finding all the same.
             short = json.dumps({name: finding.get(name) for name in ("id", "kind", "severity", "period", "count")})
+        # A variable can hold no NUL, and a lone surrogate has no bytes; a log may name its session by both.
         session = sight.session.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")[:_MAX_VARIABLE_BYTES]
         try:
             # Its stdout goes to our stderr: ours is data, which a program may be parsing.

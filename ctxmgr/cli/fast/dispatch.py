@@ -106,6 +106,7 @@ def _call_function(command: Command, values: dict[str, Any]) -> int:
     return 0
 
 
+# A number with more digits is no count or limit; typer reads it, or refuses it in its own words.
 _MAX_DIGITS = 16
 _MAX_NAME_WORDS = 3
 """Words of the longest name of a command."""

@@ -143,6 +143,7 @@ def check_logs(
     result = CheckResult(fail_on=frozenset(fail_on))
     if not paths:
         _judge(result, store, listener)
+        # "Healthy" is never said of nothing (ruling 28).
         if not result.sessions:
             raise NoHistory(NOTHING_READ)
         return result
