@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import sys
@@ -56,11 +55,11 @@ def ship(
     """
 
     def work() -> Answer:
-        if not (math.isfinite(every) and every > 0):
-            raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
         # Here and not above: `tap` is declared beside it, and an editor waits for that one.
+        from ctxmgr.cli.requests import require_interval
         from ctxmgr.history.shipper import Service, Shipper, as_shown, noted
 
+        require_interval(every)
         if status:
             return _progress_answer(noted())
         target = _target(store)

@@ -115,19 +115,16 @@ def recover(
         _require_alone(last, to, finding, force, plan, routes, model, goal, diff, only_session)
         asked = build(
             ModelRequest, name=model, base_url=base_url, mode=llm_mode, off=no_llm, seconds=timeout, max_tokens=model_tokens,
-            max_tool_calls=max_tool_calls, transcript=transcript,
-        )  # fmt: skip
+            max_tool_calls=max_tool_calls, transcript=transcript)  # fmt: skip
         request = build(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
-        answered = RecoveryCache(workspace, request).keep_answer(
-            found := workspace.recover(request, say), continuation_answer, prompt=prompt
-        )
-        answered.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
-        return answered
+        cache = RecoveryCache(workspace, request)
+        done = cache.keep(found := workspace.recover(request, say), continuation_answer, prompt=prompt)
+        done.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
+        return done
 
-    # `scratch`: another agent's log can be answered beside it, though nothing can be recorded there.
     answer("recover", how, work, store=store, writes=not (plan or last), scratch=True)
 
 
