@@ -146,7 +146,7 @@ def _run_words(given: list[str]) -> None:
     finally:
         gc.enable()
     if code is None:
-        build_app(arguments[0] if arguments else None)(arguments, standalone_mode=True)
+        build_app(arguments[0] if arguments else None)(arguments, standalone_mode=True, is_read=True)
     elif code:
         sys.exit(code)
 
