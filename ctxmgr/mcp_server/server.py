@@ -31,6 +31,7 @@ _READERS = (
 _ANSWERS = ("continuation", "context_request")
 """Tools that record their answer, unless the server only reads; asked again they return the same one."""
 
+# Left out of a read-only server rather than refused: a model does not try what it does not see.
 _WRITERS = ("note_add", "memory_retain")
 
 LOOPBACK = "127.0.0.1"
@@ -101,6 +102,7 @@ def _add_prompts(server: MCPServer[Any], tools: Tools) -> None:
         try:
             found = tools.continuation(session or None)
         except CtxmgrError as error:
+            # A prompt has no form for errors; the sentence reaches the model as the answer.
             return f"There is nothing to continue: {error.message}"
         return found.prompt or f"Nothing is wrong with this session: {found.reason}"
 

@@ -456,7 +456,7 @@ def _one_name(name: str | None) -> list[str]:
 def _from_json(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except ValueError:  # a text that is no JSON is meant as it is
         return text
 
 

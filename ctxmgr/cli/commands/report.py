@@ -68,6 +68,7 @@ def report(
 
     def work(workspace: Workspace) -> Answer:
         if all_sessions:
+            # Many pages have no place in one stream.
             if output is None or session is not None:
                 raise InvalidInput("--all-sessions writes a folder of pages", "name it with -o, and no session")
             return _pages_answer(_write_all(workspace, output, focus=focus, redact=redact))
@@ -104,6 +105,7 @@ def _write_all(workspace: Workspace, folder: Path, *, focus: bool, redact: bool)
 def _names(workspace: Workspace) -> Iterator[str]:
     offset: int | None = 0
     while offset is not None:
+        # Not judged here: each session is judged for its own page.
         page = workspace.sessions(SessionsRequest(judge=False, offset=offset, limit=_PAGE))
         yield from (session.session for session in page.sessions)
         offset = page.page.next_offset
@@ -204,6 +206,7 @@ def _show_text(out: Printer, result: CheckResult) -> None:
 
 def _add_summary(path: Path, text: str) -> None:
     try:
+        # Appended: other steps of the same job write into it, too.
         with path.open("a", encoding="utf-8") as stream:
             stream.write(text + "\n")
     # The verdict stands without the summary, so the check does not fail by it.
@@ -216,6 +219,7 @@ class _Pages(PageFolder):
 
     def hear(self, checked: CheckedSession, workspace: Workspace, found: DetectResponse, verdict: SessionVerdict) -> None:
         """Write the page of a session that is stuck."""
+        # A page for each of hundreds of healthy sessions would hide the few that matter.
         if verdict.verdict not in ("healthy", "warn"):
             report = session_report(workspace, found, verdict, continuation=checked.continuation, focus=True)
             self.add(report, checked.log)

@@ -329,6 +329,7 @@ _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    # Strict, so that a misspelled name in a template is a fault and no gap in the page.
     environment = Environment(
         loader=PackageLoader("ctxmgr.cli.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, finalize=_visible,
@@ -420,5 +421,6 @@ class PageFolder:
 def _file_name(session: str, log: str) -> str:
     """Return a name for a session's page: what is readable of its id, and a digest that keeps it apart from others."""
     plain = _ODD.sub("-", f"{Path(log).stem[:30]}-{session}").strip("-.")[:60]
+    # Recorded names may hold lone surrogates, which have no bytes otherwise.
     digest = hashlib.sha256(f"{log}\0{session}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{plain or 'session'}-{digest}.html"

@@ -144,6 +144,7 @@ def tokens_of(entry: EntryView) -> int:
 def _marks(entries: Sequence[EntryView], scale: _Scale, places: Mapping[str, float], ends: Mapping[str, float]) -> list[Mark]:
     columns: dict[int, list[EntryView]] = {}
     for entry in entries:
+        # Calls that would be drawn over each other share one mark, whose text counts them.
         columns.setdefault(int(scale.x(places[entry.id]) // COLUMN), []).append(entry)
     marks: list[Mark] = []
     for column, held in columns.items():
@@ -165,8 +166,10 @@ def _add_bands(
     lanes: Mapping[str, Lane], finding: Finding, scale: _Scale, places: Mapping[str, float], entries: Mapping[str, EntryView]
 ) -> None:
     members = [entries[member] for member in finding.members if member in entries]
+    # A page of a part of the session may hold no entry of a finding.
     if not members:
         return
+    # A loop of several agents has its part in the lane of each.
     for agent in dict.fromkeys(entry.agent for entry in members):
         lane = lanes[agent]
         own = [entry for entry in members if entry.agent == agent]
