@@ -119,7 +119,6 @@ def test_a_session_of_a_store(tmp_path: Path) -> None:
         (["{tmp}/text.jsonl"], Exit.USAGE, "not a log of a known format"),
         (["--every", "0"], Exit.USAGE, "--every 0 is no time"),
         (["--every", "nan"], Exit.USAGE, "--every nan is no time"),
-        (["--every", "nan"], Exit.USAGE, "--every nan is no time"),
         (["--exit-on", "loop,crash"], Exit.USAGE, "--exit-on 'crash' is unknown"),
         (["--exec", "'half"], Exit.USAGE, "No closing quotation"),
         (["--exec", " "], Exit.USAGE, "--exec needs a command"),
