@@ -149,17 +149,6 @@ def apply_to_goal(folder: str, continuation: Continuation) -> list[str]:
         return [f"the goal has not taken the continuation up: {error.message}"]
 
 
-def require_interval(seconds: float) -> None:
-    """Refuse an interval (``--every``) that can't be waited for.
-
-    Raises:
-        InvalidInput: it is not above 0, or no number.
-    """
-    # NaN and infinity are floats to the parser of options; a sleep of either would never end, or fail.
-    if not 0 < seconds < float("inf"):
-        raise InvalidInput(f"--every {seconds:g} is no time", "seconds above 0")
-
-
 _AGO = r"(\d{1,7})\s?(s|m|h|d|w)"
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 

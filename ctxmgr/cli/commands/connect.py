@@ -56,10 +56,9 @@ def ship(
 
     def work() -> Answer:
         # Here and not above: `tap` is declared beside it, and an editor waits for that one.
-        from ctxmgr.cli.requests import require_interval
         from ctxmgr.history.shipper import Service, Shipper, as_shown, noted
 
-        require_interval(every)
+        o.require_interval(every)
         if status:
             return _progress_answer(noted())
         target = _target(store)

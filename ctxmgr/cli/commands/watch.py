@@ -20,7 +20,6 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import child_environment
 from ctxmgr.cli.output import OutputOptions, fail, say
-from ctxmgr.cli.requests import require_interval
 from ctxmgr.cli.terminal import Printer, Span, printer
 from ctxmgr.cli.views.layout import verdict_sign, verdict_style
 from ctxmgr.config import load_config
@@ -88,7 +87,7 @@ def watch(
     # A watch has no end that an envelope could stand at, so its JSON is a row for each event.
     how = OutputOptions("ndjson" if json_ else "table")
     try:
-        require_interval(every)
+        o.require_interval(every)
         wanted = _severities(exit_on)
         hook = Hook(_argv(command)) if command is not None else None
         _require_alone(hooked, service, named=target is not None or session is not None, store=store)
