@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxmgr.context.summaries import summarise
-from ctxmgr.text.content_kind import kind_of
-from ctxmgr.text.tokens import ESTIMATE
+from ctxmgr.text.tokens import ESTIMATE, kind_of
 
 TARGETS = {"yaml": 20, "json": 20, "markdown": 25}
 """Percent of the original that spec 003 names; of code it is `CODE_TARGET`."""

@@ -80,6 +80,7 @@ def grant(path: str | os.PathLike[str], content: bytes, commands: Collection[str
     import json
 
     folder, place = trust_folder(environment), identity(path)
+    # Else the project could write the record of its own trust.
     if _contains(os.path.dirname(place), folder):
         raise InvalidInput(
             f"{place} can't be trusted: the state folder {folder} lies in the same project",
@@ -106,14 +107,14 @@ def revoke(path: str | os.PathLike[str], environment: Mapping[str, str]) -> bool
     place = os.path.join(trust_folder(environment), _name(identity(path)))
     try:
         os.unlink(place)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):  # there was none
         return False
     except OSError as error:
         raise StorageFailed(f"can't remove {place}: {error.strerror}", "check the folder and its permissions") from None
     return True
 
 
-def listed(environment: Mapping[str, str]) -> list[Trust]:
+def list_trusted(environment: Mapping[str, str]) -> list[Trust]:
     """Return all trusted files, ordered by path; records that can't be read are left out."""
     folder = trust_folder(environment)
     if not _is_private(folder):
@@ -149,6 +150,7 @@ def _read(path: str) -> Trust | None:
     import json
 
     try:
+        # Whoever can write this file can grant, so only one that is its user's alone counts.
         status = os.lstat(path)
         if status.st_uid != os.geteuid() or status.st_mode & _GROUP_AND_OTHERS:
             return None
@@ -273,10 +275,10 @@ class Config:
 
     def warnings(self, *names: str) -> list[str]:
         """Return a line for every setting and file that was left out, or for the settings named: what, and what to do."""
-        left_out = [self._left_out(name) for name in self.refused if not names or name in names]
+        left_out = [self._refusal(name) for name in self.refused if not names or name in names]
         return left_out if names else left_out + [foreign_told(path) for path in self.foreign]
 
-    def _left_out(self, name: str) -> str:
+    def _refusal(self, name: str) -> str:
         setting = SETTINGS[name]
         by = "".join(f", {source}" for source in (setting.option, setting.variable) if source)
         what = "to a place outside of its folder" if setting.project == "inside" else "which only you may"
@@ -309,13 +311,13 @@ def load_config(folder: Path, environment: Mapping[str, str] | None = None) -> C
     foreign: list[str] = []
     user, project = _user(environment), project_file(folder, foreign)
     if project is None:
-        return _merged(user, None, {}, (), None, foreign)
+        return _merge(user, None, {}, (), None, foreign)
     refused = tuple(name for name, value in project.values.items() if not _is_allowed(project.path, name, value))
     # Trust is looked up only where it can change something.
     asks = refused or "recover.routes" in project.values
     trusted = find(project.path, project.content, environment) if asks else None
     kept = {name: value for name, value in project.values.items() if trusted is not None or name not in refused}
-    return _merged(user, project, kept, () if trusted is not None else refused, trusted, foreign)
+    return _merge(user, project, kept, () if trusted is not None else refused, trusted, foreign)
 
 
 def foreign_told(path: str) -> str:
@@ -360,6 +362,7 @@ def _user(environment: Mapping[str, str]) -> SettingsFile | None:
         status = os.stat(path)
     except (OSError, ValueError):
         return None
+    # Root may set settings for all users. Reading is not asked about: settings are no secret.
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
         raise InvalidInput(f"{path}: others can write it, and it may grant things", f"own it, and chmod o-w {path}")
     return _file(Path(path), (), lenient=False)
@@ -436,7 +439,7 @@ def _check(path: Path, name: str, value: Any) -> None:
         raise InvalidInput(f"{path}: {name} must be {words}", hint)
 
 
-def _merged(
+def _merge(
     user: SettingsFile | None,
     project: SettingsFile | None,
     kept: dict[str, Any],

@@ -3,6 +3,9 @@
 Importing this module loads the standard library alone, so that it can live inside any agent. What it promises is the
 journal's (see `ctxmgr.log.journal`): a call that has returned has been handed to the kernel, or is on the disk at level
 ``os``. Nothing here depends on an orderly end: an action whose process dies stays open, which is what happened.
+
+`RecordTemplate` writes most entries and results: it encodes the constant parts of a record once, and the bytes equal those of
+`ctxmgr.log.codec.encode` and masking. A record of an unusual shape is encoded in the ordinary way.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from importlib import import_module
@@ -19,10 +22,9 @@ from typing import Any, Literal, Protocol, TypedDict, Unpack, cast
 
 from ctxmgr.errors import Busy, CtxmgrError, InvalidInput
 from ctxmgr.log import ids
-from ctxmgr.log.codec import EVENT_ALIASES, MAX_LINE, Record, encode
+from ctxmgr.log.codec import EVENT_ALIASES, MAX_LINE, Record, encode, encode_value
 from ctxmgr.log.journal import Durability, Journal
-from ctxmgr.log.json_value import describe, plain, shorten, type_name
-from ctxmgr.log.record_template import EncodedSink, RecordTemplate
+from ctxmgr.log.json_value import describe, is_plain, plain, shorten, type_name
 from ctxmgr.log.session_lock import Claim, claim, is_live, live_sessions
 
 Status = Literal["ok", "error", "denied", "interrupted"]
@@ -30,7 +32,7 @@ Status = Literal["ok", "error", "denied", "interrupted"]
 _current: ContextVar[tuple[str, str] | None] = ContextVar("ctxmgr_action", default=None)
 
 
-def surrounding(session: str) -> str | None:
+def current_entry(session: str) -> str | None:
     """Return the id of the entry whose `action` is under way in this thread or task, None if there is none."""
     current = _current.get()
     return current[1] if current and current[0] == session else None
@@ -353,7 +355,7 @@ class Recorder:
         entry, present = ids.new_id_and_time()
         agent = agent or self._agent or "agent"
         kind = input_type or type_name(input)
-        parent = parent or surrounding(self.session)
+        parent = parent or current_entry(self.session)
         bare = turn is step is parent is task is timeout_ms is meta is None
         if bare and self._template is not None:
             try:
@@ -426,7 +428,7 @@ class Recorder:
         return Step(self, agent, name, details)
 
     def _inside(self) -> str | None:
-        return surrounding(self.session)
+        return current_entry(self.session)
 
     def end(self, outcome: Outcome = "completed") -> None:
         """Record how the session ended, close, and keep its episode; calling it again does nothing."""
@@ -479,3 +481,78 @@ def _leave_parent() -> None:
 
 
 os.register_at_fork(after_in_child=_leave_parent)
+
+
+_MAX_NAMES = 1_000
+"""Combinations of agent, action and input type that are remembered; a program may make up names."""
+_STATUSES = frozenset({"ok", "error", "denied", "interrupted"})
+_ID_LENGTH, _ID_SIGNS = 36, b"0123456789abcdef-"
+
+
+class EncodedSink(Protocol):
+    """A sink that takes encoded records too; see `ctxmgr.log.journal.Journal`."""
+
+    masked: Callable[[bytes], bytes]
+
+    def append_made(self, head: bytes, value: bytes, tail: bytes) -> None:
+        """Store one record put together from these parts. Only the value is still to be masked."""
+        ...
+
+
+class RecordTemplate:
+    """Writes the entries and results of one process into a sink, from parts that are mostly encoded already.
+
+    A record of an unusual shape is refused with a TypeError, for the recorder to encode in the ordinary way.
+    """
+
+    def __init__(self, sink: EncodedSink, session: str, process: str) -> None:
+        self._sink = sink
+        self._takes_any = isinstance(sink, Journal)
+        # No secret reaches from one of these parts into another: each of them ends behind a member or its name.
+        self._entry = sink.masked(b'{"v":1,"kind":"entry","session":%b,"ts":"' % encode_value(session, 1)).decode("ascii")
+        self._result = self._entry.replace("entry", "result", 1)
+        self._tail = sink.masked(b',"process":%b}' % encode_value(process, 1))
+        self._names: dict[tuple[str, str, str], str] = {}
+
+    def entry(self, entry: str, present: str, names: tuple[str, str, str], value: object) -> None:
+        """Append the entry; ``names`` are its agent, action and input type.
+
+        Raises:
+            InvalidInput, TypeError: when a part of it can't be written as it is; nothing was written.
+        """
+        if not (self._takes_any or is_plain(value)):  # a log takes any value that has a form in JSON
+            raise TypeError("a value to be converted")
+        members = self._names.get(names) or self._remember(names)
+        head = f'{self._entry}{present}","id":"{entry}"{members}'.encode("ascii")
+        self._sink.append_made(head, encode_value(value, 1), self._tail)
+
+    def result(self, present: str, entry: str, status: str, output: object, took: float | None) -> None:
+        """Append a result without an error and usage; an ``output`` of None is none.
+
+        Raises:
+            InvalidInput, TypeError: as `entry`.
+        """
+        if type(status) is not str or status not in _STATUSES or not _is_id(entry) or not (self._takes_any or is_plain(output)):
+            raise TypeError("a value to be converted")
+        head = f'{self._result}{present}","entry":"{entry}","status":"{status}"'.encode("ascii")
+        tail = b"}" if took is None else b',"durationMs":%b}' % encode_value(took, 1)
+        if output is None:
+            self._sink.append_made(head, b"", tail)
+        else:
+            self._sink.append_made(head + b',"output":', encode_value(output, 1), tail)
+
+    def _remember(self, names: tuple[str, str, str]) -> str:
+        if not all(type(name) is str for name in names):
+            raise TypeError("a name that is no text")
+        if len(self._names) >= _MAX_NAMES:
+            self._names.clear()
+        members = b',"agent":%b,"action":%b,"inputType":%b,"input":' % tuple(encode_value(name, 1) for name in names)
+        self._names[names] = text = self._sink.masked(members).decode("ascii")
+        return text
+
+
+def _is_id(text: object) -> bool:
+    """Whether the text looks like an id as `ids.new_id` makes them, which is spelled as it is and never taken for a secret."""
+    return (
+        type(text) is str and len(text) == _ID_LENGTH and text.isascii() and not text.encode("ascii").translate(None, _ID_SIGNS)
+    )

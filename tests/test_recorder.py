@@ -17,7 +17,6 @@ import pytest
 
 from ctxmgr import recorder as recorder_module
 from ctxmgr.errors import Busy, InvalidInput, StorageFailed
-from ctxmgr.log import record_template
 from ctxmgr.log.codec import EVENT_ALIASES, MAX_LINE, Record, decode, encode, unseal
 from ctxmgr.log.journal import Journal
 from ctxmgr.log.masking import mask_unsieved
@@ -370,7 +369,7 @@ def test_an_entry_is_written_as_any_record_is(path: Path, session: str | None) -
 
 def test_many_names_of_actions_do_not_fill_the_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every action has another name, the kept texts are let go from time to time, and all names are written."""
-    monkeypatch.setattr(record_template, "_MAX_NAMES", 3)
+    monkeypatch.setattr(recorder_module, "_MAX_NAMES", 3)
     with Recorder(path) as recorder:
         for number in range(10):
             recorder.entry("coder", f"action {number}")

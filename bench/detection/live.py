@@ -11,7 +11,7 @@ from ctxmgr.clients import AFTER, Call, Event
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.history.live.monitor import RecordStream
-from ctxmgr.live.rounds import Rounds, rows_of
+from ctxmgr.live.event_answer import Rounds, rows_of
 
 
 class CountedRounds(Rounds):

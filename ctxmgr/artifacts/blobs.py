@@ -12,9 +12,8 @@ from typing import Protocol
 from ctxmgr.artifacts.folder import Folder, failed, open_file, open_folder
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, StorageFailed
-from ctxmgr.text.content_kind import kind_of, known_kind
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.tokens import ESTIMATE, Estimate
+from ctxmgr.text.tokens import ESTIMATE, Estimate, kind_of, known_kind
 
 PIECE = 1 << 20
 DRAFT = ".tmp-"

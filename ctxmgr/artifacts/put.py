@@ -24,7 +24,7 @@ from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import LogStore, Store
 from ctxmgr.store.project_session import PROJECT, VERSION
 from ctxmgr.store.repositories.shared_state import ArtifactRow, DependencyRow
-from ctxmgr.text.content_kind import KINDS, TEXT, known_kind
+from ctxmgr.text.tokens import KINDS, TEXT, known_kind
 from ctxmgr.types.artifact import NewArtifact, PutRequest
 from ctxmgr.types.plain_records import MAX_EXACT_INTEGER, build
 

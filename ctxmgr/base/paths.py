@@ -54,6 +54,7 @@ def read_regular(path: str | os.PathLike[str], most: int, *, follow: bool = True
     descriptor = open_regular(path, follow=follow)
     with open(descriptor, "rb") as stream:
         content = stream.read(most + 1)
+    # One byte more was asked for, so this says "too long" without trusting the size that the system tells.
     if len(content) > most:
         raise OSError(errno.EFBIG, f"larger than {most:,} bytes", os.fspath(path))
     return content
@@ -110,6 +111,7 @@ def require_one_name(path: str | int) -> None:
         status = os.stat(path)
     except FileNotFoundError:
         return
+    # A folder always has several names.
     if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         raise OSError(errno.EMLINK, "a hard link: another file would change with it; put a copy in its place", path)
 
@@ -274,7 +276,7 @@ def store_alone(path: str) -> tuple[bool, str | None] | None:
     """
     shared = os.path.basename(path) == SHARED_FILE
     found = None if shared else _one_setting(path)
-    simple, store = (True, found) if found is not None else _parsed(path, shared=shared) or (None, None)
+    simple, store = (True, found) if found is not None else _parse_settings(path, shared=shared) or (None, None)
     if simple is None:
         return None
     if store is None:
@@ -283,7 +285,7 @@ def store_alone(path: str) -> tuple[bool, str | None] | None:
     return (True, os.path.join(folder, store)) if simple and is_project_store(folder, store) else (False, None)
 
 
-def _parsed(path: str, *, shared: bool) -> tuple[bool, str | None] | None:
+def _parse_settings(path: str, *, shared: bool) -> tuple[bool, str | None] | None:
     import tomllib
 
     try:

@@ -140,13 +140,13 @@ def _run_words(given: list[str]) -> None:
 
     gc.disable()  # a query is over before there is garbage worth collecting; whatever runs longer enables it again
     try:
-        from ctxmgr.cli.fast.dispatch import answered
+        from ctxmgr.cli.fast.dispatch import answer_command
 
-        code = answered(arguments)
+        code = answer_command(arguments)
     finally:
         gc.enable()
     if code is None:
-        build_app(arguments[0] if arguments else None)(arguments, standalone_mode=True)
+        build_app(arguments[0] if arguments else None)(arguments, standalone_mode=True, is_read=True)
     elif code:
         sys.exit(code)
 
@@ -170,7 +170,7 @@ def run(call: Callable[[], object]) -> int:
         return report_failure(error)
     except OSError as error:
         if error.filename is None:  # an error about no file comes from writing to stdout
-            return _output_failed(error)
+            return _report_output_fault(error)
         return report_failure(StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}"))
     except Exception as error:
         if os.environ.get("CTXMGR_DEBUG"):
@@ -206,11 +206,11 @@ def flush_output(code: int) -> int:
     except BrokenPipeError:
         return quiet(code)
     except OSError as error:
-        return _output_failed(error)
+        return _report_output_fault(error)
     return code
 
 
-def _output_failed(error: OSError) -> int:
+def _report_output_fault(error: OSError) -> int:
     from ctxmgr.cli.envelope import say
 
     quiet(STORE)

@@ -49,6 +49,7 @@ def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, li
 def _with_stdin(texts: Sequence[str]) -> list[str]:
     found: list[str] = []
     for text in texts:
+        # An id or an index never holds blanks, so any of them may stand between two.
         found += sys.stdin.read().split() if text == "-" else [text]
     return found
 
@@ -86,6 +87,7 @@ def locate_log(log: str | None, store: str | None) -> str | None:
     """
     if log is None:
         return store
+    # A URL is looked for by what opens it, not on this disk.
     if not is_url(log) and not os.path.exists(log):
         raise NotFound(f"no file at {log}", "check the path")
     return _one_store(log, store)
@@ -100,8 +102,10 @@ def locate_entry(address: str, session: str | None, store: str | None) -> tuple[
         NotFound, NoHistory, InvalidInput: as `locate_store`.
     """
     named, at, place = address.rpartition("@")
+    # Only an index or "last" is an address: the name of a file may hold an @ itself.
     if at and named and (place == "last" or is_number(place)) and is_place(named):
         return f"@{place}", *locate_store(named, session, store)
+    # A bare number is an index, even where a file of that name lies here.
     if is_place(address) and not is_number(address):
         return "", *locate_store(address, session, store)
     return address, *locate_store(None, session, store)
@@ -118,6 +122,7 @@ def locate_entries(texts: Sequence[str], session: str | None, store: str | None)
     found: list[str] = []
     for text in texts:
         address = text
+        # What comes from stdin is read once, by `parse_all`.
         if text != "-":
             address, session, store = locate_entry(text, session, store)
         if not address and text:
@@ -164,6 +169,7 @@ def locate_action(
     Raises:
         NotFound, NoHistory, InvalidInput: as `locate_store`.
     """
+    # Of two files the second is the log: the first may be an action that is named like a file.
     if action is not None and is_place(action) and (target is None or not is_place(target)):
         return target, *locate_store(action, session, store)
     return action, *locate_store(target, session, store)
@@ -188,6 +194,7 @@ def _one_store(path: str, store: str | None) -> str:
         raise InvalidInput(f"{path!r} and --store {store!r} name different stores", "leave one of them out")
     if os.path.isdir(path):
         raise InvalidInput(f"{path} is a folder", f"name a log in it, or 'ctxmgr import {path}'")
+    # Named and empty is an error: to say "healthy" of it would be false (ruling 28).
     if os.path.isfile(path) and not os.path.getsize(path) and not path.lower().endswith(_DATABASES):
         raise NoHistory(f"{path} is an empty file: nothing was read")
     return path

@@ -52,6 +52,7 @@ class Command(TyperCommand):
 
 
 def _first_sentence(command: Any) -> str:
+    # The first paragraph alone, without the signs by which typer keeps line ends.
     text = " ".join((command.help or "").partition("\n\n")[0].replace("\b", "").split())
     return _SENTENCE.split(text, maxsplit=1)[0]
 
@@ -76,9 +77,15 @@ class CommandLine(TyperGroup):
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
-    def main(self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, **options: Any) -> Any:
-        """Run; in standalone mode end the process, otherwise return the exit code (None for 0)."""
-        words = read(sys.argv[1:] if args is None else args)
+    def main(
+        self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, is_read: bool = False, **options: Any
+    ) -> Any:
+        """Run; in standalone mode end the process, otherwise return the exit code (None for 0).
+
+        ``is_read``: `command_line.read` has prepared the words already.
+        """
+        # Not read twice: the second time finds no global option any more, and sets back what the first one found.
+        words = list(args) if is_read and args is not None else read(sys.argv[1:] if args is None else args)
         if not standalone_mode:
             return super().main(words, *rest, standalone_mode=False, **options)
         try:
@@ -98,6 +105,7 @@ def _report_misuse(error: TyperException, arguments: Sequence[str]) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help itself
         typer.echo(error.format_message(), err=True)
         return error.exit_code
+    # Without the name of the program: the envelope names the command alone, e.g. "note add".
     path = str(context.command_path).split()[1:] if context is not None else []
     fault = InvalidInput(error.format_message().removesuffix("."), f"see '{' '.join(['ctxmgr', *path])} --help'")
     return report_failure(fault, arguments, " ".join(path))
@@ -110,8 +118,10 @@ def build(only: str | None = None) -> typer.Typer:
         name="ctxmgr",
         cls=CommandLine,
         no_args_is_help=True,
+        # typer's own completion starts the whole command line at each press of a key; see `completion`.
         add_completion=False,
         rich_markup_mode=None,
+        # A traceback of rich would show local values, which are recorded text.
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -129,6 +139,7 @@ def build(only: str | None = None) -> typer.Typer:
 
 def _group(declared: Any, kind: type[TyperCommand]) -> typer.Typer:
     """Return a group, and the groups inside it, as typer knows it: every command with its help text and its kind."""
+    # A module may declare its group with typer itself, see `declarations`.
     if isinstance(declared, typer.Typer):
         made, inner = typer.Typer(cls=Group), [(str(each.name), each.typer_instance) for each in declared.registered_groups]
         made.info = declared.info

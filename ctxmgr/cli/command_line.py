@@ -123,6 +123,7 @@ def _current_spelling(name: str, command: Command, words: list[str]) -> Iterator
     rest = iter(words)
     for word in rest:
         option, attached, value = word.partition("=")
+        # What follows is the command line of another program.
         if word == "--":
             yield word
             yield from rest

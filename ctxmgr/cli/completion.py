@@ -130,6 +130,7 @@ def _names(before: list[str], last: str) -> Iterator[str]:
     known = [name for name in COMMANDS if name in parts] if not before else list(parts)
     yield from known
     if not before:
+        # No command of the table, but the first word of a command line.
         yield "help"
 
 
@@ -186,7 +187,7 @@ def _sessions() -> Iterator[str]:
         with Workspace.open(readonly=True) as workspace:
             # Not judged: a shell waits at every press of the key.
             found = workspace.sessions(SessionsRequest(limit=_MAX_SESSIONS, judge=False)).sessions
-    except (CtxmgrError, OSError):
+    except (CtxmgrError, OSError):  # a message would stand in the middle of the line that is being typed
         return
     for session in found:
         # The shell would take anything else for several words, or for a command of its own.

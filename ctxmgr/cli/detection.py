@@ -82,6 +82,7 @@ def run_detection(
     if not found.verdicts:
         raise NoHistory(NOTHING_READ)
     verdicts = [_with_ended_findings(verdict, ever=ever) for verdict in found.verdicts]
+    # Of several verdicts each names its session.
     if len(verdicts) == 1:
         tell_session(workspace, session, verdicts[0].session)
     every = verdict_of([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
@@ -143,7 +144,7 @@ class FolderFindings:
 
 
 def detect_in_folder(folder: str, now: str | None, changes: list[str] | None, *, ever: bool, exit_zero: bool) -> FolderFindings:
-    """Judge every log in a folder as `ctxmgr.cli.detection.detected` does.
+    """Judge every log in a folder as `run_detection` does.
 
     Raises:
         InvalidInput: nothing in it could be read; a wrong setting or time.

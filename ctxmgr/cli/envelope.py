@@ -96,6 +96,7 @@ def without_secrets(text: str | None) -> str | None:
         return None
     from ctxmgr.log.mask_prefilter import mask
 
+    # As a line of JSON: masking knows lines of a log, in which quotation marks are escaped.
     line = ascii_json(text).encode("ascii")
     shown = mask(line)
     return text if shown is line else str(fast_json.loads(shown.decode("ascii")))
@@ -112,7 +113,7 @@ def say(text: str, *, always: bool = False) -> None:
 
     try:
         sys.stderr.write("".join(f"{at_words(safe(line), sys.stderr)}\n" for line in text.split("\n")))
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # the escapes of JSON are spelled in any encoding
         sys.stderr.write("".join(f"{ascii_json(safe(line))[1:-1]}\n" for line in text.split("\n")))
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is buffered would fail again at exit
@@ -120,6 +121,7 @@ def say(text: str, *, always: bool = False) -> None:
 
 def tell_session(store: Store, asked: str | None, used: str | None) -> None:
     """Say on stderr which session was meant, when none was named and there are several."""
+    # Only to a person: a program has the session in the answer, and counting takes a query.
     if asked is None and used is not None and sys.stderr.isatty() and (count := store.sessions.count()) > 1:
         say(f"session {used} (the latest of {count}; --session chooses another)")
 
@@ -151,6 +153,7 @@ class JudgeProgress(IndexProgress):
     words = ("judging sessions", "sessions", 1)
 
 
+# Fewer are read in less time than a person notices, so a remark would only disturb.
 _MANY_UNINDEXED = 32_768
 
 

@@ -66,6 +66,7 @@ def quiet(code: int) -> int:
 def columns(stream: TextIO | None) -> int:
     """Return the width of a line as `shutil.get_terminal_size` does, without loading `shutil` and its compression modules."""
     try:
+        # The variable first, as everywhere: it is how a user overrules what the terminal says.
         wide = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
         wide = 0

@@ -24,6 +24,7 @@ from ctxmgr.types.operations import ModelRequest
 
 # Limits of a proposal, which a person has to read before it counts.
 _TASKS, _SUBTASKS = 20, 20
+# Of a longer plan the beginning says what is to be done; the rest would cost tokens at each question.
 _MAX_GOAL_CHARS = 12_000
 
 _SPLIT_RULES = """You split one goal into tasks, and each task into subtasks that an agent can do one after the other.
@@ -74,6 +75,7 @@ def decompose(
         InvalidInput: the model that was named can't be asked: a setting is wrong, a part or a key is missing.
     """
     choice = chosen(wanted, environment, table)
+    # No model was named or configured: nothing leaves this machine.
     if choice is None:
         return rules
     if progress is not None:
@@ -149,6 +151,7 @@ class ModelImprover:
     def improve(self, draft: Draft) -> str | None:
         """Return the model's summary, or None when it has none, can't be asked, or no time is left."""
         left = self._until - self._clock()
+        # The limit is for all documents together: many of them must not make a command take minutes.
         if left < _MIN_SECONDS:
             self.failure = self.failure or "its time was used up"
             return None

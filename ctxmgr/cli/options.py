@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import invocation
+from ctxmgr.errors import InvalidInput
 
 # Spelled in `invocation`, which the fast path reads without loading these declarations.
 _JSON, _FORMAT, _FIELDS, _JQ, _RAW = (each.words for each in invocation.OUTPUT.values())
@@ -84,3 +85,14 @@ MaxToolCalls = Annotated[int | None, typer.Option("--max-tool-calls", help="Limi
 Transcript = Annotated[
     str | None, typer.Option("--transcript", metavar="FILE", help="Save the conversation with the model here.")
 ]
+
+
+def require_interval(seconds: float) -> None:
+    """Refuse an interval (``--every``) that can't be waited for.
+
+    Raises:
+        InvalidInput: it is not above 0, or no number.
+    """
+    # NaN and infinity are floats to the parser of options; a sleep of either would never end, or fail.
+    if not 0 < seconds < float("inf"):
+        raise InvalidInput(f"--every {seconds:g} is no time", "seconds above 0")

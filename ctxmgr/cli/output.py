@@ -135,6 +135,7 @@ def answer(
         try:
             entry = open_workspace(not (writes or create))
         except StorageFailed:
+            # A full disk: opening for writing fails, and the command that makes room would need room first.
             if frees and release_reserve(store):
                 entry = open_workspace(False)
             elif lenient:

@@ -80,6 +80,7 @@ def take(store: Store, session: str | None, *, trusted: bool) -> RecordCounts:
                 done.left_out += 1
                 continue
             batch.append(line)
+            # Only noted: an episode is made of a session whose records are all stored.
             if line[1]["kind"] == "sessionEnd":
                 done.ended.append(line[1]["session"])
             if len(batch) >= _BATCH:
@@ -102,7 +103,7 @@ def _append(store: Store, batch: list[tuple[int, codec.Record]], done: RecordCou
     """
     try:
         done.plus(store.append([record for _, record in batch]))
-    except (Conflict, InvalidInput):
+    except (Conflict, InvalidInput):  # nothing of the batch was stored, so the records before the fault are appended again
         for number, record in batch:
             try:
                 done.plus(store.append([record]))

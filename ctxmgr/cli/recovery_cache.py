@@ -61,11 +61,11 @@ class RecoveryCache:
         if settings is not None and self._key is not None:
             self._kept = VerdictCache(workspace.store, settings)
             self._session = workspace.store.sessions.name(self._key)
-            # Asked only to note the state of the store now; `shown` keeps the answer under it.
+            # Asked only to note the state of the store now; `keep` keeps the answer under it.
             self._kept.continuation(self._key, self._session)
             self._kept.close()
 
-    def shown(self, found: RecoverResponse, show: Callable[..., Answer], *, prompt: bool) -> Answer:
+    def keep(self, found: RecoverResponse, show: Callable[..., Answer], *, prompt: bool) -> Answer:
         """Return what the command prints of an answer, which is kept as it is told again; ``show`` makes it."""
         if self._kept is not None and self._key is not None:
             given = found.continuation

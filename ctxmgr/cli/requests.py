@@ -92,6 +92,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
 def _merge(table: dict[str, Any], more: dict[str, Any]) -> None:
     for name, value in more.items():
         known = table.get(name)
+        # Table by table, so that two options for one action do not undo each other.
         if isinstance(known, dict) and isinstance(value, dict):
             _merge(cast("dict[str, Any]", known), cast("dict[str, Any]", value))
         else:

@@ -65,6 +65,7 @@ class Printer:
         self._out, self._talk = out, talk
         self._encoding = out.encoding or "utf-8"
         try:
+            # All signs or none: a page with both sets would need two legends.
             "".join(str(getattr(UNICODE, name)) for name in Symbols.__slots__).encode(self._encoding)
             self.symbols, self._unicode = UNICODE, True
         except (UnicodeError, LookupError):
@@ -89,10 +90,10 @@ class Printer:
 
     def fit(self, text: object, width: int, keep: Keep = "start") -> str:
         """Return the text in one line, on a terminal cut to ``width`` cells."""
-        shown = self.safe(self._foreseeable(text))
+        shown = self.safe(self._limit_text(text))
         return cut(shown, width, self.symbols.ellipsis, keep) if self.terminal else shown
 
-    def _foreseeable(self, text: object) -> object:
+    def _limit_text(self, text: object) -> object:
         # Filtering megabytes to show one line of them would make a list crawl.
         most = 4096 + 4 * self.width
         if self.terminal and isinstance(text, str) and len(text) > most:
@@ -105,6 +106,7 @@ class Printer:
         if not self.terminal:
             self._emit([Span(" " * indent), *spans])
             return
+        # On a narrow terminal the text itself needs the room more than its place does.
         indent = min(indent, self.width // 4)
         hang = min(hang, self.width // 2 - indent)
         rows = list(wrap_spans(spans, self.width - indent, self.width - indent - hang))
@@ -165,7 +167,7 @@ class Printer:
         widths: list[int] = []
         while batch := list(islice(source, _BATCH)):
             drawn = [[self._spans(cell) for cell in row] for row in batch]
-            natural = [self._natural(self.safe(column.title), place, drawn) for place, column in enumerate(columns)]
+            natural = [self._natural_width(self.safe(column.title), place, drawn) for place, column in enumerate(columns)]
             first = not widths
             if not self.terminal:
                 before = widths or [0] * len(columns)
@@ -177,7 +179,7 @@ class Printer:
             for row in drawn:
                 self._row(columns, row, widths, indent)
 
-    def _natural(self, title: str, place: int, drawn: list[list[list[Span]]]) -> int:
+    def _natural_width(self, title: str, place: int, drawn: list[list[list[Span]]]) -> int:
         widest = max(sum(self.cells(span.text) for span in row[place]) for row in drawn)
         return 0 if self.terminal and not widest else max(widest, self.cells(title))
 
@@ -198,7 +200,7 @@ class Printer:
 
     def _spans(self, cell: Cell) -> list[Span]:
         parts = [cell] if isinstance(cell, str | Span) else [str(cell)] if isinstance(cell, int) else cell or []
-        return [Span(self.safe(self._foreseeable(span.text)), span.style, span.keep) for span in map(as_span, parts)]
+        return [Span(self.safe(self._limit_text(span.text)), span.style, span.keep) for span in map(as_span, parts)]
 
     def _cut(self, spans: list[Span], width: int) -> list[Span]:
         kept: list[Span] = []
@@ -302,7 +304,7 @@ def _show_in_pager(text: bytes) -> bool:
     try:
         process.stdin.write(text)
         process.stdin.close()
-    except (BrokenPipeError, KeyboardInterrupt):
+    except (BrokenPipeError, KeyboardInterrupt):  # the reader left before the end, or interrupts the pager, which goes on
         pass
     while True:
         try:
@@ -341,6 +343,7 @@ class ProgressMeter:
 
     def __call__(self, done: int, total: int, *_: object) -> None:
         """Report progress; what follows the two numbers is ignored."""
+        # In a file or a pipe every rewriting of the line would be a line of its own.
         if not self._stream.isatty():
             return
         now = self._clock()

@@ -41,6 +41,7 @@ def harmless(value: Any) -> str:
 
 
 def _is_number(text: str) -> bool:
+    # A signed number stays one: a mark in front of it would turn a column of figures into texts.
     return text[0] in "+-" and text[1:].replace(".", "", 1).isdecimal() and text.isascii()
 
 
@@ -59,6 +60,7 @@ def as_csv(rows: Sequence[Row], columns: Sequence[str] = ()) -> Iterator[str]:
     for values in (names, *([row.get(name) for name in names] for row in rows)):
         writer.writerow([harmless(value) for value in values])
         yield out.getvalue().removesuffix("\n")
+        # One row at a time is held, however long the answer is.
         out.seek(0)
         out.truncate()
 
@@ -85,14 +87,14 @@ def as_markdown_table(rows: Sequence[Row], columns: Sequence[str] = ()) -> Itera
 
 def markdown_row(cells: Sequence[str]) -> str:
     """Return one line of a Markdown table of filtered texts."""
-    return "| " + " | ".join(escaped(text).replace("\n", "<br>") for text in cells) + " |"
+    return "| " + " | ".join(escape_markdown(text).replace("\n", "<br>") for text in cells) + " |"
 
 
 _MARKS = str.maketrans({char: "\\" + char for char in "\\`*[]<|~"})
 _EDGES = lazy_pattern(r"(?<![^\W_])_|_(?![^\W_])|^[ ]*[#>]")
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return filtered text in which nothing means anything to Markdown: no link, no picture, no HTML."""
     return _EDGES.sub(lambda found: found[0][:-1] + "\\" + found[0][-1], text.translate(_MARKS))
 
@@ -133,21 +135,22 @@ class MarkdownPrinter(Printer):
 
     def heading(self, title: str) -> None:
         """Write the title of a part."""
-        self._part([f"### {escaped(self.safe(title))}"])
+        self._part([f"### {escape_markdown(self.safe(title))}"])
 
     def rule(self, *parts: str | Span) -> None:
         """Write a title that parts one thing from the next."""
         words = "  ".join(filter(None, (self.safe(as_span(part).text).strip() for part in parts)))
-        self._part([f"## {_GAPS.sub(' · ', escaped(words))}"])
+        self._part([f"## {_GAPS.sub(' · ', escape_markdown(words))}"])
 
     def pairs(self, pairs: Iterable[tuple[str, Cell]], *, indent: int = 2) -> None:
         """Write names and values as a list."""
         shown = [(name, self._text(value)) for name, value in pairs if value not in (None, "", [])]
-        self._part([f"- **{escaped(self.safe(name))}**: {escaped(value)}" for name, value in shown])
+        self._part([f"- **{escape_markdown(self.safe(name))}**: {escape_markdown(value)}" for name, value in shown])
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> None:
         """Write a table, the columns in which nothing stands left out."""
         drawn = [[self._text(cell) for cell in row] for row in rows]
+        # Markdown gives each column its room, so an empty one would only push the others together.
         shown = [place for place in range(len(columns)) if any(row[place] for row in drawn)]
         rules = [" ---: |" if columns[place].right else " --- |" for place in shown]
         titles = [self.safe(columns[place].title).lower() for place in shown]
@@ -165,6 +168,7 @@ class MarkdownPrinter(Printer):
         written: list[tuple[str, str]] = []
         for has_gaps, group in groupby(lines, lambda line: _GAPS.search(line[1].strip()) is not None):
             part = list(group)
+            # Gaps in successive lines place things below each other, which only a fence keeps.
             if has_gaps and len(part) >= _MIN_DRAWING_LINES and all(len(drawn) <= _MAX_WIDTH for _, drawn in part):
                 self._part(list(_paragraph_lines(written)))
                 self._write_fence([drawn for _, drawn in part])
@@ -192,6 +196,7 @@ def _paragraph_lines(lines: list[tuple[str, str]]) -> Iterator[str]:
     """Yield lines as a paragraph where they stand at the margin, else as items of a list; what stands deeper goes on."""
     depths = [len(drawn) - len(drawn.lstrip()) for _, drawn in lines]
     for place, (text, _) in enumerate(lines):
+        # A sign at the beginning of a line would make an item of a list out of it.
         words = _STARTS.sub(r"\1\\\2", text)
         goes_on = place + 1 < len(lines) and (not depths[0] or depths[place + 1] > depths[0])
         lead = "" if not depths[0] else "- " if depths[place] <= depths[0] else "  "
@@ -203,7 +208,7 @@ def _markdown_span(span: Span) -> str:
     inner = span.text.strip(" ")
     before = len(span.text) - len(span.text.lstrip(" "))
     after = len(span.text) - len(inner) - before
-    words = f"**{escaped(inner)}**" if inner and span.style in _BOLD else escaped(inner)
+    words = f"**{escape_markdown(inner)}**" if inner and span.style in _BOLD else escape_markdown(inner)
     return _separator(before) + words + (_separator(after) if inner else "")
 
 

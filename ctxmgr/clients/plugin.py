@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 # This runs in the client's own process, so it swallows every error, and starts a process only at a third round. A round is the
-# same action and input with a result that is the same but for hex digits, which blurs numbers and ids as `live.rounds` does.
+# same action and input with a result that is the same but for hex digits, which blurs numbers and ids as
+# `live.event_answer` does.
 COUNTING = """\
 // Made by 'ctxmgr install CLIENT', which replaces it; 'ctxmgr uninstall CLIENT' takes it away.
 // It has an agent told when it goes in circles. Below three identical rounds it starts nothing.

@@ -134,6 +134,7 @@ class DetectorConformance:
         for number in range(20):
             story.call("Read", {"path": f"src/m{number}.py"}, f"code {number}")
             story.call("Edit", {"path": f"src/m{number}.py", "old": "a", "new": "b"}, "applied")
+            # The same call with another result each time: a check between changes is no loop (ruling 7).
             story.fail("Bash", {"command": "pytest -q"}, f"{40 - number} failed")
         assert self._watch(story)[1] == []
 

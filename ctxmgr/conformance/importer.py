@@ -116,6 +116,7 @@ class ImporterConformance:
         for number, path in enumerate(self.logs):
             records, _ = self.records(path)
             with closing(open_store(str(tmp_path / f"{number}.db"), create=True)) as store:
+                # Two records of one id and another content each would show here.
                 assert store.append(records, on_conflict="keep").changed == 0
                 again = store.append(records, on_conflict="keep")
                 assert (again.added, again.changed) == (0, 0)
@@ -126,6 +127,7 @@ class ImporterConformance:
             full = {_name(record): encode(record) for record in self.records(path)[0]}
             lines = path.read_bytes().splitlines(keepends=True)
             cut = tmp_path / path.name
+            # A sample of the cuts: a log of thousands of lines would be read thousands of times.
             for length in range(1, len(lines), max(1, len(lines) // _CUTS)):
                 cut.write_bytes(b"".join(lines[:length]))
                 for record in self.records(cut)[0]:
@@ -136,6 +138,7 @@ class ImporterConformance:
         """A torn last line, a line of bytes and an unknown type are counted; intact records are read."""
         for path in self.logs if self.is_lines else ():
             full = path.read_bytes()
+            # Or the damage would belong to the last record, which then is not intact.
             full += b"" if full.endswith(b"\n") else b"\n"
             intact = _steps(self.records(self._copy(tmp_path, path, full))[0])
             for damage in (b'{"torn": ', b"\xff\xfe\x00\n"):

@@ -266,6 +266,7 @@ class StoreConformance:
             found = search(opened, SearchRequest(**given))
             return [hit.row.id for hit in found.hits]
 
+        # Signs that mean something to SQL or to a search index are text here.
         assert hits("100%_DONE") == ["s-e0000"]
         assert hits("broken pipe") == ["s-e0002"]
         assert hits("needle") == ["v"]

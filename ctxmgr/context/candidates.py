@@ -16,8 +16,7 @@ from ctxmgr.context.summaries.grammar import GRAMMARS
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.shared_state import ArtifactRow, DependencyRow, SummaryRow
-from ctxmgr.text.content_kind import CODE, DENSE, TEXT, YAML, kind_of, known_kind
-from ctxmgr.text.tokens import Counter
+from ctxmgr.text.tokens import CODE, DENSE, TEXT, YAML, Counter, kind_of, known_kind
 from ctxmgr.types.context_package import AgentNeed, Need
 from ctxmgr.types.goal import GoalSource
 

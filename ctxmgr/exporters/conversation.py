@@ -113,6 +113,7 @@ class _Reader:
             self._entry(record)
         elif kind == "result":
             call = self._calls.get(str(record.get("entry")))
+            # A second result of one call has no place in any format.
             if call is not None and call.result is None:
                 call.result = record
         elif kind == "event":

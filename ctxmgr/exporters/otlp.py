@@ -52,6 +52,7 @@ class _Spans:
 
     def add(self, name: str, span: tuple[int, int], above: str, failed: str | None = None, **attributes: Any) -> str:
         """Add a span and return its id."""
+        # Made of its place and not drawn by chance, so that exporting twice gives the same file.
         own = _mark(f"{self._trace} {len(self.found)}")[:16]
         attributes["gen_ai.conversation.id"] = self._conversation.session
         self.found.append({
@@ -73,6 +74,7 @@ class _Spans:
             elif step.source == "agent":
                 self._response(part, step, prompts, root, tools)
                 prompts = []
+        # Words that nobody has answered yet: an empty response carries them, or they would be lost.
         if prompts:
             self._response(part, Step("agent", prompts[-1][1]), prompts, root, tools)
         if first == len(self.found):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.text.content_kind import nesting
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.goal import PlannedStep, PlannedTask
 
@@ -69,6 +68,8 @@ def from_yaml(text: str, name: str) -> Plan:
 
 
 def _compose(text: str, name: str) -> Any:
+    from ctxmgr.text.tokens import nesting
+
     if nesting(text) > MAX_DEPTH:
         raise InvalidInput(f"{name}: nested deeper than {MAX_DEPTH} levels", "a plan has tasks and subtasks")
     from ruamel.yaml import YAML  # 80 ms, and only where YAML is read

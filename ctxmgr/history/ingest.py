@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.base.paths import SIDE_FILES, is_url
-from ctxmgr.clients.session_file import with_waits
+from ctxmgr.clients import with_waits
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.formats import (
     FORMATS,

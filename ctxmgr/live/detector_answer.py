@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ctxmgr.base.paths import open_regular, replace_file
-from ctxmgr.clients import MAX_ANSWER_CHARS, Call, Client, Event, as_object, event_bytes, parsed
+from ctxmgr.clients import MAX_ANSWER_CHARS, Call, Client, Event, as_object, event_bytes, parse_event
 from ctxmgr.config import Config, load_config
 from ctxmgr.detect.text.fingerprints import blur, canonical, error_core, error_text, plain_text, says_anything
 from ctxmgr.history.detection import judge
 from ctxmgr.history.query.address import session_key
-from ctxmgr.live.rounds import Rounds, fingerprints, modified, open_calls
+from ctxmgr.live.event_answer import Rounds, fingerprints, modification_time, open_calls
 from ctxmgr.log.fast_json import dumps
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.stuck_request import worst
@@ -68,12 +68,12 @@ def answer_event(name: str, content: bytes) -> bytes:
         Exception: anything; the caller says nothing then.
     """
     gc.disable()  # the process is over before there is garbage worth looking for
-    found = parsed(name, content)
+    found = parse_event(name, content)
     if found is None:
         return b""
     client, event = found
     rounds = Rounds(name, event.session, event.agent)
-    with _alone(rounds.path) as alone:
+    with _lock_session(rounds.path) as alone:
         if not alone:  # another hook of the same session is asking already
             return b""
         # Counted again under the lock: an answer that another hook gave meanwhile has started the count anew.
@@ -104,7 +104,7 @@ def confirmed_prompt(client: Client, event: Event, config: Config, folder: Path,
         own = client.log_content(event)
         if own is None:
             log = client.log_of(event)
-            begun = [] if hung_at is None else open_calls(client, event.session, modified(log))
+            begun = [] if hung_at is None else open_calls(client, event.session, modification_time(log))
             log = excerpt(log, place, client.unwritten(event), begun)
         else:
             log = os.path.join(place, "calls.jsonl")
@@ -177,7 +177,7 @@ def hang_text(prompt: str) -> str:
 
 
 @contextlib.contextmanager
-def _alone(path: str) -> Generator[bool]:
+def _lock_session(path: str) -> Generator[bool]:
     """Take the session's lock without waiting; yield whether it was free."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -304,10 +304,10 @@ def _add(store: Store, call: Call, same: list[EntryView]) -> None:
 
 def _says_the_same(result: Any, before: EntryView) -> bool:
     """Whether a result equals the earlier one but for times, ids and what the client wraps around it in its log."""
-    mine = _blurred(result)
+    mine = _blur_text(result)
     error = as_object(before.error) or {}
     for each in (before.output, error.get("message")):
-        theirs = _blurred(each)
+        theirs = _blur_text(each)
         short, long = sorted((mine, theirs), key=len)
         if mine == theirs or (short in long and len(short) >= _MIN_SAME_SHARE * len(long)):
             return True
@@ -320,11 +320,12 @@ def _fails_the_same(result: Any, before: EntryView) -> bool:
     return says_anything(core) and core == error_core(error_text(before.error, before.output))
 
 
-def _blurred(value: Any) -> str:
+def _blur_text(value: Any) -> str:
     return blur((plain_text(value) or "").strip(), ids=True)
 
 
 _TITLE = "ctxmgr"
+# Desktops show a few lines of a notice and cut the rest.
 _MAX_NOTICE_CHARS = 300
 _SCRIPT = ("on run argv", "display notification (item 1 of argv) with title (item 2 of argv)", "end run")
 _DESKTOPS = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")

@@ -2,6 +2,12 @@
 
 Whatever goes wrong here, the client sees a hook that ended well and printed nothing. This is loaded at every call of an agent,
 so imports that only some events need stand in the functions.
+
+`Rounds` counts from the fingerprints of the last calls. The count only says when the detectors are worth loading: it blurs
+numbers and ids, so it errs on the side of asking. The detectors alone decide what a loop is.
+
+An open call that the client's log does not hold yet is noted in a file of its own, in the form of that log (`note_calls`).
+The file is removed when the call is over, when a person speaks, and when the session ends.
 """
 
 from __future__ import annotations
@@ -9,14 +15,31 @@ from __future__ import annotations
 import os
 import sys
 
-from ctxmgr.clients import AFTER, BEFORE, END, MAX_ANSWER_CHARS, PERSON, QUIET, WAIT, event_bytes, parsed
-from ctxmgr.clients.session_file import WATCHER, SessionFile, state_folder
-from ctxmgr.live.rounds import Rounds, fingerprints, rows_of
+from ctxmgr.clients import (
+    AFTER,
+    BEFORE,
+    END,
+    MAX_ANSWER_CHARS,
+    PERSON,
+    QUIET,
+    WAIT,
+    WATCHER_LOCK,
+    SessionFile,
+    as_object,
+    digest_of,
+    event_bytes,
+    parse_event,
+    state_folder,
+    state_name,
+)
 from ctxmgr.log.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ctxmgr.clients import Client, Event
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from ctxmgr.clients import Call, Client, Event
 
 OFF = "CTXMGR_LIVE"
 """The environment variable that switches the hook off for one run: ``CTXMGR_LIVE=off``."""
@@ -27,6 +50,7 @@ NO_WATCHER = "CTXMGR_WATCH"
 TELL, WATCH = "--tell", "--watch"
 """Arguments of `ctxmgr.live.hook`: ask the detectors (`ctxmgr.live.detector_answer`), or watch for hangs (`watcher`)."""
 
+# An answer is a few thousand characters: more is none of ours, and no client would read it.
 _MAX_ANSWER_BYTES = 1_048_576
 _DETECTOR_SECONDS = 8.0
 """Time limit for the detectors, a little below that of the clients: see `Client.seconds`."""
@@ -54,7 +78,7 @@ def answer_event(name: str, content: bytes) -> bytes:
     Raises:
         Exception: anything; the caller says nothing then.
     """
-    found = parsed(name, content)
+    found = parse_event(name, content)
     if found is None:
         return b""
     client, event = found
@@ -117,8 +141,9 @@ def _is_watched() -> bool:
     """Whether the watcher holds its lock; the probe's own is shared, so that hooks don't take each other for the watcher."""
     import fcntl
 
+    # Created too, so that the watcher and all hooks lock the same file from the first call on.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(os.path.join(state_folder(), WATCHER), flags, 0o600)
+    descriptor = os.open(os.path.join(state_folder(), WATCHER_LOCK), flags, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -148,8 +173,6 @@ def _open_no_link(path: str, flags: int) -> int:
 def _refuse_or_note(client: Client, event: Event, rounds: Rounds) -> bytes:
     """Refuse a call that the agent was told not to repeat, or note it where the client's log hides open calls."""
     if client.hides_open_calls:
-        from ctxmgr.live.rounds import note_calls
-
         note_calls(client, event)
         return b""
     rounds.read()
@@ -157,7 +180,7 @@ def _refuse_or_note(client: Client, event: Event, rounds: Rounds) -> bytes:
         return b""
     for call in event.calls:
         exact = fingerprints(call)[1]
-        if rounds.refused(exact):
+        if rounds.is_refused(exact):
             with open(rounds.reason, encoding="utf-8") as stream:
                 reason = stream.read(MAX_ANSWER_CHARS)
             rounds.append(("x", exact))
@@ -168,12 +191,8 @@ def _refuse_or_note(client: Client, event: Event, rounds: Rounds) -> bytes:
 def _forget_calls(client: Client, event: Event) -> None:
     """Forget the calls that are over by this event."""
     if event.kind == AFTER:
-        from ctxmgr.live.rounds import forget_calls
-
         forget_calls(client, event)
     elif event.kind in (PERSON, END):
-        from ctxmgr.live.rounds import forget_session
-
         forget_session(client, event.session)
 
 
@@ -192,3 +211,313 @@ def _ask_detectors(name: str, content: bytes) -> bytes:
     # Anything but a JSON object, such as a warning of a library, would reach the client as an answer of ours.
     output = ended.stdout
     return output if ended.returncode == 0 and output[:1] == b"{" and len(output) < _MAX_ANSWER_BYTES else b""
+
+
+ROUNDS = 3
+"""Identical rounds at which the detectors are asked (design ruling 6)."""
+
+_MAX_PERIOD, _SAME_ERROR, _SAME_ANSWER, _ANYWHERE = 6, 5, 6, 6
+_WINDOW = 64
+# The tail holds more rows than the window compares. The file is cut, so that it does not grow with a session of days.
+_TAIL, _MAX_FILE_BYTES = 16_384, 65_536
+_MAX_AGE = 14 * 86_400.0  # seconds
+_END = 4_000  # characters of a long result that are compared, at its beginning and at its end
+_BLURRED = b"0123456789abcdef"  # deleting hex digits removes numbers, hashes and ids in one pass of C
+_COMMANDS = ("command", "cmd", "script")
+# Models word these anew for the same command, so they would hide a repetition.
+_COSMETIC = frozenset({"description", "explanation", "justification"})
+_FAILURES = ("Exit code ", "Error", "error", "<tool_use_error>", "Traceback")
+
+
+def fingerprints(call: Call) -> tuple[str, str]:
+    """Return the fingerprints of a call's action and input: blurred, and exact."""
+    given = as_object(call.given)
+    if given is not None:
+        bare = any(name in given for name in _COMMANDS)
+        parts = [key + dumps(given[key]) for key in sorted(given) if not (bare and key in _COSMETIC)]
+        text = "\n".join(parts)
+    else:
+        text = dumps(call.given)
+    data = f"{call.action}\n{text}".encode("utf-8", "surrogatepass")
+    return digest_of(data.translate(None, _BLURRED)), digest_of(data)
+
+
+def result_fingerprint(result: Any) -> tuple[str, bool]:
+    """Return the blurred fingerprint of a result, and whether it reads like a failure."""
+    text = result if isinstance(result, str) else dumps(result)
+    if len(text) > 2 * _END:
+        text = text[:_END] + text[-_END:]
+    failed = text.startswith(_FAILURES) or "Traceback (most" in text or "rror: " in text
+    return digest_of(text.encode("utf-8", "surrogatepass").translate(None, _BLURRED)), failed
+
+
+class Rounds:
+    """The rows of one session's agent, in a small file that only grows, until it is cut.
+
+    The rows of the file::
+
+        c CALL EXACT RESULT FAILED   a call and what came back
+        u                            a person spoke: what came before counts no more
+        n CALL RESULT                the detectors saw no loop here
+        t STEP EXACT...              the agent was told: the count starts anew
+        d EXACT                      this call is refused, once, as long as nothing new was done
+        s EXACT                      this call is refused until a person speaks
+        x EXACT                      it was refused
+
+    Attributes:
+        path: of the file; its name is a digest, whatever the client calls the session.
+        reason: path of the file with what the agent was told last.
+        stall: path of the file with what the watcher leaves for the agent about a call that hung.
+        log: path of the file with the calls that have not come back, where the client has no log that can be read.
+        is_new: whether the rows just appended are the first of the file.
+        rows: the last rows since a person spoke, those just appended included.
+    """
+
+    def __init__(self, client: str, session: str, agent: str) -> None:
+        self.path = os.path.join(state_folder(), state_name(client, session, agent))
+        self.reason = self.path + ".told"
+        self.stall = self.path + ".stall"
+        self.log = self.path + ".jsonl"
+        self.is_new = False
+        self.rows: list[list[str]] = []
+
+    def read(self) -> None:
+        """Read the last rows; none when there is no file.
+
+        Raises:
+            OSError: it can't be read, or is no file of ours.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            self._load(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def append(self, *rows: Sequence[str]) -> None:
+        """Append rows in one write, so that hooks beside one another lose none; then read the last ones.
+
+        Raises:
+            OSError: the disk is full, or the file can't be written.
+        """
+        # Neither a link nor a pipe in the place of the file may mislead or hold up the hook.
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(self.path, flags, 0o600)
+        except FileNotFoundError:
+            self._prepare()
+            descriptor = os.open(self.path, flags, 0o600)
+        try:
+            content = "".join(" ".join(row) + "\n" for row in rows).encode("ascii")
+            os.write(descriptor, content)
+            size = self._load(descriptor)
+            self.is_new = size == len(content)
+        finally:
+            os.close(descriptor)
+        if size > _MAX_FILE_BYTES:
+            self._cut()
+
+    def keep_log(self, content: str) -> None:
+        """Write the file with the calls that have not come back.
+
+        Raises:
+            OSError: the disk is full, or the file can't be written.
+        """
+        from ctxmgr.base.paths import replace_file
+
+        self._prepare()
+        replace_file(self.log, content.encode("ascii"))
+
+    def _load(self, descriptor: int) -> int:
+        size = os.lseek(descriptor, 0, os.SEEK_END)
+        os.lseek(descriptor, max(0, size - _TAIL), os.SEEK_SET)
+        lines = os.read(descriptor, _TAIL).decode("ascii", "replace").split("\n")
+        # The first line of a part may have lost its beginning.
+        rows = [line.split(" ") for line in (lines[1:] if size > _TAIL else lines) if line]
+        spoken = max((place for place, row in enumerate(rows) if row[0] == "u"), default=-1)
+        self.rows = rows[spoken + 1 :]
+        return size
+
+    def _prepare(self) -> None:
+        """Make the folder where it is missing, and remove files of sessions that ended long ago."""
+        from time import time
+
+        from ctxmgr.base.paths import make_private_folder
+
+        folder = os.path.dirname(self.path)
+        make_private_folder(folder)
+        limit = time() - _MAX_AGE
+        with os.scandir(folder) as found:
+            for entry in found:
+                try:
+                    if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < limit:
+                        os.unlink(entry.path)
+                except OSError:
+                    continue
+
+    def _cut(self) -> None:
+        """Keep the last whole rows."""
+        from ctxmgr.base.paths import replace_file
+
+        with open(self.path, "rb") as stream:
+            stream.seek(-_TAIL, os.SEEK_END)
+            # A row that another hook appends just now goes with the old file: then the count is one too low.
+            rest = stream.read().partition(b"\n")[2]
+        replace_file(self.path, rest)
+
+    def since(self) -> list[list[str]]:
+        """Return the last calls since the agent was told."""
+        last_told = max((place for place, row in enumerate(self.rows) if row[0] == "t"), default=-1)
+        return [row for row in self.rows[last_told + 1 :] if row[0] == "c" and len(row) == 5][-_WINDOW:]
+
+    def worth_asking(self, new: int) -> list[str] | None:
+        """Return the row of a call, among the ``new`` last ones, that goes in circles by this count; else None."""
+        calls = self.since()
+        # Each new call is judged as if it were the last: a loop that was completed inside a batch may not show at its end.
+        for place in range(max(0, len(calls) - new), len(calls)):
+            if is_circling(calls[: place + 1]) and self._due(calls[: place + 1]):
+                return calls[place]
+        return None
+
+    def _due(self, calls: list[list[str]]) -> bool:
+        """Whether the call came back often enough since the detectors last saw no loop in it: once more after each look."""
+        last = calls[-1]
+        denied = [place for place, row in enumerate(self.rows) if row[0] == "n" and row[1:] == [last[1], last[3]]]
+        if not denied:
+            return True
+        later = sum(row[0] == "c" and row[1:4:2] == [last[1], last[3]] for row in self.rows[denied[-1] + 1 :])
+        return later > len(denied)
+
+    def is_refused(self, exact: str) -> bool:
+        """Whether this call, which is about to be made, is refused as it is."""
+        # From the last row back, for the latest word about this call counts.
+        for place in range(len(self.rows) - 1, -1, -1):
+            row = self.rows[place]
+            if row[0] == "s" and row[1:] == [exact]:
+                return True
+            if row[0] == "x" and row[1:] == [exact]:
+                return any(each[0] == "s" and each[1:] == [exact] for each in self.rows)
+            if row[0] == "d" and row[1:] == [exact]:
+                # Refused only while each later call brought what was known before: anything new may have changed the outcome.
+                known = {tuple(each[1:4:2]) for each in self.rows[:place] if each[0] == "c"}
+                return all(tuple(each[1:4:2]) in known for each in self.rows[place:] if each[0] == "c")
+        return False
+
+
+def is_circling(calls: Sequence[Sequence[str]]) -> bool:
+    """Whether the last of these calls completes a third identical round, or keeps coming back between others."""
+    pairs = [(row[1], row[3]) for row in calls]
+    last, failed = pairs[-1], calls[-1][4] == "1"
+    for period in range(1, _MAX_PERIOD + 1):
+        block = pairs[-period:]
+        if len(pairs) >= ROUNDS * period and pairs[-ROUNDS * period :] == block * ROUNDS:
+            return True
+    # Between other calls a failure that comes back says more than a success, such as a status that is asked for.
+    if pairs.count(last) >= (ROUNDS if failed else _ANYWHERE):
+        return True
+    same = [row[3] == last[1] for row in calls]
+    if failed:
+        return sum(same) >= _SAME_ERROR
+    return len(same) >= _SAME_ANSWER and all(same[-_SAME_ANSWER:])
+
+
+def rows_of(event: Event) -> list[tuple[str, ...]]:
+    """Return the rows for the calls of an event."""
+    rows: list[tuple[str, ...]] = []
+    for call in event.calls:
+        blurred, exact = fingerprints(call)
+        result, failed = result_fingerprint(call.result)
+        rows.append(("c", blurred, exact, result, "1" if failed else "0"))
+    return rows
+
+
+_SUFFIX = ".open"
+_MAX_CALL_BYTES = 65_536
+"""Limit of a call that is noted; a longer one writes a file, which does not hang."""
+_WRITE_DELAY = 5.0
+"""Seconds by which a log may be newer than a call that it lacks: the model's answer that asked for the call is written then."""
+
+
+def note_calls(client: Client, event: Event) -> None:
+    """Note the calls that are about to be made.
+
+    Raises:
+        OSError: the disk is full, or a file can't be written.
+    """
+    from ctxmgr.base.paths import make_private_folder, replace_file
+
+    make_private_folder(state_folder())
+    for call, record in zip(event.calls, client.open_records(event), strict=True):
+        content = record.encode("ascii")
+        if len(content) < _MAX_CALL_BYTES:
+            replace_file(_path(client, event, call), content)
+
+
+def forget_calls(client: Client, event: Event) -> None:
+    """Forget calls that are over.
+
+    Raises:
+        OSError: a file can't be removed.
+    """
+    for call in event.calls:
+        _remove(_path(client, event, call))
+
+
+def forget_session(client: Client, session: str) -> None:
+    """Forget all calls of a session.
+
+    Raises:
+        OSError: a file can't be removed.
+    """
+    for path in _note_paths(client.name, session):
+        _remove(path)
+
+
+def open_calls(client: Client, session: str, log_time: float) -> list[str]:
+    """Return the noted calls of a session, oldest first, in the form of its client's log.
+
+    Calls made before the log last grew, at ``log_time`` in seconds since 1970, are left out: they were given up.
+
+    Raises:
+        OSError: a file can't be read.
+    """
+    from ctxmgr.base.paths import read_regular
+
+    found = [(os.stat(path).st_mtime, path) for path in _note_paths(client.name, session)]
+    return [
+        read_regular(path, _MAX_CALL_BYTES).decode("ascii", "replace")
+        for at, path in sorted(found)
+        if at + _WRITE_DELAY >= log_time
+    ]
+
+
+def modification_time(path: str) -> float:
+    """Return when a file was last changed, in seconds since 1970; 0 where that can't be read."""
+    try:
+        return os.stat(path).st_mtime
+    except (OSError, ValueError):
+        return 0.0
+
+
+def _path(client: Client, event: Event, call: Call) -> str:
+    name = state_name(client.name, event.session)
+    return os.path.join(state_folder(), f"{name}-{fingerprints(call)[1]}{_SUFFIX}")
+
+
+def _note_paths(client: str, session: str) -> Iterator[str]:
+    beginning = state_name(client, session) + "-"
+    try:
+        with os.scandir(state_folder()) as entries:
+            found = [each.path for each in entries if each.name.startswith(beginning) and each.name.endswith(_SUFFIX)]
+    except FileNotFoundError:
+        return
+    yield from found
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return

@@ -25,8 +25,7 @@ from typing import Any, Literal, get_args
 
 from ctxmgr import __file__ as package
 from ctxmgr.base.paths import make_private_folder, read_regular, replace_file
-from ctxmgr.clients import CLIENTS, Client, as_object, client
-from ctxmgr.clients.session_file import state_folder
+from ctxmgr.clients import CLIENTS, Client, as_object, client, state_folder
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.json_text import blank_comments, insert_items, remove_items
@@ -44,6 +43,8 @@ _TOP = "hooks"
 _MAX_FILE_BYTES = 5_000_000
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _MAX_SECONDS = 60.0  # time limit of each program that is run here
+HOOK_PLACES = ("__init__.py", "errors.py", "base", "log", "clients", "live/__init__.py", "live/event_answer.py")
+"""What a hook may load at a call, in the package. Whole folders, since which of their modules it loads depends on the event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def plan_removal(client: Client, scope: Scope, folder: Path, environment: Mappin
     """
     path = _place(client, scope, folder, environment)
     before = read_settings(path)
-    kept = _kept(path)
+    kept = _read_record(path)
     if before is None:
         return Change(client, path, None, None)
     if kept is not None and kept["after"] == digest(before):
@@ -187,7 +188,7 @@ def commands_in(path: str) -> list[str]:
     found: list[str] = []
     program: str | None = None
     for match in _TEXT.finditer(text):
-        text_value = _unescaped(match.group(0))
+        text_value = _unescape(match.group(0))
         if text_value.startswith("/") and _OURS.search(text_value) and text_value.endswith("hook.py"):
             # An argument of its own (Claude Code starts hooks without a shell), so its blanks belong to the path.
             found += [text_value] if program is None else [text_value, program]
@@ -199,7 +200,7 @@ def commands_in(path: str) -> list[str]:
     return [*dict.fromkeys(found)]
 
 
-def _unescaped(literal: str) -> str:
+def _unescape(literal: str) -> str:
     try:
         return json.loads(literal)
     except ValueError:
@@ -211,12 +212,8 @@ def compile_hook(client: Client) -> bool:
 
     Later the hook may run as a user who may not write beside the package, so that each start would compile them again.
     """
-    root = os.path.dirname(os.path.dirname(os.path.abspath(package)))
-    names = ("__init__", "errors", "paths", *(f"log/{name}" for name in ("__init__", "fast_json", "ids")),
-             *(f"live/{name}" for name in ("__init__", "event_answer", "rounds")),
-             *(f"clients/{name}" for name in ("__init__", "interface", "session_file")),
-             "clients/" + client.name.replace("-", "_"))  # fmt: skip
-    files = [os.path.join(root, "ctxmgr", f"{name}.py") for name in names]
+    root = os.path.dirname(os.path.abspath(package))
+    files = [os.path.join(root, place) for place in HOOK_PLACES]
     with suppress(OSError, subprocess.SubprocessError):
         subprocess.run(
             [sys.executable, "-I", "-S", "-m", "compileall", "-q", *files],
@@ -314,7 +311,7 @@ def _record(path: str) -> str:
     return os.path.join(os.path.dirname(state_folder()), "installed", digest(os.fsencode(path))[:32] + ".json")
 
 
-def _kept(path: str) -> dict[str, Any] | None:
+def _read_record(path: str) -> dict[str, Any] | None:
     try:
         found: Any = json.loads(read_regular(_record(path), 4 * _MAX_FILE_BYTES, follow=False))
     except (OSError, ValueError):
@@ -324,7 +321,7 @@ def _kept(path: str) -> dict[str, Any] | None:
 
 
 def _keep(change: Change, record: str) -> None:
-    kept = _kept(change.path)
+    kept = _read_record(change.path)
     before = change.before
     original = None if before is None else b64encode(before).decode("ascii")
     if kept is not None and before is not None and kept["after"] == digest(before):

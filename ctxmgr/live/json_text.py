@@ -18,6 +18,7 @@ _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ATOM = re.compile(r"[^\s,\]}]+")
 _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n\r]*|/\*.*?\*/', re.DOTALL)
 _INDENT = re.compile(r"[\[{,][ \t]*\r?\n([ \t]+)")
+# Settings of clients are a few levels deep; each level of a hostile file would take a frame of the stack.
 _MAX_DEPTH = 100
 _BOM = "\ufeff"
 

@@ -23,6 +23,7 @@ from typing import Any, cast
 from ctxmgr.errors import Busy, CtxmgrError, InvalidInput, StorageFailed
 
 PATHS = ("/v1/traces", "/v1/logs")
+# Each may hold a body of the largest size, so this limits what memory must hold.
 MAX_CONNECTIONS = 8
 MAX_SECONDS = 30.0
 """Time limit of a whole request: reading it, recording it, answering."""
@@ -93,6 +94,7 @@ class Receiver:
             address_family = family
             # A client that never ends its request must not keep the program from ending.
             daemon_threads = True
+            # The library's five would refuse a burst of programs that start together.
             request_queue_size = 64
             receiver = self
 
@@ -178,9 +180,9 @@ class Receiver:
             if not isinstance(value, dict):
                 raise InvalidInput("this is no JSON object", "send an OTLP export")
             take(cast("dict[str, Any]", value))
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError):  # 400, which exporters do not send again: it would fail again
             done.set_exception(_RefusedError(400, "the body is no JSON\n"))
-        except (StorageFailed, Busy) as error:
+        except (StorageFailed, Busy) as error:  # 503, at which exporters wait and send the same again
             done.set_exception(_RefusedError(503, f"{error.message}; send it again later\n"))
         except CtxmgrError as error:
             done.set_exception(_RefusedError(400, f"{error.message}\n"))
@@ -232,7 +234,7 @@ class _Handler(BaseHTTPRequestHandler):
         except _RefusedError as refusal:
             self._receiver.refused[refusal.status] = self._receiver.refused.get(refusal.status, 0) + 1
             self._answer(refusal.status, "text/plain; charset=utf-8", refusal.words.encode())
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # the client went away, or what it sent is no request: there is nobody to answer
             self.close_connection = True
         else:
             self._answer(200, "application/json", b'{"partialSuccess":{}}')
@@ -306,7 +308,7 @@ class _Handler(BaseHTTPRequestHandler):
             body = self.rfile.read(int(stated))
             if len(body) < int(stated):
                 raise _RefusedError(400, "the body ended too early\n")
-        return body if coding == "identity" else _unzipped(body, limit)
+        return body if coding == "identity" else _unzip(body, limit)
 
     def _chunks(self, limit: int) -> bytes:
         body = bytearray()
@@ -334,7 +336,7 @@ def _too_long(limit: int) -> _RefusedError:
     return _RefusedError(413, f"a body of more than {limit:,} bytes is not received: let the program send smaller batches\n")
 
 
-def _unzipped(body: bytes, limit: int) -> bytes:
+def _unzip(body: bytes, limit: int) -> bytes:
     # One byte more than allowed is enough to see a bomb without unpacking it; 16 makes zlib expect gzip's header.
     reader = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:

@@ -25,6 +25,7 @@ HEADER = struct.Struct(">cdI")
 
 FROM_CLIENT, FROM_AGENT, LOST = b"c", b"a", b"l"
 _CHUNK = 1 << 18
+# A store that is locked until this is full costs records, never the conversation.
 _MAX_HELD_BYTES = 64 << 20
 _PATIENCE = 2.0
 """Seconds to wait for the recorder at the end; it goes on by itself if it needs longer."""
@@ -236,6 +237,7 @@ def run_tap(
     try:
         tap = Tap(command, environment, held, ordered)
     except InvalidInput:
+        # Ends the pipe, by whose end the recorder ends too.
         held.close(_PATIENCE)
         raise
     code = tap.run()

@@ -253,7 +253,9 @@ def _result(call: dict[str, Any], status: Any) -> dict[str, Any]:
 
 
 _SENDERS = {FROM_CLIENT: CLIENT, FROM_AGENT: AGENT}
+# A hang is measured in minutes, so a second more does not matter; it is also how often a locked store is tried again.
 _EVERY = 1.0
+# Far above what a record may hold; without a limit a stream without line ends would fill the memory.
 _MAX_LINE_BYTES = 64 << 20
 # Records that wait for a store that is locked or full; what comes beyond is counted as lost.
 _MAX_WAITING = 50_000
@@ -429,7 +431,7 @@ def record_copies(copied: int, orders: int, location: str, config: Config, *, ma
 
     with open(copied, "rb") as stream:
         try:
-            with _opened(location, masked=masked) as workspace:
+            with _open_store(location, masked=masked) as workspace:
                 recorder = TapRecorder(workspace.store, config, send if cancel else None, say)
                 _follow(stream.fileno(), recorder)
                 recorder.close()
@@ -440,7 +442,7 @@ def record_copies(copied: int, orders: int, location: str, config: Config, *, ma
             pass
 
 
-def _opened(location: str, *, masked: bool) -> Workspace:
+def _open_store(location: str, *, masked: bool) -> Workspace:
     """Open the store; one that is locked is tried again for a while, as the copies wait in memory."""
     end = time.monotonic() + _PATIENCE
     while True:

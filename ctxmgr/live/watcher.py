@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.base.paths import make_private_folder, replace_file
-from ctxmgr.clients import AFTER, Client, Event, client
-from ctxmgr.clients.session_file import SUFFIX, WATCHER, rows_in, state_folder, state_name
+from ctxmgr.clients import AFTER, SESSION_SUFFIX, WATCHER_LOCK, Client, Event, client, rows_in, state_folder, state_name
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import Busy, CtxmgrError
 from ctxmgr.history.live.record_sources import Batch, Follower, LogSource, Sight, Source
-from ctxmgr.live.rounds import modified, open_calls
+from ctxmgr.live.event_answer import modification_time, open_calls
 from ctxmgr.types.finding import Finding
 
 EVERY = 5.0
@@ -68,12 +67,10 @@ class HookedSessions:
 
     Args:
         clock: returns seconds since 1970.
-        tells: whether people and agents are notified; else hangs are only returned.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time, *, tells: bool = True) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._tells = tells
         self._files: dict[str, tuple[float, Watched | None]] = {}
         self._followed: dict[str, Follower] = {}
         self._hung: dict[str, dict[str, Sight]] = {}
@@ -82,7 +79,7 @@ class HookedSessions:
     def tick(self) -> list[Sight]:
         """Check all sessions once; return the hangs that began and those that are over."""
         now, sights = self._clock(), list[Sight]()
-        living = self.living()
+        living = self.living_sessions()
         for path in [path for path in self._followed if path not in living]:
             sights += self._let_go(path)
         for path, each in living.items():
@@ -94,23 +91,23 @@ class HookedSessions:
                 sights += self._look(path, each)
         return sights
 
-    def living(self) -> dict[str, Watched]:
+    def living_sessions(self) -> dict[str, Watched]:
         """Return the sessions that live, by the paths of their files."""
         now, found = self._clock(), dict[str, tuple[float, Watched | None]]()
         with contextlib.suppress(OSError), os.scandir(state_folder()) as entries:
             for entry in entries:
-                if entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
+                if entry.name.endswith(SESSION_SUFFIX) and entry.is_file(follow_symlinks=False):
                     with contextlib.suppress(OSError):
                         touched = entry.stat(follow_symlinks=False).st_mtime
                         known = self._files.get(entry.path)  # parsed anew only after a change
                         same = known is not None and known[0] == touched
-                        found[entry.path] = known if known is not None and same else (touched, _watched(entry.path))
+                        found[entry.path] = known if known is not None and same else (touched, _read_session(entry.path))
         self._files = found
         living: dict[str, Watched] = {}
         for path, (touched, each) in found.items():
             if each is None or each.ended:
                 continue
-            each.moved = max(touched, modified(each.log), modified(path.removesuffix(SUFFIX)))
+            each.moved = max(touched, modification_time(each.log), modification_time(path.removesuffix(SESSION_SUFFIX)))
             if now - each.moved < _ALIVE and not self._is_gone(each.pid):
                 living[path] = each
         return living
@@ -121,7 +118,7 @@ class HookedSessions:
 
     def ended(self) -> bool:
         """Whether no session lives."""
-        return not self.living()
+        return not self.living_sessions()
 
     def _is_gone(self, pid: int) -> bool:
         """Whether a process has ended that was seen alive: a shell that only started a hook is gone before the first check."""
@@ -148,6 +145,7 @@ class HookedSessions:
         config = _config(each.folder)
         follower = self._followed.get(path)
         if follower is None:
+            # Longer than for a person who asks: here nobody asked, and a false alarm is a disturbance.
             settings = {"stall_seconds": _SILENCE, **config.detect}
             follower = self._followed[path] = Follower(_source(each), settings, self._clock)
         hung = self._hung.setdefault(path, {})
@@ -161,12 +159,11 @@ class HookedSessions:
             elif sight.event != "over" and finding.severity == "hung" and _is_meant(finding, config):
                 hung[finding.id] = sight
                 sights.append(sight)
-                if self._tells:
-                    _tell(each, finding, config, self._clock())
+                _tell(each, finding, config, self._clock())
         return sights
 
 
-def _watched(path: str) -> Watched | None:
+def _read_session(path: str) -> Watched | None:
     begun: dict[str, Any] | None = None
     ended = False
     for row in rows_in(path):
@@ -205,7 +202,7 @@ class _LogWithOpenCalls:
 
 
 def _source(each: Watched) -> Source:
-    begun = open_calls(each.client, each.session, modified(each.log))
+    begun = open_calls(each.client, each.session, modification_time(each.log))
     return _LogWithOpenCalls(each.log, begun) if begun else LogSource(Path(each.log), every=EVERY)
 
 
@@ -250,9 +247,10 @@ def only_watcher() -> Generator[None]:
     folder = state_folder()
     make_private_folder(folder)
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(os.path.join(folder, WATCHER), flags, 0o600)
+    descriptor = os.open(os.path.join(folder, WATCHER_LOCK), flags, 0o600)
     try:
         _hold(descriptor)
+        # For the message to whoever starts a second one; the lock alone decides.
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
         yield
@@ -282,6 +280,7 @@ def run(_name: str, pause: Callable[[float], None] = time.sleep) -> None:
     """
     os.closerange(3, 256)  # what the client left open is none of ours
     os.chdir("/")  # or the folder that the client was started in could not be unmounted or removed
+    # It must never slow down the agent that it watches.
     os.nice(10)
     if not load_config(Path.home()).live_watch:
         return

@@ -145,7 +145,7 @@ class _Reader:
         self._learnt: set[tuple[str, ...]] = set()
         # NaN and Infinity, which Python reads but JSON does not know, are kept as their texts.
         self._decoder = json.JSONDecoder(parse_float=_finite, parse_constant=str)
-        self._decode = decode or self._decoded_line
+        self._decode = decode or self._decode_line
 
     def whole(self, raw: bytes) -> dict[str, Any] | None:
         """Return the object that a line consists of, None if it is anything else or needs a closer look."""
@@ -164,7 +164,7 @@ class _Reader:
             self._learn(value)  # pyright: ignore[reportUnknownArgumentType]
         return value  # pyright: ignore[reportUnknownVariableType]
 
-    def _decoded_line(self, raw: bytes) -> object:
+    def _decode_line(self, raw: bytes) -> object:
         value, stop = cast("tuple[object, int]", self._decoder.raw_decode(text := raw.decode()))
         return value if stop == len(text) else None
 
@@ -195,7 +195,7 @@ class _Reader:
         if _has_too_many_values(piece):
             self._damage.add(offset, len(piece), "more values on one line than fit into memory")
             return
-        text, sound = _decoded(piece)
+        text, sound = _decode_piece(piece)
         place = _Place(offset, text)
         at, end, begun = _past_space(text, 0), len(text), False
         if before == "\n" and at:
@@ -211,7 +211,7 @@ class _Reader:
                 at, before, begun = resume, None, True
                 continue
             if not sound:
-                value = self._repaired(text, at, stop, value, place)
+                value = self._repair(text, at, stop, value, place)
             self._learn(value)
             yield value
             at, before, begun = _past_space(text, stop), None, True
@@ -271,14 +271,14 @@ class _Reader:
             self._learnt.add(keys)
             self._shapes.add(frozenset(keys))
 
-    def _repaired(self, text: str, at: int, stop: int, value: dict[str, Any], place: _Place) -> dict[str, Any]:
+    def _repair(self, text: str, at: int, stop: int, value: dict[str, Any], place: _Place) -> dict[str, Any]:
         """Report invalid bytes inside an object that can be read nevertheless; return it with U+FFFD in their place."""
         places = [hit.start() for hit in _ESCAPED_BYTE.finditer(text, at, stop)]
         if not places:
             return value
         start = place.of(places[0])
         self._damage.add(start, place.of(places[-1] + 1) - start, "invalid UTF-8")
-        return cast("dict[str, Any]", _replaced(value))
+        return cast("dict[str, Any]", _replace_escapes(value))
 
 
 def _finite(text: str) -> float | str:
@@ -287,7 +287,7 @@ def _finite(text: str) -> float | str:
     return text if number in (float("inf"), float("-inf")) else number
 
 
-def _decoded(piece: bytes) -> tuple[str, bool]:
+def _decode_piece(piece: bytes) -> tuple[str, bool]:
     try:
         return piece.decode("utf-8"), True
     except UnicodeDecodeError:
@@ -351,11 +351,11 @@ def _too_deep(text: str, at: int, stop: int, value: object) -> bool:
     return True
 
 
-def _replaced(value: object) -> object:
+def _replace_escapes(value: object) -> object:
     if isinstance(value, str):
         return _ESCAPED_BYTE.sub("�", value)
     if isinstance(value, list):
-        return [_replaced(item) for item in cast("list[object]", value)]
+        return [_replace_escapes(item) for item in cast("list[object]", value)]
     if isinstance(value, dict):
-        return {_ESCAPED_BYTE.sub("�", key): _replaced(item) for key, item in cast("dict[str, object]", value).items()}
+        return {_ESCAPED_BYTE.sub("�", key): _replace_escapes(item) for key, item in cast("dict[str, object]", value).items()}
     return value

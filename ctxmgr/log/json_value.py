@@ -59,7 +59,7 @@ def plain(value: object) -> Any:
     and of those with ``__slots__``; sets become lists in a stable order; dates and paths become text; bytes become text
     when they are UTF-8, else ``{"base64": ...}``; an exception becomes its type, message and fields; NaN and infinities
     become ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; what contains itself becomes ``"<circular>"``; anything else its
-    ``repr``. What has no content that can be read becomes ``"<its class>"`` and is counted by `unstored`.
+    ``repr``. What has no content that can be read becomes ``"<its class>"`` and is counted by `count_unstored`.
     """
     _walk.left, _walk.depth = _MAX_OBJECTS, 0
     try:
@@ -69,7 +69,7 @@ def plain(value: object) -> Any:
         return _represent(value)
 
 
-def unstored() -> int:
+def count_unstored() -> int:
     """Return the number of values whose content `plain` could not keep, in this thread, ever."""
     return _walk.unstored
 
@@ -211,7 +211,7 @@ def _slots(kind: type) -> list[str]:
 def _object(value: object, parents: tuple[int, ...], names: Iterable[str] | None = None) -> dict[str, Any] | str:
     """Return the fields of an object that can be read; its class name if it is one too many or too deep inside others."""
     if _walk.left <= 0 or _walk.depth >= _MAX_OBJECT_DEPTH:
-        return _unstored(value)
+        return _mark_unstored(value)
     _walk.left -= 1
     _walk.depth += 1
     try:
@@ -231,10 +231,10 @@ def _field(value: object, name: str, parents: tuple[int, ...]) -> Any:
     try:
         return _plain(getattr(value, name), parents)
     except Exception:
-        return _unstored(value)
+        return _mark_unstored(value)
 
 
-def _unstored(value: object) -> str:
+def _mark_unstored(value: object) -> str:
     _walk.unstored += 1
     return f"<{type(value).__name__}>"
 
@@ -251,7 +251,7 @@ def _represent(value: object, limit: int | None = MAX_REPR) -> str:
     try:
         text = repr(value)
     except Exception:
-        return _unstored(value)
+        return _mark_unstored(value)
     if " at 0x" in text[:MAX_REPR]:
         if not isinstance(value, _CODE):
             _walk.unstored += 1

@@ -103,7 +103,7 @@ def _pattern(anchor: str, rows: list[tuple[str, str, str]]) -> re.Pattern[bytes]
 
 
 @cache
-def _framed() -> tuple[tuple[re.Pattern[bytes], re.Pattern[bytes], str], ...]:
+def _compile_framed() -> tuple[tuple[re.Pattern[bytes], re.Pattern[bytes], str], ...]:
     return tuple((re.compile(pattern.encode()), re.compile(gate.encode()), kind) for kind, gate, pattern, _ in FRAMED)
 
 
@@ -122,7 +122,7 @@ def _token_spans(line: bytes, *, anchored: bool = True) -> Iterator[Span]:
                     continue
                 kind = _provider(value)
             yield match.start(index), match.end(index), kind
-    for pattern, gate, kind in _framed():
+    for pattern, gate, kind in _compile_framed():
         if gate.search(line):
             yield from ((*match.span(1), kind) for match in pattern.finditer(line))
 
@@ -138,16 +138,16 @@ def _provider(value: bytes) -> str:
     return "openrouter" if value.startswith(b"or-") else "openai"
 
 
-def _folded(start: str) -> str:
+def _fold(start: str) -> str:
     return start.encode().translate(_ALPHABET).decode("ascii")
 
 
-def _of_hex(start: str) -> bool:
+def _is_hex_start(start: str) -> bool:
     return any(start in starts.split() and body.startswith("[0-9a") for _, starts, body, _ in TOKENS)
 
 
-_DASHED = frozenset(word for word in map(_folded, beginnings()) if re.search(_BEFORE_DASH + "-$", word))
-_CROSSED = frozenset(word for word in map(_folded, beginnings()) if re.match("x.*-$", word)) - _DASHED
+_DASHED = frozenset(word for word in map(_fold, beginnings()) if re.search(_BEFORE_DASH + "-$", word))
+_CROSSED = frozenset(word for word in map(_fold, beginnings()) if re.match("x.*-$", word)) - _DASHED
 """Beginnings whose dash could be one of a UUID; they are found by their x, as a byte such as ``\\x41`` is."""
 
 
@@ -178,16 +178,16 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
     begun: set[str] = set()
     pairs: dict[str, set[str]] = {}
     for start in (*beginnings(), ":AA"):
-        word = _folded(start)
+        word = _fold(start)
         if word in _DASHED or word in _CROSSED:
             continue
         at = word.rfind("_")
         head, tail = word[: at + 1], word[at + 1 :]
         # Hex digits, of which a capital A is an anchor here.
-        fill = f"{'[0-9a_efk]' if _of_hex(start) and tail else '.'}{{{_MIN_TOKEN - len(tail)}}}"
+        fill = f"{'[0-9a_efk]' if _is_hex_start(start) and tail else '.'}{{{_MIN_TOKEN - len(tail)}}}"
         found = f"{re.escape(head)}{tail}{fill}"
         if at < 2:
-            begun.add(rf"(?<={found})(?=[0-9aefkn\\]{{14}})" if _of_hex(start) else f"(?<={found})")
+            begun.add(rf"(?<={found})(?=[0-9aefkn\\]{{14}})" if _is_hex_start(start) else f"(?<={found})")
         elif re.fullmatch(_HEXLIKE + "*", head[max(0, at - 4) : at]):
             apart.add(f"(?<={found})")
             before.add(head[-2])
@@ -287,8 +287,8 @@ def mask(line: bytes) -> bytes:
     runs = line.translate(RUNS)
     has_run = RUN_OF in runs
     named = named or (has_run and _EASYPOST in line)
-    if tokens or named or (has_run and any(_holds(said) for _, _, said in decoded(line, runs))):
-        return _masked(line, tokens=bool(tokens), named=named)
+    if tokens or named or (has_run and any(_holds(said) for _, _, said in decode_pieces(line, runs))):
+        return _mask_line(line, tokens=bool(tokens), named=named)
     if (hidden or coded or (_PERCENT in folded and _may_quote(folded))) and any(_passes(view.text) for view in views(line)):
         return mask_unsieved(line)
     return line
@@ -331,7 +331,7 @@ def _passes_signs(line: bytes) -> bool:
 
 def mask_unsieved(line: bytes) -> bytes:
     """Return what `mask` returns, without its sieves: it calls this for the few lines that they let pass."""
-    return _masked(line, tokens=True, named=True)
+    return _mask_line(line, tokens=True, named=True)
 
 
 def secret_spans(line: bytes) -> list[Span]:
@@ -343,7 +343,7 @@ def secret_spans(line: bytes) -> list[Span]:
     return found
 
 
-def _masked(line: bytes, *, tokens: bool, named: bool) -> bytes:
+def _mask_line(line: bytes, *, tokens: bool, named: bool) -> bytes:
     spans = _spans(line, tokens=tokens, named=named)
     return _replace(line, spans) if spans else line
 
@@ -365,12 +365,12 @@ def _spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
             if last > ends.get(first, 0):
                 spans.append((first, last, kind))
     if tokens:
-        view = joined(line)
+        view = join_lines(line)
         for start, end, kind in _token_spans(view.text) if view.changed else ():
             first, last = view.origin(start, end)
             if first not in ends or (last > ends[first] and _is_continued(line[ends[first] : last])):
                 spans.append((first, last, kind))
-    for start, end, said in decoded(line, line.translate(RUNS)):
+    for start, end, said in decode_pieces(line, line.translate(RUNS)):
         kind = _holds(said)
         if kind:
             spans.append((start, end, kind))
@@ -466,24 +466,24 @@ def views(line: bytes) -> Iterator[View]:
         yield View(line, _HIDDEN, b"")
 
 
-def joined(line: bytes) -> View:
+def join_lines(line: bytes) -> View:
     """Return the line with its escaped line ends and other escapes removed: a token may be broken over lines."""
     return View(line, _BROKEN, b"")
 
 
-def decoded(line: bytes, runs: bytes) -> Iterator[tuple[int, int, bytes]]:
+def decode_pieces(line: bytes, runs: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yield the place of every piece in base64 or hex that is a text, and that text; ``runs`` is the line in `RUNS`."""
     start = runs.find(RUN_OF)
     while start >= 0:
         end = runs.find(b" ", start)
         end = len(line) if end < 0 else end
-        said = _decoded_text(line[start:end])
+        said = _decode_text(line[start:end])
         if said is not None:
             yield start, end, said
         start = runs.find(RUN_OF, end)
 
 
-def _decoded_text(piece: bytes) -> bytes | None:
+def _decode_text(piece: bytes) -> bytes | None:
     """Return the text that a piece encodes, or None when it is no text: an id, a hash, a picture."""
     if _SAYS.match(piece) is None:
         return None

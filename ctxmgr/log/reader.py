@@ -341,9 +341,9 @@ def line_at(descriptor: int, offset: int) -> bytes | None:
     return b"".join(pieces) if 0 < size <= MAX_LINE else None
 
 
-def _backwards(descriptor: int, size: int, chunk: int = 1 << 13) -> Iterator[bytes]:
+def _backwards(descriptor: int, size: int) -> Iterator[bytes]:
     """Yield the file's lines from the last to the first, without their ends; those over the limit are left out."""
-    stop = size
+    stop, chunk = size, 1 << 13
     while stop > 0:
         begin, end, cut = stop, stop, -1
         pieces: list[bytes] = []

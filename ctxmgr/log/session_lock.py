@@ -21,7 +21,9 @@ from ctxmgr.errors import Busy, StorageFailed
 from ctxmgr.log.journal import lock_within, make_private_folder
 
 _SAFE = re.compile(rb"[^A-Za-z0-9_-]")
+# File systems take names of 255 bytes, and a name is made of a session and a process.
 _MAX_NAME = 100
+# A note has names of any length in it, and anybody may have written the file.
 _MAX_NOTE = 1 << 20
 _LOCK_TIMEOUT = 10.0  # seconds; the gate is held for microseconds, unless its holder was stopped in between
 
@@ -200,6 +202,7 @@ def _holders(folder: str, prefix: str) -> list[Holder]:
 
 def _holder(path: str) -> Holder | None:
     try:
+        # Neither a link nor a pipe in the place of the file may mislead or hold up who looks.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
@@ -208,6 +211,7 @@ def _holder(path: str) -> Holder | None:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return None
     except OSError:
+        # The lock is held: by a process that lives, since it falls with its holder.
         return _read_note(os.pread(descriptor, _MAX_NOTE, 0))
     finally:
         os.close(descriptor)

@@ -31,6 +31,7 @@ _READERS = (
 _ANSWERS = ("continuation", "context_request")
 """Tools that record their answer, unless the server only reads; asked again they return the same one."""
 
+# Left out of a read-only server rather than refused: a model does not try what it does not see.
 _WRITERS = ("note_add", "memory_retain")
 
 LOOPBACK = "127.0.0.1"
@@ -47,13 +48,13 @@ def build_server(tools: Tools) -> MCPServer[Any]:
             title=name.replace("_", " ").capitalize(), read_only_hint=reads, destructive_hint=False,
             idempotent_hint=name not in _WRITERS, open_world_hint=False,
         )  # fmt: skip
-        server.add_tool(_with_errors(getattr(tools, name)), name=name, annotations=hints, structured_output=True)
+        server.add_tool(_pass_errors(getattr(tools, name)), name=name, annotations=hints, structured_output=True)
     _add_resources(server, tools)
     _add_prompts(server, tools)
     return server
 
 
-def _with_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
+def _pass_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
     """Return a tool whose deliberate errors reach the caller with a hint; others stay hidden."""
 
     @wraps(tool)  # the SDK makes the schema from the signature that it finds behind ``__wrapped__``
@@ -101,6 +102,7 @@ def _add_prompts(server: MCPServer[Any], tools: Tools) -> None:
         try:
             found = tools.continuation(session or None)
         except CtxmgrError as error:
+            # A prompt has no form for errors; the sentence reaches the model as the answer.
             return f"There is nothing to continue: {error.message}"
         return found.prompt or f"Nothing is wrong with this session: {found.reason}"
 

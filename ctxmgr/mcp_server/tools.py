@@ -325,14 +325,14 @@ class Tools:
 
         ``input`` is what the action was given: an object, its JSON, or the text itself.
         """
-        wanted = _comparable(_from_json(input) if isinstance(input, str) else input)
+        wanted = _comparison_key(_from_json(input) if isinstance(input, str) else input)
 
         def work(workspace: Workspace) -> EarlierCalls:
             # The latest first: an agent wants to know whether a call fails now.
             asked = ListRequest(session=session, action=[action], newest_first=True, limit=_MAX_COMPARED)
             # A page of a list may hold events too; only entries have an input to compare.
             entries = [row for row in workspace.list(asked).rows if isinstance(row, EntryView)]
-            same = [entry for entry in entries if wanted in (_comparable(entry.input), *_values(entry.input))]
+            same = [entry for entry in entries if wanted in (_comparison_key(entry.input), *_values(entry.input))]
             failed = sum(entry.status in ("error", "denied") for entry in same)
             return EarlierCalls(
                 times=len(same), ok=sum(entry.status == "ok" for entry in same), failed=failed,
@@ -456,11 +456,11 @@ def _one_name(name: str | None) -> list[str]:
 def _from_json(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except ValueError:  # a text that is no JSON is meant as it is
         return text
 
 
-def _comparable(value: object) -> str:
+def _comparison_key(value: object) -> str:
     # The same keys in another order are the same input.
     return json.dumps(value, sort_keys=True) if not isinstance(value, str) else value.strip()
 
@@ -468,4 +468,4 @@ def _comparable(value: object) -> str:
 def _values(value: object) -> list[str]:
     """Return what an input of one field holds, so that a command alone is found in ``{"command": ...}``."""
     fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-    return [_comparable(held) for held in fields.values()] if len(fields) == 1 else []
+    return [_comparison_key(held) for held in fields.values()] if len(fields) == 1 else []

@@ -59,7 +59,7 @@ def run_by(words: list[str], answered: Callable[[list[str]], int | None], *, ter
 
     out, err = _Stream(terminal=terminal), _Stream(terminal=terminal)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dispatch, "answered", asked)
+        patch.setattr(dispatch, "answer_command", asked)
         patch.setattr(sys, "argv", ["ctxmgr", *words])
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
@@ -69,7 +69,7 @@ def run_by(words: list[str], answered: Callable[[list[str]], int | None], *, ter
 
 def both(words: list[str], *, terminal: bool = False) -> Ended:
     """Run a command line by the fast path and by typer, demand that they agree, and return how it ended."""
-    by_quick = run_by(words, dispatch.answered, terminal=terminal)
+    by_quick = run_by(words, dispatch.answer_command, terminal=terminal)
     by_typer = run_by(words, lambda _: None, terminal=terminal)
     assert by_quick[:3] == by_typer[:3], words
     return by_quick

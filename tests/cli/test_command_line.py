@@ -82,6 +82,8 @@ def test_quiet_says_what_went_wrong_and_nothing_else() -> None:
     assert process("sql", "SELECT idx FROM entries", "-n", "1").err != ""
     quiet = process("sql", "SELECT idx FROM entries", "-n", "1", "-q")
     assert (quiet.code, quiet.out, quiet.err) == (0, process("sql", "SELECT idx FROM entries", "-n", "1").out, "")
+    # ``-n1`` in one word is read by typer alone.
+    assert process("-q", "sql", "SELECT idx FROM entries", "-n1").err == ""
     assert "no session 'nosuch'" in process("-q", "list", "nosuch").err
 
 

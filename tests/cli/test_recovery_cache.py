@@ -37,7 +37,7 @@ def by_command(path: Path, *words: str, terminal: bool = False) -> Ended:
 
 def by_lane(path: Path, *words: str, terminal: bool = False) -> Ended:
     """Run the recovery as a command line does."""
-    return run_by(["recover", "-s", "s", *words, "--store", str(path)], dispatch.answered, terminal=terminal)
+    return run_by(["recover", "-s", "s", *words, "--store", str(path)], dispatch.answer_command, terminal=terminal)
 
 
 @pytest.fixture

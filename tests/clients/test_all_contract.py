@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.clients import AFTER, BEFORE, CLIENTS, END, PERSON, Client, client, parsed
+from ctxmgr.clients import AFTER, BEFORE, CLIENTS, END, PERSON, Client, client, parse_event
 from ctxmgr.live.installation import hook_command
 from tests.live.scene import SILENT, hooked
 
@@ -54,7 +54,7 @@ def _client(name: str) -> Client:
 @pytest.mark.parametrize("name", CLIENTS)
 def test_what_was_called_is_read(name: str) -> None:
     """The event after a call holds its action, its input as an object, and its result as the model reads it."""
-    found = parsed(name, json.dumps(AFTER_EVENTS[name]).encode())
+    found = parse_event(name, json.dumps(AFTER_EVENTS[name]).encode())
 
     assert found is not None
     event = found[1]
@@ -65,7 +65,7 @@ def test_what_was_called_is_read(name: str) -> None:
 @pytest.mark.parametrize(("name", "kind", "fields"), OTHER_EVENTS)
 def test_other_events_are_read(name: str, kind: str, fields: dict[str, Any]) -> None:
     """What is about to be called, and the words of a person."""
-    found = parsed(name, json.dumps(fields).encode())
+    found = parse_event(name, json.dumps(fields).encode())
 
     assert found is not None
     assert found[1].kind == kind
@@ -76,7 +76,7 @@ def test_other_events_are_read(name: str, kind: str, fields: dict[str, Any]) -> 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_an_answer_is_small_and_holds_the_text(name: str) -> None:
     """What is told is one JSON object, in which nothing decides, stops or replaces anything."""
-    found = parsed(name, json.dumps(AFTER_EVENTS[name]).encode())
+    found = parse_event(name, json.dumps(AFTER_EVENTS[name]).encode())
     assert found is not None
     said = json.dumps(_client(name).tell(found[1], "[ctxmgr] Look."))
 

@@ -8,8 +8,7 @@ import pytest
 
 from ctxmgr.context import candidates
 from ctxmgr.context.candidates import Draft, Improver, strategy_for
-from ctxmgr.text.content_kind import KINDS
-from ctxmgr.text.tokens import ESTIMATE
+from ctxmgr.text.tokens import ESTIMATE, KINDS
 from tests.context.world import PROSE, World
 
 LONG = "# Title\n\n" + PROSE * 100

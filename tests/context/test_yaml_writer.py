@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from ctxmgr.context.yaml_writer import block, mapping
-from ctxmgr.text.content_kind import nesting
+from ctxmgr.text.tokens import nesting
 
 TEXT = st.text(
     st.characters(exclude_categories=()) | st.sampled_from("\n\t \r\x00\x1b\x85\u2028\ufeff\ud800#:-'\"|>%@`"), max_size=40

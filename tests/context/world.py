@@ -18,8 +18,7 @@ from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import KEY, NEEDS, PROJECT, RULES, VERSION
 from ctxmgr.store.repositories.shared_state import ArtifactRow
-from ctxmgr.text.content_kind import kind_of
-from ctxmgr.text.tokens import ESTIMATE, Counter
+from ctxmgr.text.tokens import ESTIMATE, Counter, kind_of
 from ctxmgr.types.context_package import (
     AgentNeed,
     AssembleRequest,

@@ -316,14 +316,14 @@ def test_what_verdicts_add_up_to() -> None:
 def test_nothing_is_judged_to_answer_a_program_from_what_is_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fast path neither builds a model nor asks the workspace where every verdict is kept."""
     from ctxmgr.cli.fast import detection as fast
-    from ctxmgr.cli.fast.dispatch import answered
+    from ctxmgr.cli.fast.dispatch import answer_command
 
     lines = [["sessions", "--json"], ["detect", "--all-sessions", "--json"], ["detect", "-s", "stuck", "--json"]]
     lines = [[*line, "--store", str(place)] for line in lines]
-    codes = [answered(line) for line in lines]
+    codes = [answer_command(line) for line in lines]
 
     def refuse(*_: object) -> NoReturn:
         raise AssertionError("a workspace was made")
 
     monkeypatch.setattr(fast, "_workspace", refuse)
-    assert [answered(line) for line in lines] == codes == [0, 12, 10]
+    assert [answer_command(line) for line in lines] == codes == [0, 12, 10]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.clients import CLIENTS, MAX_ANSWER_CHARS
-from ctxmgr.clients.session_file import state_folder
-from ctxmgr.live.rounds import Rounds
+from ctxmgr.clients import CLIENTS, MAX_ANSWER_CHARS, state_folder
+from ctxmgr.live import installation
+from ctxmgr.live.event_answer import Rounds
 from tests.live.scene import LOOP, SILENT, batch, before, calls_of, command, hooked, write_log
 
 FAILED = "Exit code 1\nImportError: No module named 'calc'"
@@ -263,7 +263,14 @@ def test_a_healthy_call_loads_the_standard_library_alone(tmp_path: Path) -> None
     )
     loaded = {line.rpartition("|")[2].strip() for line in ran.stderr.decode().splitlines()}
 
-    assert "ctxmgr.live.rounds" in loaded
+    assert "ctxmgr.live.event_answer" in loaded
+    root = Path(installation.package).parent
+    files = [root.parent / f"{name.replace('.', '/')}.py" for name in loaded if name.startswith("ctxmgr.")]
+    compiled = [root / place for place in installation.HOOK_PLACES]
+    # A package has its `__init__`; what is compiled when the hook is installed is there, and holds all that a call loads.
+    files = [file if file.exists() else file.with_suffix("") / "__init__.py" for file in files]
+    assert all(place.exists() for place in compiled)
+    assert [file for file in files if not any(file.is_relative_to(place) for place in compiled)] == []
     assert (
         loaded & {"json", "re", "enum", "typing", "site", "subprocess", "pydantic", "hashlib", "contextlib", "collections"}
         == set()

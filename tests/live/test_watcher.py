@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.clients import CLIENTS
+from ctxmgr.clients import CLIENTS, SESSION_SUFFIX, WATCHER_LOCK, SessionFile, rows_in, state_folder
 from ctxmgr.clients.claude_code import CLIENT
-from ctxmgr.clients.session_file import SUFFIX, WATCHER, SessionFile, rows_in, state_folder
 from ctxmgr.errors import Busy
 from ctxmgr.live.detector_answer import notifier_command
 from ctxmgr.live.event_answer import WATCH
@@ -171,7 +170,7 @@ def test_a_session_lives_until_its_end_or_until_its_process_is_gone(tmp_path: Pa
     """An end that the client tells, a process that was seen and is gone, and hours of nothing."""
     _session(tmp_path)
     path = Path(SessionFile("claude-code", "s").path)
-    assert len(_sessions().living()) == 1
+    assert len(_sessions().living_sessions()) == 1
     assert _sessions().ended() is False
     assert HookedSessions(lambda: NOW + 7200).ended()
 
@@ -179,7 +178,7 @@ def test_a_session_lives_until_its_end_or_until_its_process_is_gone(tmp_path: Pa
         path.write_text(json.dumps({**rows_in(str(path))[0], "pid": client.pid}) + "\n")
         _aged(path, 60)
         sessions = _sessions()
-        assert len(sessions.living()) == 1
+        assert len(sessions.living_sessions()) == 1
     assert sessions.ended()
     assert not _sessions().ended(), "a shell that only started the hook is gone before anyone looks"
 
@@ -192,9 +191,9 @@ def test_a_file_that_makes_no_sense_is_passed_over(content: bytes) -> None:
     """What lies beside the state is read with suspicion."""
     folder = Path(state_folder())
     folder.mkdir(parents=True)
-    (folder / f"claude-code-0{SUFFIX}").write_bytes(content)
-    (folder / f"claude-code-1{SUFFIX}").mkdir()
-    (folder / f"claude-code-2{SUFFIX}").symlink_to("/dev/zero")
+    (folder / f"claude-code-0{SESSION_SUFFIX}").write_bytes(content)
+    (folder / f"claude-code-1{SESSION_SUFFIX}").mkdir()
+    (folder / f"claude-code-2{SESSION_SUFFIX}").symlink_to("/dev/zero")
 
     assert _sessions().tick() == []
 
@@ -215,7 +214,7 @@ def test_the_first_hook_starts_one_watcher_which_ends_by_itself(tmp_path: Path) 
     log.write_text("")
     event = {**PROMPT, "transcript_path": str(log), "cwd": str(tmp_path)}
     assert hooked("claude-code", event, CTXMGR_WATCH="on") == SILENT
-    lock = Path(state_folder()) / WATCHER
+    lock = Path(state_folder()) / WATCHER_LOCK
     _until(lambda: lock.exists() and lock.read_text().strip().isdigit())
     pid = int(lock.read_text())
     try:
@@ -235,9 +234,9 @@ def test_the_watcher_is_one(tmp_path: Path) -> None:
         pass
     _session(tmp_path)
     _settings("[live]\nwatch = false\n")
-    os.unlink(Path(state_folder()) / WATCHER)
+    os.unlink(Path(state_folder()) / WATCHER_LOCK)
     subprocess.run([sys.executable, "-I", hook_command(CLIENT)[-2], WATCH], check=True, timeout=30)
-    assert not (Path(state_folder()) / WATCHER).exists()
+    assert not (Path(state_folder()) / WATCHER_LOCK).exists()
 
 
 def test_what_is_shown_on_a_desktop_is_one_harmless_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.clients import client
-from ctxmgr.clients.session_file import state_folder
+from ctxmgr.clients import client, state_folder
 from ctxmgr.live.installation import hook_command
 from ctxmgr.live.watcher import HookedSessions
 from tests.live.scene import SILENT, hooked

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel
 
-from ctxmgr.log.json_value import MAX_REPR, describe, plain, shorten, type_name, unstored
+from ctxmgr.log.json_value import MAX_REPR, count_unstored, describe, plain, shorten, type_name
 
 
 class _Model(BaseModel):
@@ -162,20 +162,20 @@ _OBJECTS: list[tuple[object, object]] = [
 def test_objects_keep_their_fields(number: int) -> None:
     """Plain and slotted objects are stored with what they hold, wherever they lie; nothing of it counts as not stored."""
     value, expected = _OBJECTS[number]
-    before = unstored()
+    before = count_unstored()
 
     assert plain(value) == expected
-    assert unstored() == before
+    assert count_unstored() == before
 
 
 @pytest.mark.parametrize("value", [object(), Lock(), (item for item in ""), _Hostile(), {"in": [object()]}, _Faulty()])
 def test_what_has_no_content_is_counted(value: object) -> None:
     """Objects that nothing can be read of leave their class, without an address, and are counted."""
-    before = unstored()
+    before = count_unstored()
     made = json.dumps(plain(value))
 
     assert "0x" not in made
-    assert unstored() == before + 1
+    assert count_unstored() == before + 1
 
 
 def test_a_whole_program_behind_an_object_is_not_stored() -> None:
@@ -183,10 +183,10 @@ def test_a_whole_program_behind_an_object_is_not_stored() -> None:
     tangled = [_Plain() for _ in range(30)]
     for one in tangled:
         one.__dict__.update({f"n{number}": other for number, other in enumerate(tangled)})
-    before = unstored()
+    before = count_unstored()
 
     assert len(json.dumps(plain(tangled[0]))) < 2_000_000
-    assert unstored() > before
+    assert count_unstored() > before
 
 
 def test_what_contains_itself_is_cut() -> None:

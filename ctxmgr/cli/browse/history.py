@@ -61,6 +61,7 @@ class History:
 
     def __init__(self, location: str | None) -> None:
         self._location = location
+        # Three workspaces: one store must not be used by two threads at once.
         self._pages = _Reader(location)
         self._judge = _Reader(location)
         self._search = _Reader(location)
@@ -126,9 +127,9 @@ class History:
         )  # fmt: skip
         return found.hits, found.page.total
 
-    async def judged(self, session: str) -> Judged:
+    async def judge(self, session: str) -> Judged:
         """Judge a session and work out recover's answer."""
-        return await self._judge.ask_anew(lambda workspace: _judged(workspace, session))
+        return await self._judge.ask_anew(lambda workspace: _judge(workspace, session))
 
     async def add_note(self, session: str, index: int, content: str) -> None:
         """Annotate an entry.
@@ -144,12 +145,12 @@ class History:
 
         await self._pages.ask(add)
 
-    async def refreshed(self, session: str | None) -> bool:
+    async def catch_up(self, session: str | None) -> bool:
         """Read what others recorded meanwhile; return whether anything came, in this session or in any (None)."""
         return await self._pages.ask(lambda _: self._pages.read_on(session))
 
 
-def _judged(workspace: Workspace, session: str) -> Judged:
+def _judge(workspace: Workspace, session: str) -> Judged:
     found = workspace.detect(DetectRequest(session=session))
     if not found.verdicts:
         return Judged(None, {}, None, "")
@@ -191,10 +192,12 @@ class _Reader:
     def close(self) -> None:
         # On its own thread, which is the only one that may use the workspace.
         self._thread.submit(self._close)
+        # What was asked is still answered: a note that is being written must not be lost.
         self._thread.shutdown(cancel_futures=False)
 
     def _open_workspace(self, progress: Progress | None = None) -> Workspace:
         if self._workspace is None:
+            # `scratch`: another agent's log is judged beside it, where nothing may be written.
             self._workspace = Workspace.open(self._location, readonly=True, scratch=True, progress=progress)
             self._files = _file_states(self._workspace)
         return self._workspace

@@ -16,11 +16,10 @@ from textual.strip import Strip
 from ctxmgr.cli.browse.history import Judged
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.entries import mark_matches, show_entry, show_messages
-from ctxmgr.cli.views.findings import is_index, mapping, member_places, show_findings
+from ctxmgr.cli.views.findings import as_mapping, is_index, member_places, show_findings
 from ctxmgr.cli.views.layout import (
     Span,
     ago,
-    as_span,
     brief,
     clock,
     duration,
@@ -159,7 +158,7 @@ class Timeline:
         style = "dim" if finding.resolved is not None else finding.severity
         for number, place in enumerate(named):
             self.places[place] = (number // size + 1, number % size == 0, style)
-        indexes = mapping(finding.evidence.get("indexes"))
+        indexes = as_mapping(finding.evidence.get("indexes"))
         ends = [int(end) for end in (indexes.get("first"), indexes.get("last")) if end is not None and is_index(end)]
         if ends:
             self.spans.append((min(ends), max(ends), style))
@@ -279,7 +278,7 @@ def entry_lines(entry: EntryView, messages: MessagesResponse | None, width: int,
     canvas = Canvas(width)
     # Cut before they are laid out: megabytes of text would hold the screen up.
     if not full:
-        entry = entry.model_copy(update={"input": _clipped(entry.input), "output": _clipped(entry.output)})
+        entry = entry.model_copy(update={"input": _clip(entry.input), "output": _clip(entry.output)})
     show_entry(canvas, entry, full=full)
     if messages is not None and messages.messages:
         canvas.heading(f"Messages ({len(messages.messages)})")
@@ -287,18 +286,10 @@ def entry_lines(entry: EntryView, messages: MessagesResponse | None, width: int,
     return canvas.lines
 
 
-def _clipped(value: Any) -> Any:
+def _clip(value: Any) -> Any:
     text = pretty(value) if value is not None else ""
     return (
         value
         if len(text) <= _MAX_SHOWN_CHARS
         else f"{text[:_MAX_SHOWN_CHARS]}\n… {len(text) - _MAX_SHOWN_CHARS:,} more characters"
     )
-
-
-def plain_lines(text: str, width: int) -> list[Line]:
-    """Return a text of our own, wrapped."""
-    canvas = Canvas(width)
-    for line in text.split("\n"):
-        canvas.line(as_span(line))
-    return canvas.lines

@@ -36,6 +36,7 @@ class Browser(App[CtxmgrError]):
         session: the one to begin with; None for the list of sessions, or the only one.
     """
 
+    # Textual's palette offers commands of the library, none of the browser.
     ENABLE_COMMAND_PALETTE = False
     TITLE = "ctxmgr"
     CSS = "Screen { background: $background; }"
@@ -63,6 +64,7 @@ class Browser(App[CtxmgrError]):
         await self.switch_screen(SessionsScreen())
         if found is not None:
             self.push_screen(TimelineScreen(found.session))
+        # Markup off, here and wherever a text is shown: a recorded text must not style the screen.
         for warning in self.history.warnings:
             self.notify(safe(warning), severity="warning", markup=False)
 
@@ -72,6 +74,7 @@ class Browser(App[CtxmgrError]):
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
+        # Textual would print its own traceback here, with local values; `browse` raises the fault instead.
         self._close_messages_no_wait()
 
     def on_unmount(self) -> None:
@@ -257,7 +260,8 @@ class SessionsScreen(ListScreen[SessionView]):
 
     async def look(self) -> None:
         """Show sessions that were recorded meanwhile."""
-        if self.app.screen is self and await _refreshed(self.history, None):
+        # A screen below another one is not seen: it is read again once it is.
+        if self.app.screen is self and await _catch_up(self.history, None):
             self.rows.renew()
 
     @on(PagedList.Chosen)
@@ -381,7 +385,7 @@ class TimelineScreen(BrowseScreen):
             return
         self._again = self._judged is not None
         try:
-            judged = await self.history.judged(self.session)
+            judged = await self.history.judge(self.session)
         except CtxmgrError as error:
             self.tell(error.message, wrong=True)
             return
@@ -417,7 +421,7 @@ class TimelineScreen(BrowseScreen):
 
     async def look(self) -> None:
         """Show what was recorded meanwhile, where the session is followed."""
-        if not self._follows or not await _refreshed(self.history, self.session):
+        if not self._follows or not await _catch_up(self.history, self.session):
             return
         await self._read_session()
         self.rows.renew(to_end=True)
@@ -561,10 +565,10 @@ async def take_note(screen: BrowseScreen, session: str, index: int) -> bool:
     return True
 
 
-async def _refreshed(history: History, session: str | None) -> bool:
+async def _catch_up(history: History, session: str | None) -> bool:
     """Read on; what fails for a moment, as while a log is being replaced, is tried again at the next look."""
     try:
-        return await history.refreshed(session)
+        return await history.catch_up(session)
     except (CtxmgrError, OSError):
         return False
 

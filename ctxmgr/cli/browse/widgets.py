@@ -64,7 +64,6 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         draw: Callable[[_T, _T | None, int], Line],
         *,
         empty: str,
-        name: str | None = None,
     ) -> None:
         """Make the list.
 
@@ -72,9 +71,8 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
             fetch: returns rows from an offset on, at most so many, and how many there are in all.
             draw: returns a row as a line; it is given the row before it, if that is at hand, and the width.
             empty: what is shown where there is no row.
-            name: of the widget.
         """
-        super().__init__(name=name)
+        super().__init__()
         self.total: int | None = None
         self.cursor = 0
         self._fetch = fetch
@@ -239,8 +237,8 @@ class LinesPane(ScrollView, can_focus=True):
     ]
     DEFAULT_CSS = "LinesPane { height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }"
 
-    def __init__(self, name: str | None = None, **options: Any) -> None:
-        super().__init__(name=name, **options)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self._lines: list[Line] = [[Span("Reading…", "dim")]]
         self._draw: Callable[[int], Awaitable[list[Line]]] | None = None
         self._width = 0
@@ -268,9 +266,9 @@ class LinesPane(ScrollView, can_focus=True):
             self._width = width
             self.ready = False
             # Exclusive: a drawing for an older width must not come last.
-            self.run_worker(self._drawn(self._draw, width, top=top), exclusive=True)
+            self.run_worker(self._draw_lines(self._draw, width, top=top), exclusive=True)
 
-    async def _drawn(self, draw: Callable[[int], Awaitable[list[Line]]], width: int, *, top: bool) -> None:
+    async def _draw_lines(self, draw: Callable[[int], Awaitable[list[Line]]], width: int, *, top: bool) -> None:
         try:
             self._lines = await draw(width - 1)
         except CtxmgrError as error:

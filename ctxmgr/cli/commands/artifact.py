@@ -13,7 +13,7 @@ from ctxmgr.cli.invocation import current_agent
 from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build, version_number
 from ctxmgr.cli.views import artifacts as views
-from ctxmgr.cli.views.artifacts import save_content, with_warnings, write_content
+from ctxmgr.cli.views.artifacts import add_warnings, save_content, write_content
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.artifact import (
     ArtifactLogRequest,
@@ -60,7 +60,7 @@ def owner_and_name(text: str) -> tuple[str, str]:
     return agent, name
 
 
-def addressed(text: str, version: int | None) -> GetRequest:
+def artifact_request(text: str, version: int | None) -> GetRequest:
     """Return the request for an artifact that is named by its id or as AGENT/NAME.
 
     Raises:
@@ -129,7 +129,7 @@ def put(
         asked = build(PutRequest, agent=_owner(agent), artifacts=items, description=message, secrets=secrets)
         done = workspace.artifacts.put(asked, sys.stdin.buffer)
         next_ = [f"ctxmgr artifact get {done.id}"] if done.id else []
-        return with_warnings(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), workspace)
+        return add_warnings(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), workspace)
 
     answer("artifact put", how, work, store=store, create=True)
 
@@ -178,19 +178,19 @@ def get(
     """
 
     def work(workspace: Workspace) -> Answer:
-        request = addressed(artifact, version_number(version))
+        request = artifact_request(artifact, version_number(version))
         # JSON holds the content; for a person, a pipe and a file it is copied in pieces, whatever its size.
         if output is None and how.format != "table":
             found = workspace.artifacts.get(request)
-            return with_warnings(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), workspace)
+            return add_warnings(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), workspace)
         view, content = workspace.artifacts.open(request)
         data = GetResponse(artifact=view).to_json()
         if output is None:
-            return with_warnings(Answer(data, lambda out: write_content(out, view, content)), workspace)
+            return add_warnings(Answer(data, lambda out: write_content(out, view, content)), workspace)
         with content:
             save_content(output, content)
         summary = f"{view.size:,} bytes written to {output}"
-        return with_warnings(Answer(data, lambda out: out.hint(summary)), workspace)
+        return add_warnings(Answer(data, lambda out: out.hint(summary)), workspace)
 
     answer("artifact get", how, work, store=store)
 
@@ -220,7 +220,7 @@ def list_(
         found = workspace.artifacts.list(request)
         rows = [view.to_json() for view in found.artifacts]
         done = Answer(rows, lambda out: views.show_artifacts(out, found.artifacts), found.status, found.page)
-        return with_warnings(done, workspace)
+        return add_warnings(done, workspace)
 
     answer("artifact list", how, work, store=store)
 
@@ -242,7 +242,7 @@ def log(
         agent, name = owner_and_name(artifact)
         found = workspace.artifacts.log(build(ArtifactLogRequest, agent=agent, name=name))
         rows = [view.to_json() for view in found.artifacts]
-        return with_warnings(Answer(rows, lambda out: views.show_log(out, found.artifacts)), workspace)
+        return add_warnings(Answer(rows, lambda out: views.show_log(out, found.artifacts)), workspace)
 
     answer("artifact log", how, work, store=store)
 
@@ -270,7 +270,7 @@ def diff(
                 DiffRequest, agent=agent, name=name, from_version=version_number(from_), to_version=version_number(to)
             )
         )  # fmt: skip
-        return with_warnings(Answer(found.to_json(), lambda out: views.show_diff(out, found)), workspace)
+        return add_warnings(Answer(found.to_json(), lambda out: views.show_diff(out, found)), workspace)
 
     answer("artifact diff", how, work, store=store)
 
@@ -308,7 +308,7 @@ def create(
             raise InvalidInput("say once what the version is", 'e.g. ctxmgr version create "after the review"')
         request = build(CreateVersionRequest, description=described if description is None else description, author=author)
         done = workspace.artifacts.create_version(request)
-        return with_warnings(Answer(done.to_json(), lambda out: views.show_created(out, done)), workspace)
+        return add_warnings(Answer(done.to_json(), lambda out: views.show_created(out, done)), workspace)
 
     answer("version create", how, work, store=store, writes=True)
 
@@ -336,7 +336,7 @@ def rollback(
         )
         # The way back is named, since a rollback changes what every agent reads.
         undo = f'ctxmgr version rollback {done.rolled_back_from} --reason "undo"'
-        return with_warnings(Answer(done.to_json(), lambda out: views.show_rollback(out, done), next=[undo]), workspace)
+        return add_warnings(Answer(done.to_json(), lambda out: views.show_rollback(out, done), next=[undo]), workspace)
 
     answer("version rollback", how, work, store=store, writes=True)
 
@@ -361,7 +361,7 @@ def list_versions(
         found = workspace.artifacts.versions()
         rows = [view.to_json() for view in found]
         done = Answer(rows, lambda out: views.show_versions(out, found), "ok" if found else "empty")
-        return with_warnings(done, workspace)
+        return add_warnings(done, workspace)
 
     answer("version list", how, work, store=store)
 
@@ -396,12 +396,12 @@ def prune(
         retention = build(
             Retention,
             **{
-                **configured(workspace.config.artifacts),
+                **retention_settings(workspace.config.artifacts),
                 **_given_options(keep_versions=keep_versions, keep_days=keep_days, always_keep=always_keep),
             },
         )
         done = workspace.artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
-        return with_warnings(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), workspace)
+        return add_warnings(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), workspace)
 
     # `frees`: a person prunes when the disk is full, so the command may use the reserve that is kept for it.
     answer("version prune", how, work, store=store, writes=not dry_run, frees=not dry_run)
@@ -411,7 +411,7 @@ def _given_options(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def configured(table: Mapping[str, Any]) -> dict[str, Any]:
+def retention_settings(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the retention that the configuration file sets.
 
     Raises:

@@ -70,7 +70,7 @@ def get(
     """
 
     def work() -> Answer:
-        found = _named(load_config(Path.cwd()), name)
+        found = _find_setting(load_config(Path.cwd()), name)
         return Answer(found.to_json(), lambda out: show_value(out, found))
 
     answer_without_store("config get", how, work)
@@ -105,7 +105,7 @@ def explain(
       ctxmgr config explain --format md
     """
     _answer(
-        "config explain", how, lambda config: [_named(config, name)] if name is not None else list(_all(config)),
+        "config explain", how, lambda config: [_find_setting(config, name)] if name is not None else list(_all(config)),
         show_explained,
     )  # fmt: skip
 
@@ -151,7 +151,7 @@ def _all(config: Config) -> Iterator[SettingView]:
             yield _setting(config, name)
 
 
-def _named(config: Config, name: str) -> SettingView:
+def _find_setting(config: Config, name: str) -> SettingView:
     """Return one setting.
 
     Raises:
@@ -319,7 +319,7 @@ def trust(
         if list_ + show + revoke > 1:
             raise InvalidInput("--list, --show and --revoke are three questions", "ask one of them")
         if list_:
-            return _trust_answer([_kept_view(each) for each in kept.listed(os.environ)])
+            return _trust_answer([_kept_view(each) for each in kept.list_trusted(os.environ)])
         place = Path(folder) if folder is not None else Path.cwd()
         if not os.path.isdir(place):
             raise InvalidInput(f"{str(place)!r} is no folder", "name the project's folder")
@@ -338,7 +338,7 @@ def _kept_view(each: kept.Trust) -> TrustView:
     """Return a row for what is kept, which holds only while the file is as it was."""
     try:
         file = project_file(Path(each.path).parent)
-    except CtxmgrError:
+    except CtxmgrError:  # a file that can no longer be read grants nothing
         file = None
     if file is None or kept.identity(file.path) != each.path or kept.find(file.path, file.content, os.environ) is None:
         return TrustView(path=each.path, trusted=False, since=each.since)
@@ -398,7 +398,7 @@ def _commands(file: SettingsFile, place: Path) -> Iterator[tuple[Probe, str, str
         try:
             with Goals.open(folder) as goals:
                 probes = goals.state().probes
-        except NotFound:
+        except NotFound:  # a project without a goal has no commands to be trusted
             continue
         for probe in probes:
             if probe.kind == "command":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import sys
@@ -56,10 +55,10 @@ def ship(
     """
 
     def work() -> Answer:
-        if not (math.isfinite(every) and every > 0):
-            raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
+        # Here and not above: `tap` is declared beside it, and an editor waits for that one.
         from ctxmgr.history.shipper import Service, Shipper, as_shown, noted
 
+        o.require_interval(every)
         if status:
             return _progress_answer(noted())
         target = _target(store)
@@ -84,6 +83,7 @@ def _target(store: str | None) -> str:
 
 
 def _require_apart(paths: list[str], target: str) -> None:
+    # By their real paths, since one place can be named in several ways.
     if any(os.path.realpath(path) == os.path.realpath(target) for path in paths):
         raise InvalidInput(f"{target} can't be shipped to itself", "name another store with --store")
 
@@ -123,6 +123,7 @@ def _progress_answer(found: list[Progress]) -> Answer:
     failed = any(each.error for each in found)
     return Answer(
         rows, lambda out: show_progress(out, found), "partial" if failed else "ok" if rows else "empty", warnings=warnings,
+        # A try that failed is no failure of the command: the next one goes on where it ended.
         code=Exit.OK,
     )  # fmt: skip
 
@@ -145,6 +146,7 @@ def show_progress(printer: Printer, rows: Sequence[Progress]) -> None:
 RECEIVE_TOKEN = "CTXMGR_RECEIVE_TOKEN"
 
 _MEGABYTE = 1_000_000
+# Each connection may hold a body (`live.receiver`), so memory must hold eight times this.
 _MAX_MEGABYTES = 256
 
 
@@ -179,7 +181,7 @@ def receive(
         recorder = TelemetryRecorder(workspace.store)
         say(f"ctxmgr: receiving OTLP at {receiver.address} into {workspace.store.location}; Ctrl-C ends it")
         say(f"  OTEL_EXPORTER_OTLP_ENDPOINT={receiver.address} OTEL_EXPORTER_OTLP_PROTOCOL=http/json")
-        with _ended_by_signals(receiver):
+        with _stop_on_signals(receiver):
             # The search index is brought up to date in the pauses, so that no export waits for it.
             receiver.run(recorder.take, workspace.store.index)
         received = recorder.received
@@ -201,7 +203,7 @@ def receive(
 
 
 @contextmanager
-def _ended_by_signals(receiver: Receiver) -> Generator[None]:
+def _stop_on_signals(receiver: Receiver) -> Generator[None]:
     """End the receiver in order on SIGINT and SIGTERM."""
     before = {
         number: signal.signal(number, lambda _number, _frame: receiver.stop()) for number in (signal.SIGINT, signal.SIGTERM)

@@ -108,6 +108,7 @@ def _detect_folder(
     from ctxmgr.cli.detection import detect_in_folder
 
     def work() -> Answer:
+        # Checked inside `work`, so that the refusal has the form that the caller asked for.
         if any(conflicting):
             raise InvalidInput(f"{folder} is a folder: all logs in it are judged", "leave --session, --explain and --store out")
         found = detect_in_folder(folder, now, changes, ever=ever, exit_zero=exit_zero)

@@ -96,6 +96,7 @@ def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode
 def _exit(failed: list[Check]) -> Exit:
     """Return the store's code when it is among the failures, else that of the first."""
     codes = [exit_for(check.kind or "") for check in failed]
+    # A damaged store is what a script must not overlook, whatever else is wrong.
     return Exit.STORE if Exit.STORE in codes else codes[0] if codes else Exit.OK
 
 
@@ -154,7 +155,7 @@ def check_model(
         yield Check(name="model", level="ok", finding=finding, detail={"model": None, "chosenBy": None})
     else:
         yield _chosen(choice, _chosen_by(flag, environment, config), environment)
-        yield _sent(choice)
+        yield _check_extent(choice)
         yield from _missing_extras()
     yield from _keys(environment)
 
@@ -178,7 +179,7 @@ def _chosen(choice: ModelChoice, chosen_by: str, environment: Mapping[str, str])
     )  # fmt: skip
 
 
-def _sent(choice: ModelChoice) -> Check:
+def _check_extent(choice: ModelChoice) -> Check:
     """Say what of the history a recovery would send at most."""
     detail: dict[str, Any] = {"mode": choice.mode, "seconds": choice.seconds, "maxTokens": choice.max_tokens,
                               "maxCharacters": choice.max_characters}  # fmt: skip
@@ -267,6 +268,7 @@ def demo(
 
 def _save(path: Path, run: bytes) -> None:
     try:
+        # Saving the run twice is fine; a file of the user is never overwritten.
         if path.exists() and path.read_bytes() != run:
             fail("demo", OutputOptions(), Conflict(f"{path} exists already and holds something else", "name another file"))
         replace_file(path, run)

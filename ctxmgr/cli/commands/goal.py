@@ -13,9 +13,8 @@ from typing import Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.commands import goal_common as c
-from ctxmgr.cli.commands import goal_steps as goal_steps  # registers its commands
-from ctxmgr.cli.commands.goal_common import AllowCommands, Dir, goal_app, probe_app
+from ctxmgr.cli.commands import goal_steps as steps  # registers its commands, too
+from ctxmgr.cli.commands.goal_steps import AllowCommands, Dir, goal_app, probe_app
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, say
 from ctxmgr.cli.requests import build, project_folder
@@ -89,15 +88,15 @@ def start(
             return _show_proposal(proposal, waiting=not plan_only)
         return _start(dir_, proposal.goal, proposal, again)
 
-    c.answer("start", how, work)
+    steps.answer_goal("start", how, work)
 
 
 def _read_goal(goal: str | None, source: str | None) -> tuple[str | None, Plan, list[str], str | None]:
     """Return the goal, the rules' split of what was given, remarks on it, and the text of the plan."""
-    text = None if goal is None else c.text(goal).strip()
+    text = None if goal is None else steps.read_argument(goal).strip()
     if source is not None:
         name = "stdin" if source == "-" else source
-        data = sys.stdin.buffer.read(c.MAX_STDIN) if source == "-" else read_content(Path(source))
+        data = sys.stdin.buffer.read(steps.MAX_STDIN) if source == "-" else read_content(Path(source))
         plan = parse_plan(data, name)
         notes = list(plan.notes)
         if text is None and plan.goal is None:
@@ -175,7 +174,7 @@ def _remarks(proposal: GoalPlan) -> list[str]:
     remarks = list(proposal.notes)
     if proposal.failure is not None:
         remarks.append(f"the model had no answer that counts, so the rules split the goal: {proposal.failure}")
-    return [str(line) for line in remarks]
+    return remarks
 
 
 def _start(named: str | None, goal: str | None, proposal: GoalPlan | None, again: bool) -> Answer:
@@ -187,7 +186,7 @@ def _start(named: str | None, goal: str | None, proposal: GoalPlan | None, again
         }
         for task in tasks
     ]  # fmt: skip
-    with c.opened(named, create=True) as goals:
+    with steps.open_goals(named, create=True) as goals:
         new = [build(TaskDraft, **each) for each in wanted]
         request = StartRequest(goal=None) if goal is None else build(StartRequest, goal=goal, tasks=new, replace=again)
         done = goals.start(request)
@@ -200,7 +199,10 @@ def _start(named: str | None, goal: str | None, proposal: GoalPlan | None, again
             out.hint("no steps yet: add them with 'ctxmgr goal add TEXT', or work on the goal itself")
 
     return Answer(
-        found.to_json(), draw, warnings=[*remarks, *c.warnings(done.state)], next=["ctxmgr goal next", "ctxmgr goal brief"]
+        found.to_json(),
+        draw,
+        warnings=[*remarks, *done.state.warnings],
+        next=["ctxmgr goal next", "ctxmgr goal brief"],
     )
 
 
@@ -238,13 +240,13 @@ def probe_add(
         kind = "command" if what else "fileExists" if exists is not None else "fileContains"
         probe = build(Probe, name=name, kind=kind, path=exists or file, text=text, argv=what or [], code=code)
         checks.require_sound(probe)
-        with c.opened(dir_) as goals:
-            done = c.changed(goals.add_probe(probe))
+        with steps.open_goals(dir_) as goals:
+            done = steps.change_answer(goals.add_probe(probe))
         done.draw = lambda out: views.show_probes(out, [ProbeView(**dict(probe))])
         done.next = ["ctxmgr goal probe check"]
         return done
 
-    c.answer("probe add", how, work)
+    steps.answer_goal("probe add", how, work)
 
 
 @probe_app.command("list")
@@ -260,11 +262,11 @@ def probe_list(
     """
 
     def work() -> Answer:
-        with c.opened(dir_) as goals:
+        with steps.open_goals(dir_) as goals:
             state = goals.state()
         return _probes(state)
 
-    c.answer("probe list", how, work)
+    steps.answer_goal("probe list", how, work)
 
 
 @probe_app.command("check")
@@ -282,12 +284,12 @@ def probe_check(
     """
 
     def work() -> Answer:
-        with c.opened(dir_, commands=c.may_run(allow_commands, dir_)) as goals:
+        with steps.open_goals(dir_, commands=steps.may_run(allow_commands, dir_)) as goals:
             state = goals.check_probes().state
-        c.tell_untrusted(state)
+        steps.tell_untrusted(state)
         return _probes(state)
 
-    c.answer("probe check", how, work)
+    steps.answer_goal("probe check", how, work)
 
 
 def _probes(state: GoalState) -> Answer:
@@ -301,7 +303,7 @@ def _probes(state: GoalState) -> Answer:
     ]
     return Answer(
         [row.to_json() for row in rows], lambda out: views.show_probes(out, rows), "ok" if rows else "empty",
-        warnings=c.warnings(state),
+        warnings=state.warnings,
     )  # fmt: skip
 
 
@@ -326,12 +328,12 @@ def compare(
         from ctxmgr.text.tokens import counter_by_name
 
         chosen = counter_by_name(counter)
-        with c.opened(dir_) as goals:
+        with steps.open_goals(dir_) as goals:
             state, text = goals.state(), goals.brief(build(BriefRequest, max_chars=max_chars)).text
             found = compared(goals.records(), state, text, chosen.count, chosen.name)
-        return Answer(found.to_json(), lambda out: views.show_comparison(out, found), warnings=c.warnings(state))
+        return Answer(found.to_json(), lambda out: views.show_comparison(out, found), warnings=state.warnings)
 
-    c.answer("compare", how, work)
+    steps.answer_goal("compare", how, work)
 
 
 @goal_app.command("recover")
@@ -360,25 +362,25 @@ def recover(
 
     def work() -> Answer:
         asked = build(ModelRequest, name=model, base_url=base_url, mode=llm_mode, off=no_llm, seconds=timeout)
-        with c.opened(dir_) as goals:
+        with steps.open_goals(dir_) as goals:
             before = goals.state()
             stuck = before.goal.status == "blocked" or bool(before.blocked_actions) or before.current is None
             request = build(
                 RecoverRequest, session=before.goal.session, force=force or stuck, plan=plan, goal=goals.source(), model=asked
             )
-            continuation = recovered(goals, request)
+            continuation = recover_on_copy(goals, request)
             after = None if plan else goals.apply(continuation.to_json()).state
         found = RecoverAnswer(continuation=continuation, state=after)
 
         return Answer(
-            found.to_json(), lambda out: views.show_recovery(out, found), warnings=c.warnings(after or before),
+            found.to_json(), lambda out: views.show_recovery(out, found), warnings=(after or before).warnings,
             next=[] if plan else ["ctxmgr goal brief"],
         )  # fmt: skip
 
-    c.answer("recover", how, work)
+    steps.answer_goal("recover", how, work)
 
 
-def recovered(goals: Goals, request: RecoverRequest) -> Continuation:
+def recover_on_copy(goals: Goals, request: RecoverRequest) -> Continuation:
     """Return a continuation for the goal's own history, worked out on a copy: the history is for its owner to write.
 
     Raises:

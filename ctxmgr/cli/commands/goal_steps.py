@@ -1,18 +1,24 @@
-"""``goal``: what an agent asks and says at every step, and what changes the tree; loads nothing that it does not need."""
+"""``goal``: what an agent asks and says at every step, what changes the tree, and what all commands of the group share.
+
+Loads nothing that these commands do not need: agents call them all the time. `goal` has the others.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.cli import declarations as typer
-from ctxmgr.cli.commands import goal_common as c
-from ctxmgr.cli.commands.goal_common import AllowCommands, Dir, Reason, goal_app
+from ctxmgr.cli import output
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, OutputOptions
-from ctxmgr.cli.requests import build
+from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store
+from ctxmgr.cli.requests import build, project_folder
 from ctxmgr.cli.views import goal as views
 from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.goals.service import Goals
 from ctxmgr.types.goal import (
     DEFAULT_CHARS,
     ActionRequest,
@@ -21,6 +27,7 @@ from ctxmgr.types.goal import (
     BriefRequest,
     DropRequest,
     EndRequest,
+    GoalAnswer,
     GoalState,
     MessageRequest,
     NextRequest,
@@ -28,11 +35,132 @@ from ctxmgr.types.goal import (
     ReorderRequest,
     ResumeRequest,
     SplitRequest,
+    TaskDraft,
     UnblockRequest,
 )
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
+
+_HELP = """Keep an agent's plan: goal, tasks, subtasks and every action, so that it survives a crash.
+
+The state is in .agent_context/ of the current folder, or of the one named with --dir.
+
+\b
+Examples:
+  ctxmgr goal start "Create the mathx package"
+  ctxmgr goal next
+  ctxmgr goal brief
+  ctxmgr goal tree
+"""
+
+# Far more than any text or plan that a person writes, and little enough to hold in memory.
+MAX_STDIN = 8 * 1024 * 1024
+
+goal_app = typer.Typer(no_args_is_help=True, help=_HELP)
+probe_app = typer.Typer(no_args_is_help=True, help="Named checks of files on disk, or by commands without a shell.")
+goal_app.add_typer(probe_app, name="probe")
+
+Dir = Annotated[
+    str | None,
+    typer.Option("--dir", metavar="FOLDER", help="Folder of the project; its .agent_context/ holds the state."),
+]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Reason, which the tree and the brief show.")]
+AllowCommands = Annotated[
+    bool,
+    typer.Option("--allow-commands", help="Allow probes to run commands; else CTXMGR_ALLOW_COMMANDS=1, else as configured."),
+]
+COMMANDS_VARIABLE = "CTXMGR_ALLOW_COMMANDS"
+
+
+def may_run(flag: bool, named: str | None) -> bool | frozenset[str]:
+    """Whether probes may run commands, or the fingerprints of those that may.
+
+    By the option, else the environment, else the configuration that holds in the project. A project's own file allows
+    only the commands that the user trusted together with it.
+
+    Raises:
+        InvalidInput: the configuration can't be used.
+    """
+    variable = os.environ.get(COMMANDS_VARIABLE, "")
+    if flag or variable:
+        return flag or variable != "0"
+    from pathlib import Path
+
+    from ctxmgr.config import load_config
+
+    config = load_config(Path(project_folder(named)))
+    for line in config.warnings("goal.allow_commands"):
+        output.say(f"ctxmgr: {line}")
+    if config.allow_commands and config.trusted_commands is not None:
+        return config.trusted_commands
+    return config.allow_commands
+
+
+def tell_untrusted(state: GoalState) -> None:
+    """Name on stderr the commands that were not run, since they came after the project was trusted."""
+    from ctxmgr.goals.probes import NOT_TRUSTED
+
+    if names := [seen.name for seen in state.probe_state if seen.detail == NOT_TRUSTED]:
+        output.say(f"ctxmgr: not run: {', '.join(names)}: {NOT_TRUSTED}")
+
+
+def open_goals(named: str | None, *, create: bool = False, commands: bool | frozenset[str] = False) -> Goals:
+    """Return the goal of a project for one command.
+
+    Raises:
+        InvalidInput: the project is no folder.
+        NotFound: it has no goal, and ``create`` is false.
+    """
+    return Goals.open(project_folder(named), create=create, commands=commands)
+
+
+def answer_goal(command: str, how: OutputOptions, work: Callable[[], Answer]) -> None:
+    """Do the work of a command of ``goal`` and show what it answers."""
+    answer_without_store(f"goal {command}", how, work)
+
+
+def answer_change(command: str, how: OutputOptions, named: str | None, do: Callable[[Goals], GoalAnswer]) -> None:
+    """Do what changes the goal of a project, and show it as it is then."""
+
+    def work() -> Answer:
+        with open_goals(named) as goals:
+            return change_answer(do(goals))
+
+    answer_goal(command, how, work)
+
+
+def change_answer(found: GoalAnswer) -> Answer:
+    """Return the answer of a command that changed the goal."""
+    return Answer(found.to_json(), lambda out: views.show_change(out, found), warnings=found.state.warnings)
+
+
+def read_argument(given: str) -> str:
+    """Return an argument, or stdin where it is ``-``.
+
+    Raises:
+        InvalidInput: stdin is too long.
+    """
+    if given != "-":
+        return given
+    read = sys.stdin.read(MAX_STDIN + 1)
+    if len(read) > MAX_STDIN:
+        raise InvalidInput(f"stdin has more than {MAX_STDIN:,} characters", "give a shorter text")
+    return read
+
+
+def task_drafts(texts: list[str], subtasks: list[str] | None = None) -> list[TaskDraft]:
+    """Return descriptions as tasks to be added; the subtasks belong to the last one.
+
+    Raises:
+        InvalidInput: one is empty or too long.
+    """
+    inner = [{"description": part} for part in subtasks or []]
+    last = len(texts) - 1
+    return [
+        build(TaskDraft, description=" ".join(each.split()), subtasks=inner if place == last else [])
+        for place, each in enumerate(texts)
+    ]
 
 
 @goal_app.command("record")
@@ -80,13 +208,13 @@ def record(
             raise InvalidInput(
                 "how the action ended is missing", "--result success, --result error, or --begin for one under way"
             )
-        with c.opened(dir_) as goals:
+        with open_goals(dir_) as goals:
             if ask:
                 found = goals.check(build(ActionRequest, **asked))
             elif begin:
                 found = goals.begin(build(ActionRequest, **asked))
             else:
-                outcome = None if result is None else c.text(result)
+                outcome = None if result is None else read_argument(result)
                 found = goals.record(build(RecordRequest, **asked, result=outcome, status=status, entry=entry))
         # A refusal is an answer and no error; a shell reads it off the exit code: `goal record ... --ask && ./deploy.sh`.
         return Answer(
@@ -94,7 +222,7 @@ def record(
             next=[] if found.allowed else ["ctxmgr goal recover", "ctxmgr goal unblock"],
         )  # fmt: skip
 
-    c.answer("record", how, work)
+    answer_goal("record", how, work)
 
 
 def _json(text: str | None) -> Any:
@@ -105,7 +233,7 @@ def _json(text: str | None) -> Any:
     """
     if text is None:
         return None
-    given = c.text(text)
+    given = read_argument(text)
 
     # Python reads NaN and Infinity, which are no JSON and which the log refuses.
     def refuse(name: str) -> None:
@@ -139,7 +267,7 @@ def brief(
     """
 
     def work() -> Answer:
-        with c.opened(dir_) as goals:
+        with open_goals(dir_) as goals:
             found = goals.brief(build(BriefRequest, max_chars=max_chars, moment=moment))
 
         def draw(out: Printer) -> None:
@@ -147,7 +275,7 @@ def brief(
 
         return Answer(found.to_json(), draw)
 
-    c.answer("brief", how, work)
+    answer_goal("brief", how, work)
 
 
 @goal_app.command("tree")
@@ -166,11 +294,11 @@ def tree(
     """
 
     def work() -> Answer:
-        with c.opened(dir_) as goals:
+        with open_goals(dir_) as goals:
             state = goals.state()
-        return Answer(state.to_json(), lambda out: views.show_tree(out, state, complete=complete), warnings=c.warnings(state))
+        return Answer(state.to_json(), lambda out: views.show_tree(out, state, complete=complete), warnings=state.warnings)
 
-    c.answer("tree", how, work)
+    answer_goal("tree", how, work)
 
 
 @goal_app.command("resume")
@@ -191,17 +319,17 @@ def resume(
     """
 
     def work() -> Answer:
-        with c.opened(dir_, commands=c.may_run(allow_commands, dir_)) as goals:
+        with open_goals(dir_, commands=may_run(allow_commands, dir_)) as goals:
             found = goals.resume(build(ResumeRequest, take_over=take_over))
-        c.tell_untrusted(found.state)
+        tell_untrusted(found.state)
         return Answer(
             found.to_json(),
             lambda out: views.show_resume(out, found),
-            warnings=c.warnings(found.state),
+            warnings=found.state.warnings,
             next=["ctxmgr goal brief"],
         )
 
-    c.answer("resume", how, work)
+    answer_goal("resume", how, work)
 
 
 Step = Annotated[str, typer.Argument(metavar="ID", help="A task or subtask, as t2 or t2.1; 'goal tree' shows them.")]
@@ -233,16 +361,16 @@ def add(
     """
 
     def work() -> Answer:
-        with c.opened(dir_) as goals:
+        with open_goals(dir_) as goals:
             parent, at = to, None
             if before is not None or after is not None:
                 parent, at = _place(goals.state(), before, after, to)
             # The tree has two levels below the goal: a subtask has no subtasks.
             if parent is not None and subtask:
                 raise InvalidInput("--subtask belongs to a new task, not to a subtask", "give the texts themselves with --to")
-            return c.changed(goals.add(build(AddRequest, tasks=c.drafts(description, subtask), parent=parent, at=at)))
+            return change_answer(goals.add(build(AddRequest, tasks=task_drafts(description, subtask), parent=parent, at=at)))
 
-    c.answer("add", how, work)
+    answer_goal("add", how, work)
 
 
 @goal_app.command("split")
@@ -259,18 +387,13 @@ def split(
     Examples:
       ctxmgr goal split t2.1 "parse the header" "parse the body" --reason "too big for one attempt"
     """
-    c.change("split", how, dir_, lambda goals: goals.split(build(SplitRequest, id=step, into=c.drafts(into), reason=reason)))
+    answer_change(
+        "split", how, dir_, lambda goals: goals.split(build(SplitRequest, id=step, into=task_drafts(into), reason=reason))
+    )
 
 
 @goal_app.command("move")
-def move(
-    step: Step,
-    before: Before = None,
-    after: After = None,
-    dir_: Dir = None,
-    *,
-    how: OutputOptions,
-) -> None:
+def move(step: Step, before: Before = None, after: After = None, dir_: Dir = None, *, how: OutputOptions) -> None:
     """Move a task among the tasks, or a subtask within its task.
 
     Examples:
@@ -279,27 +402,21 @@ def move(
     """
 
     def work() -> Answer:
-        with c.opened(dir_) as goals:
+        with open_goals(dir_) as goals:
             order, parent = _order(goals.state(), step, before, after)
-            return c.changed(goals.reorder(build(ReorderRequest, order=order, parent=parent)))
+            return change_answer(goals.reorder(build(ReorderRequest, order=order, parent=parent)))
 
-    c.answer("move", how, work)
+    answer_goal("move", how, work)
 
 
 @goal_app.command("drop")
-def drop(
-    step: Step,
-    reason: Reason = None,
-    dir_: Dir = None,
-    *,
-    how: OutputOptions,
-) -> None:
+def drop(step: Step, reason: Reason = None, dir_: Dir = None, *, how: OutputOptions) -> None:
     """Give up a task or subtask; it stays in the tree.
 
     Examples:
       ctxmgr goal drop t4 --reason "not needed after all"
     """
-    c.change("drop", how, dir_, lambda goals: goals.drop(build(DropRequest, id=step, reason=reason)))
+    answer_change("drop", how, dir_, lambda goals: goals.drop(build(DropRequest, id=step, reason=reason)))
 
 
 @goal_app.command("next")
@@ -317,7 +434,7 @@ def next_(
       ctxmgr goal next
       ctxmgr goal next t2.3
     """
-    c.change("next", how, dir_, lambda goals: goals.next(build(NextRequest, to=to)))
+    answer_change("next", how, dir_, lambda goals: goals.next(build(NextRequest, to=to)))
 
 
 @goal_app.command("done")
@@ -336,12 +453,12 @@ def done(
     """
 
     def work() -> Answer:
-        with c.opened(dir_) as goals:
-            found = c.changed(goals.done(build(EndRequest, id=step, reason=reason)))
+        with open_goals(dir_) as goals:
+            found = change_answer(goals.done(build(EndRequest, id=step, reason=reason)))
             found.next = ["ctxmgr goal next"]
             return found
 
-    c.answer("done", how, work)
+    answer_goal("done", how, work)
 
 
 @goal_app.command("fail")
@@ -359,15 +476,15 @@ def fail(
     """
 
     def work() -> Answer:
-        with c.opened(dir_) as goals:
+        with open_goals(dir_) as goals:
             failed = goals.fail(build(EndRequest, id=step, reason=reason))
-            found = c.changed(failed)
+            found = change_answer(failed)
             # Where no step is left to work on, another attempt at one is no way on.
             stuck = failed.state.current is None or failed.state.goal.status == "blocked"
             found.next = ["ctxmgr goal recover"] if stuck else ["ctxmgr goal next"]
             return found
 
-    c.answer("fail", how, work)
+    answer_goal("fail", how, work)
 
 
 @goal_app.command("block")
@@ -383,7 +500,7 @@ def block(
     Examples:
       ctxmgr goal block t3 --reason "waiting for the key"
     """
-    c.change("block", how, dir_, lambda goals: goals.block(build(BlockRequest, id=step, reason=reason)))
+    answer_change("block", how, dir_, lambda goals: goals.block(build(BlockRequest, id=step, reason=reason)))
 
 
 @goal_app.command("unblock")
@@ -403,7 +520,7 @@ def unblock(
       ctxmgr goal unblock t3
       ctxmgr goal unblock run_tests --reason "the server is up again"
     """
-    c.change("unblock", how, dir_, lambda goals: goals.unblock(build(UnblockRequest, target=target, reason=reason)))
+    answer_change("unblock", how, dir_, lambda goals: goals.unblock(build(UnblockRequest, target=target, reason=reason)))
 
 
 @goal_app.command("say")
@@ -418,7 +535,7 @@ def say(
     Examples:
       ctxmgr goal say "use the other endpoint, the first one is gone"
     """
-    c.change("say", how, dir_, lambda goals: goals.message(build(MessageRequest, text=c.text(message))))
+    answer_change("say", how, dir_, lambda goals: goals.message(build(MessageRequest, text=read_argument(message))))
 
 
 def _siblings(state: GoalState, step: str) -> tuple[list[str], str | None]:

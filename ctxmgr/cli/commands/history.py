@@ -148,6 +148,7 @@ def search(
             event_type=event_type, since=since, until=until,
         )  # fmt: skip
         found = workspace.search(request)
+        # A search of all sessions has meant none of them in particular.
         if not all_sessions:
             tell_session(workspace, session, found.session)
         rows = [hit.to_json() for hit in found.hits]
@@ -206,14 +207,14 @@ def _continuation(workspace: Workspace, place: Address, missing: NotFound) -> An
         NotFound: ``missing``, where there is none either.
     """
     # Only an id that names no entry comes here, so `show` seldom loads what draws continuations.
-    from ctxmgr.cli.commands.recover import continued
+    from ctxmgr.cli.commands.recover import continuation_answer
     from ctxmgr.types.operations import RecoverResponse
 
     try:
         found = workspace.continuation(place.session, place.entry_id)
     except NotFound:
         raise missing from None
-    return continued(workspace, RecoverResponse(continuation=found))
+    return continuation_answer(workspace, RecoverResponse(continuation=found))
 
 
 def messages(
@@ -241,6 +242,7 @@ def messages(
         address, session, store = resolve("messages", how, locate_entry, address, session, store)
 
     def work(workspace: Workspace) -> Answer:
+        # Without an address the request names no entry; the first one only gives the session its form.
         place = parse(address, session) if address else parse("@0", session)
         request = build(
             MessagesRequest, session=place.session, index=place.index if address else None,
@@ -354,6 +356,7 @@ def _page(found: SqlResponse, limit: int) -> Page:
     count = len(found.rows)
     is_cut = found.more or bool(found.stopped)
     return Page(
+        # No next offset: a query has LIMIT and OFFSET of its own.
         offset=0, limit=limit, has_more=is_cut, next_offset=None, total=count + is_cut, total_is_exact=not is_cut
     )  # fmt: skip
 
@@ -473,6 +476,7 @@ def show_stats(printer: Printer, found: StatsResponse) -> None:
 
 def _row(printer: Printer, row: StatsRow, found: StatsResponse, most: int) -> list[Cell]:
     plain = not printer.terminal
+    # A row without a key sums up what the records do not say, such as the model; with no call in it there was nothing to say.
     key = row.key if row.key is not None else "(no call)" if not row.calls else "(not told)"
     return [
         Span(key, "dim" if row.key is None else "strong", "middle"),

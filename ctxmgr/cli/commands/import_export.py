@@ -170,8 +170,10 @@ def _write(lines: Iterator[bytes], output: Path | None, *, sealed: bool) -> int:
     """Write lines; a file appears whole or not at all, and one of ours with the sum at its end."""
     if output is None:
         return sum(1 for line in lines if sys.stdout.write(line.decode("ascii") + "\n"))
+    # Before anything is read, so that nobody waits for an export that is refused at its end.
     if output.exists():
         raise InvalidInput(f"{output} exists already", "name a new file: export never overwrites")
+    # Cut, since a file system takes names of 255 bytes. With our id, so that two exports beside one another have two files.
     part = output.with_name(f".{output.name[:200]}.{os.getpid()}.part")
     try:
         descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
@@ -184,6 +186,7 @@ def _write(lines: Iterator[bytes], output: Path | None, *, sealed: bool) -> int:
                 stream.write(line + b"\n")
                 written += 1
             stream.flush()
+            # Before it gets its name: after a loss of power a file of that name must not be empty.
             os.fsync(stream.fileno())
         if sealed:
             # With the place of its end noted outside, `verify` can tell later whether the new log was cut.
@@ -251,6 +254,7 @@ def verify(
         status = "partial" if rows else "ok"
         return Answer(data, draw, status, code=Exit.STORE if rows else Exit.OK)
 
+    # `damaged`: a log in which nothing can be read is just what is to be reported here.
     answer("verify", how, work, store=store, damaged=True)
 
 
@@ -279,6 +283,7 @@ def show_import(printer: Printer, report: ImportReport, store: str | None = None
         return
     read = [file for file in report.files if file.skipped is None or file.records]
     rows = _by_session(read)
+    # Of many files a person needs to see those that went wrong; a program gets all.
     shown = rows if len(rows) <= _MAX_FILES_IN_FULL or not printer.terminal else [file for file in rows if _has_failed(file)]
     if shown:
         names = short_ids(file.session for file in shown) if printer.terminal else {}
@@ -335,6 +340,7 @@ def _file(printer: Printer, file: FileReport, name: str) -> list[str | Span]:
 def _trouble(printer: Printer, report: ImportReport) -> None:
     if report.unknown:
         printer.heading(f"Not understood: {report.not_understood:.2%} of {plural(report.records, 'record')}")
+        # The most frequent first: a format that has changed shows by it.
         kinds = sorted(report.unknown.items(), key=lambda item: (-item[1], item[0]))
         printer.table(
             (Column("COUNT", right=True), Column("TYPE", fill=True)), ([f"{n:,}", kind] for kind, n in kinds), indent=2

@@ -71,7 +71,7 @@ def install(
         asked, where = _client(name), _scope(scope)
         found = installation.require_version(asked, client_version)
         if plugin is not None:
-            return _rows_answer([_plugin_row(_of_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=False)])
+            return _rows_answer([_plugin_row(_require_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=False)])
         # Two hooks at one call would see two rounds where there is one.
         if asked.has_plugin(os.environ):
             raise InvalidInput(
@@ -114,7 +114,7 @@ def uninstall(
     def work() -> Answer:
         asked, where = _client(name or ""), _scope(scope)
         if plugin is not None:
-            return _rows_answer([_plugin_row(_of_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=True)])
+            return _rows_answer([_plugin_row(_require_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=True)])
         change = installation.plan_removal(asked, where, Path.cwd(), os.environ)
         row = InstallationView(client=asked.name, scope=where, path=change.path, installed=False, diff=change.diff() or None)
         return _rows_answer([_carry_out(row, change, how, dry_run=dry_run, yes=yes, undo=True)])
@@ -152,7 +152,7 @@ def _scope(text: str) -> Scope:
     raise InvalidInput(f"--scope {text!r} is unknown", "user or project")
 
 
-def _of_claude(asked: Client) -> Client:
+def _require_claude(asked: Client) -> Client:
     if asked.name != "claude-code":
         raise InvalidInput(f"{asked.title} has no plugin of ours", "leave out --plugin")
     return asked
@@ -166,6 +166,7 @@ def _plugin_row(asked: Client, folder: str, how: OutputOptions, *, dry_run: bool
     changes = plugin_folder.plan_plugin_removal(top) if undo else plugin_folder.plan_plugin(top, os.environ)
     diff = "".join(change.diff() for change in changes if change.needed)
     row = InstallationView(client=asked.name, scope="plugin", path=str(top), installed=not undo, diff=diff or None)
+    # Without a change nobody is asked, and nothing is written.
     if diff and (dry_run or not (yes or _user_agrees(row, how))):
         return row.model_copy(update={"installed": undo})
     if not undo and not installation.compile_hook(asked):
@@ -195,9 +196,7 @@ def _carry_out(
     """
     if not change.needed:
         return row
-    if dry_run:
-        return row.model_copy(update={"installed": undo})
-    if not (yes or _user_agrees(row, how)):
+    if dry_run or not (yes or _user_agrees(row, how)):
         return row.model_copy(update={"installed": undo})
     # Proven before anything is written: a hook that fails would disturb every call of every agent.
     if not undo and not installation.compile_hook(change.client):
@@ -244,6 +243,7 @@ def show_installations(printer: Printer, rows: Sequence[InstallationView]) -> No
         show_diff(printer, row)
     elif not row.changed:
         printer.hint("nothing had to be changed")
+    # As a shell would have to be given it.
     elif row.installed:
         how = {"project": " --scope project", "plugin": f" --plugin {shlex.quote(row.path or '')}"}.get(row.scope, "")
         printer.hint(

@@ -114,6 +114,7 @@ class _Tee(threading.Thread):
 
 def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
     try:
+        # Its stdin is ours, so that a command which asks its user can still do so.
         running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=child_environment())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -131,4 +132,5 @@ def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
         # The command has ended, but its last output may still be in the pipes.
         out.join()
         err.join()
+    # As shells have it: 128 and the number of the signal that ended the command.
     return (code if code >= 0 else 128 - code), out, err

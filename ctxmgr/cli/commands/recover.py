@@ -35,7 +35,7 @@ Draft = Annotated[
 _TYPES = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
 
 
-def continued(workspace: Workspace, found: RecoverResponse, *, prompt: bool = False, store: str | None = None) -> Answer:
+def continuation_answer(workspace: Workspace, found: RecoverResponse, *, prompt: bool = False, store: str | None = None) -> Answer:
     """Return a continuation as JSON and as a page; with ``prompt`` the text for the agent in place of the page.
 
     ``store``: the one that the user named, for the command that prints the text.
@@ -120,24 +120,23 @@ def recover(
     session, store = resolve_place("recover", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
-        _alone(last, to, finding, force, plan, routes, model, goal, diff, only_session)
+        _require_alone(last, to, finding, force, plan, routes, model, goal, diff, only_session)
         asked = build(
             ModelRequest, name=model, base_url=base_url, mode=llm_mode, off=no_llm, seconds=timeout, max_tokens=model_tokens,
-            max_tool_calls=max_tool_calls, transcript=transcript,
-        )  # fmt: skip
+            max_tool_calls=max_tool_calls, transcript=transcript)  # fmt: skip
         request = build(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
-        show = partial(continued, store=store)
-        answered = RecoveryCache(workspace, request).shown(found := workspace.recover(request, say), show, prompt=prompt)
-        answered.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
-        return answered
+        cache, show = RecoveryCache(workspace, request), partial(continuation_answer, store=store)
+        done = cache.keep(found := workspace.recover(request, say), show, prompt=prompt)
+        done.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
+        return done
 
     answer("recover", how, work, store=store, writes=not (plan or last), scratch=True)
 
 
-def _alone(last: bool, *others: object) -> None:
+def _require_alone(last: bool, *others: object) -> None:
     """Refuse ``--last`` beside options that ask for something else.
 
     Raises:
@@ -203,7 +202,7 @@ def request(
             reason=reason, goal=goal, additional_context=context, review=review, plan=plan, drafts=_drafts(draft or []),
             diff=diff, routes=routes, only_session=only_session, model=asked_of,
         )  # fmt: skip
-        return continued(workspace, workspace.request(asked, say), prompt=prompt, store=store)
+        return continuation_answer(workspace, workspace.request(asked, say), prompt=prompt, store=store)
 
     answer("request", how, work, store=store, writes=not plan, scratch=True)
 

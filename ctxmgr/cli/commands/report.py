@@ -23,7 +23,7 @@ from ctxmgr.cli.report.check import (
     headline,
     junit,
     markdown,
-    relative,
+    relative_path,
     sarif,
 )
 from ctxmgr.cli.report.document import PageFolder, SessionReport, read_session, session_page, session_report, write_page
@@ -68,15 +68,16 @@ def report(
 
     def work(workspace: Workspace) -> Answer:
         if all_sessions:
+            # Many pages have no place in one stream.
             if output is None or session is not None:
                 raise InvalidInput("--all-sessions writes a folder of pages", "name it with -o, and no session")
-            return _written(_write_all(workspace, output, focus=focus, redact=redact))
+            return _pages_answer(_write_all(workspace, output, focus=focus, redact=redact))
         page = session_page(found := read_session(workspace, session, focus=focus, redact=redact))
         if output is None:
             row = {"session": found.session, "verdict": found.verdict, "html": page}
             return Answer(row, lambda out: _print(page))
         write_page(output, page)
-        return _written([(output, found)])
+        return _pages_answer([(output, found)])
 
     # `scratch`: a report of another agent's log needs nothing recorded beside it.
     answer("report", how, work, store=store, scratch=True)
@@ -86,7 +87,7 @@ def _print(page: str) -> None:
     sys.stdout.write(page)
 
 
-def _written(pages: list[tuple[Path, SessionReport]]) -> Answer:
+def _pages_answer(pages: list[tuple[Path, SessionReport]]) -> Answer:
     """Return the pages as rows; people see the path of the last one, the index that leads to the others."""
     rows = [{"file": str(path), "session": found.session, "verdict": found.verdict} for path, found in pages]
     return Answer(rows, lambda out: out.line(str(pages[-1][0])))
@@ -104,6 +105,7 @@ def _write_all(workspace: Workspace, folder: Path, *, focus: bool, redact: bool)
 def _names(workspace: Workspace) -> Iterator[str]:
     offset: int | None = 0
     while offset is not None:
+        # Not judged here: each session is judged for its own page.
         page = workspace.sessions(SessionsRequest(judge=False, offset=offset, limit=_PAGE))
         yield from (session.session for session in page.sessions)
         offset = page.page.next_offset
@@ -189,7 +191,7 @@ def _show(out: Printer, form: str, result: CheckResult) -> None:
 
 def _show_text(out: Printer, result: CheckResult) -> None:
     for session in result.failed:
-        out.line(Span(f"{out.symbols.error} {session.verdict}", "error"), "  ", Span(relative(session.log), "strong"))
+        out.line(Span(f"{out.symbols.error} {session.verdict}", "error"), "  ", Span(relative_path(session.log), "strong"))
         for finding in session.lasting:
             out.line(finding.reason, indent=2, hang=2)
         for title, text in (("cause", session.cause), ("next step", session.next_step)):
@@ -204,6 +206,7 @@ def _show_text(out: Printer, result: CheckResult) -> None:
 
 def _add_summary(path: Path, text: str) -> None:
     try:
+        # Appended: other steps of the same job write into it, too.
         with path.open("a", encoding="utf-8") as stream:
             stream.write(text + "\n")
     # The verdict stands without the summary, so the check does not fail by it.
@@ -216,6 +219,7 @@ class _Pages(PageFolder):
 
     def hear(self, checked: CheckedSession, workspace: Workspace, found: DetectResponse, verdict: SessionVerdict) -> None:
         """Write the page of a session that is stuck."""
+        # A page for each of hundreds of healthy sessions would hide the few that matter.
         if verdict.verdict not in ("healthy", "warn"):
             report = session_report(workspace, found, verdict, continuation=checked.continuation, focus=True)
             self.add(report, checked.log)

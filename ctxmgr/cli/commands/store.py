@@ -219,7 +219,7 @@ def retain(
         from ctxmgr.store.archive import retention
 
         now = workspace.store.clock()
-        before, abandoned_before = (None if age is None else _before(age, now) for age in (keep, abandoned))
+        before, abandoned_before = (None if age is None else _time_limit(age, now) for age in (keep, abandoned))
         chosen, kept = retention.archivable_sessions(workspace.store, before or 0.0, abandoned_before)
         if dry_run:
             # What is chosen is the same as without --dry-run; only nothing is moved.
@@ -295,7 +295,7 @@ def archived(
     answer("store archived", how, work, store=store)
 
 
-def _before(age: str, now: float) -> float:
+def _time_limit(age: str, now: float) -> float:
     found = parse_time(moment(age, now))
     # An age in the future would archive everything.
     if found is None or found > now:

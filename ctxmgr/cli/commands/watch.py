@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shlex
 import signal
@@ -85,16 +84,16 @@ def watch(
       ctxmgr watch --hooked
       ctxmgr watch --service --store postgresql://ctxmgr@db.example/history --exec 'notify-send stuck'
     """
+    # A watch has no end that an envelope could stand at, so its JSON is a row for each event.
     how = OutputOptions("ndjson" if json_ else "table")
     try:
-        if not (math.isfinite(every) and every > 0):
-            raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
+        o.require_interval(every)
         wanted = _severities(exit_on)
         hook = Hook(_argv(command)) if command is not None else None
         _require_alone(hooked, service, named=target is not None or session is not None, store=store)
         with (
             _follow_hooks() if hooked else _follow(target, session, every, store, once=once, service=service) as follower,
-            _terminable(),
+            _end_on_sigterm(),
         ):
             show = Show(printer(), as_json=json_)
             if sys.stderr.isatty() and not (json_ or once or hooked):
@@ -152,6 +151,7 @@ def _follow(
     target: str | None, session: str | None, every: float, store: str | None, *, once: bool, service: bool
 ) -> Generator[Follower]:
     path = Path(target) if target is not None else None
+    # A log is followed as it grows and needs no index for that; what has the suffix of a store is opened as one.
     if path is not None and path.is_file() and path.suffix.lower() not in _STORES:
         yield Follower(LogSource(path, session=session, every=every, once=once), load_config(Path.cwd()).detect)
         return
@@ -187,7 +187,7 @@ def _source(workspace: Workspace, key: int | None) -> Source:
 
 
 @contextmanager
-def _terminable() -> Generator[None]:
+def _end_on_sigterm() -> Generator[None]:
     """End in order on SIGTERM, so that output is flushed and a running command is not left behind."""
 
     def end(_number: int, _frame: object) -> None:
@@ -233,6 +233,7 @@ class Watcher:
         for sight in self.follower.tick():
             self.show.sight(sight)
             if sight.event in ("raised", "escalated") and sight.finding is not None:
+                # On stderr: stdout may be a pipe, and a bell in it would be data.
                 if self.bell:
                     sys.stderr.write("\a")
                     sys.stderr.flush()
@@ -241,7 +242,7 @@ class Watcher:
                 if sight.finding.resolved is None:
                     met |= self.exit_on & {sight.finding.severity}
         # All sights of this round are shown before it ends: the second may turn a loop into a loop and a hang.
-        self.show.alive(self.follower.counts(), force=beat)
+        self.show.write_heartbeats(self.follower.counts(), force=beat)
         self.show.flush()
         if {"loop", "hung"} <= met:
             return Exit.LOOP_AND_HUNG
@@ -260,7 +261,9 @@ class Hook:
         text = json.dumps(finding, default=str)
         short = text
         if len(text) > _MAX_VARIABLE_BYTES:
+            # The system refuses to start a program with a longer variable; its stdin has the whole finding all the same.
             short = json.dumps({name: finding.get(name) for name in ("id", "kind", "severity", "period", "count")})
+        # A variable can hold no NUL, and a lone surrogate has no bytes; a log may name its session by both.
         session = sight.session.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")[:_MAX_VARIABLE_BYTES]
         try:
             # Its stdout goes to our stderr: ours is data, which a program may be parsing.
@@ -335,7 +338,7 @@ class Show:
         word = Span(f"{sign} {finding.severity.upper()}", verdict_style(finding.severity))
         self._out.line(moment, "  ", word, f" {finding.kind}  {where}  ", finding.reason, hang=10)
 
-    def alive(self, counts: dict[str, int], *, force: bool = False) -> None:
+    def write_heartbeats(self, counts: dict[str, int], *, force: bool = False) -> None:
         """Write a JSON heartbeat for each session when nothing was written for `HEARTBEAT` seconds."""
         if self._as_json and (force or self._clock() - self._beat >= HEARTBEAT):
             for session, entries in counts.items():

@@ -50,7 +50,7 @@ _CACHED = frozenset({"detect", "sessions"})
 """Commands that are drawn from cached answers."""
 
 
-def answered(arguments: list[str]) -> int | None:
+def answer_command(arguments: list[str]) -> int | None:
     """Answer a command line; return its exit code, or None when typer has to read it and nothing was done."""
     found = find_command(arguments)
     if found is None or any(name.endswith("_COMPLETE") for name in os.environ):  # a shell asks what could come next
@@ -106,6 +106,7 @@ def _call_function(command: Command, values: dict[str, Any]) -> int:
     return 0
 
 
+# A number with more digits is no count or limit; typer reads it, or refuses it in its own words.
 _MAX_DIGITS = 16
 _MAX_NAME_WORDS = 3
 """Words of the longest name of a command."""

@@ -50,7 +50,7 @@ TABLE: dict[str, str] = {
 '''
 
 
-def derived() -> dict[str, dict[str, Any]]:
+def make_table() -> dict[str, dict[str, Any]]:
     """Return the table: for each command its function, its options, its arguments, and what its request admits.
 
     Raises:
@@ -138,9 +138,9 @@ def _limits(name: str, defaults: dict[str, Any]) -> tuple[dict[str, tuple[int, i
     return ranges, choices
 
 
-def rendered() -> str:
+def render_table() -> str:
     """Return the text of the table's module, a line for each command."""
-    lines = (f"    {name!r}: {json.dumps(command)!r},\n" for name, command in derived().items())
+    lines = (f"    {name!r}: {json.dumps(command)!r},\n" for name, command in make_table().items())
     return _HEAD + "".join(lines) + "}\n"
 
 
@@ -187,11 +187,11 @@ def _help_text(root: Any, words: str) -> str:
     return out.getvalue()
 
 
-def texts_rendered() -> str:
+def render_texts() -> str:
     """Return the text of the module of helps, a line for each."""
     return _TEXTS_HEAD + "".join(f"    {words!r}: {text!r},\n" for words, text in texts().items()) + "}\n"
 
 
 if __name__ == "__main__":
-    TABLE_FILE.write_text(rendered(), "utf-8")
-    TEXTS_FILE.write_text(texts_rendered(), "utf-8")
+    TABLE_FILE.write_text(render_table(), "utf-8")
+    TEXTS_FILE.write_text(render_texts(), "utf-8")

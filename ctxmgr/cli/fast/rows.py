@@ -53,7 +53,7 @@ def quick_answer(name: str, values: dict[str, Any], form: str) -> int | None:
     except CtxmgrError as error:
         return report_error(name, form, error)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None:  # an error about no file comes from writing to stdout, which `cli.run` reports
             raise
         reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
         return report_error(name, form, StorageFailed(reason, "check it, and its permissions"))
@@ -87,6 +87,7 @@ def _work_out(name: str, values: dict[str, Any], form: str) -> Answer | None:
     try:
         store, warnings = _open(values["store"], configured, writes, create=name == "record", masked=masked)
         try:
+            # `record` may create the store, so an empty one is no error there.
             if not writes_all:
                 require_record(store)
             answer = tool(store, {**values, "drawn": form == "table"})
@@ -109,6 +110,7 @@ def _say_all(lines: Iterable[str]) -> None:
 
 def _locate(name: str, values: dict[str, Any]) -> bool:
     """Let a file that stands in the place of a session be the store; return whether there is one store to ask then."""
+    # Most calls name none of these: what tells files from sessions is then not even loaded.
     named = [values[each] for each in ("session", "target", "log", "action", "address") if each in values]
     entries = values.get("entries")
     if name == "record" or not (entries or any(word is not None and not isinstance(word, list) for word in named)):

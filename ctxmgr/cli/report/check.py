@@ -143,6 +143,7 @@ def check_logs(
     result = CheckResult(fail_on=frozenset(fail_on))
     if not paths:
         _judge(result, store, listener)
+        # "Healthy" is never said of nothing (ruling 28).
         if not result.sessions:
             raise NoHistory(NOTHING_READ)
         return result
@@ -228,18 +229,18 @@ def markdown(result: CheckResult) -> str:
     calm = [session for session in result.sessions if not session.failed]
     if calm:
         lines += ["<details><summary>" + plural(len(calm), "session") + " without trouble</summary>", ""]
-        lines += [f"- {_code(relative(each.log))}: {_plain(each.summary)}" for each in calm[:_HEALTHY_NAMED]]
+        lines += [f"- {_code(relative_path(each.log))}: {_plain(each.summary)}" for each in calm[:_HEALTHY_NAMED]]
         lines += [f"- and {len(calm) - _HEALTHY_NAMED:,} more"] if len(calm) > _HEALTHY_NAMED else []
         lines += ["", "</details>", ""]
     if result.passed_over:
         lines += [f"**Not read: {len(result.passed_over):,}**", ""]
-        lines += [f"- {_code(relative(path))}: {_plain(reason)}" for path, reason in result.passed_over[:_HEALTHY_NAMED]]
+        lines += [f"- {_code(relative_path(path))}: {_plain(reason)}" for path, reason in result.passed_over[:_HEALTHY_NAMED]]
         lines += [""]
     return "\n".join(lines)
 
 
 def _markdown_session(session: CheckedSession) -> Iterator[str]:
-    yield f"### {session.verdict}: {_code(relative(session.log))}"
+    yield f"### {session.verdict}: {_code(relative_path(session.log))}"
     yield ""
     for finding in session.lasting:
         yield f"- {_plain(finding.reason)}"
@@ -299,11 +300,11 @@ def github(result: CheckResult) -> str:
         for finding in session.lasting:
             text = f"{finding.reason}. {advice}" if advice else finding.reason
             lines.append(
-                f"::{_LEVELS[finding.severity]} file={_property(relative(session.log))},"
+                f"::{_LEVELS[finding.severity]} file={_property(relative_path(session.log))},"
                 f"title={_property(f'ctxmgr {finding.kind}')}::{_data(text)}"
             )
     # A warning and no error: what was not read fails the check only by its exit code.
-    lines += [f"::warning file={_property(relative(path))},title=ctxmgr::{_data(why)}" for path, why in result.passed_over]
+    lines += [f"::warning file={_property(relative_path(path))},title=ctxmgr::{_data(why)}" for path, why in result.passed_over]
     return "\n".join([*lines, f"ctxmgr: {headline(result)}", ""])
 
 
@@ -316,7 +317,7 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def relative(path: str) -> str:
+def relative_path(path: str) -> str:
     """Return a path below the working folder relative to it, as build systems want it; any other as it is."""
     # An absolute path of the build machine means nothing to GitHub, which links annotations to files of the repository.
     below = os.path.relpath(path) if os.path.isabs(path) else os.path.normpath(path)
@@ -332,14 +333,14 @@ def junit(result: CheckResult) -> str:
     })  # fmt: skip
     for session in result.sessions:
         case = ElementTree.SubElement(
-            suite, "testcase", {"classname": safe(relative(session.log)), "name": safe(session.session)}
+            suite, "testcase", {"classname": safe(relative_path(session.log)), "name": safe(session.session)}
         )
         if session.failed:
             reasons = [finding.reason for finding in session.lasting]
             failure = ElementTree.SubElement(case, "failure", {"type": session.verdict, "message": safe("; ".join(reasons))})
             failure.text = safe(session.continuation.prompt if session.continuation else "\n".join(reasons), keep_lines=True)
     for path, why in result.passed_over:
-        case = ElementTree.SubElement(suite, "testcase", {"classname": safe(relative(path)), "name": "read"})
+        case = ElementTree.SubElement(suite, "testcase", {"classname": safe(relative_path(path)), "name": "read"})
         ElementTree.SubElement(case, "error", {"type": "notRead", "message": safe(why)})
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
@@ -381,5 +382,5 @@ def _result(session: CheckedSession, finding: Finding, kinds: list[str]) -> dict
 def _uri(path: str) -> str:
     from urllib.parse import quote
 
-    place = quote(relative(path), errors="surrogateescape")
+    place = quote(relative_path(path), errors="surrogateescape")
     return f"file://{place}" if os.path.isabs(place) else place

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ctxmgr.base.paths import open_regular, packaged_text, replace_file
 from ctxmgr.cli.detection import NOTHING_READ
 from ctxmgr.cli.report.timeline import Timeline, draw_timeline, tokens_of
-from ctxmgr.cli.views.findings import Entries, loop_steps, mapping
+from ctxmgr.cli.views.findings import Entries, as_mapping, loop_steps
 from ctxmgr.cli.views.layout import amount, brief, clock, compact, day, duration, error_text, event_text, plural, pretty
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import AttemptsUsedUp, Conflict, CtxmgrError, NoHistory, NotStuck, StorageFailed
@@ -191,7 +191,7 @@ class _Texts:
         if value in (None, "", {}, []):
             return ""
         # The names of fields are the tool's own, and say what kind of call it was.
-        if self.redacted and (fields := mapping(value)):
+        if self.redacted and (fields := as_mapping(value)):
             return "\n".join(f"{name}: {self(pretty(held))}" for name, held in fields.items())
         if self.redacted:
             return self(pretty(value))
@@ -329,6 +329,7 @@ _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    # Strict, so that a misspelled name in a template is a fault and no gap in the page.
     environment = Environment(
         loader=PackageLoader("ctxmgr.cli.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, finalize=_visible,
@@ -420,5 +421,6 @@ class PageFolder:
 def _file_name(session: str, log: str) -> str:
     """Return a name for a session's page: what is readable of its id, and a digest that keeps it apart from others."""
     plain = _ODD.sub("-", f"{Path(log).stem[:30]}-{session}").strip("-.")[:60]
+    # Recorded names may hold lone surrogates, which have no bytes otherwise.
     digest = hashlib.sha256(f"{log}\0{session}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{plain or 'session'}-{digest}.html"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from ctxmgr.cli.views.findings import as_seconds, mapping
+from ctxmgr.cli.views.findings import as_mapping, as_seconds
 from ctxmgr.cli.views.layout import clock, day, duration, plural
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.types.finding import Finding
@@ -137,13 +137,14 @@ def draw_timeline(entries: Sequence[EntryView], findings: Sequence[Finding]) -> 
 
 def tokens_of(entry: EntryView) -> int:
     """Return the tokens that an entry's usage counts, read and written; 0 where it counts none."""
-    numbers = [mapping(entry.usage).get(name) for name in ("inputTokens", "outputTokens")]
+    numbers = [as_mapping(entry.usage).get(name) for name in ("inputTokens", "outputTokens")]
     return sum(number for number in numbers if isinstance(number, int) and not isinstance(number, bool))
 
 
 def _marks(entries: Sequence[EntryView], scale: _Scale, places: Mapping[str, float], ends: Mapping[str, float]) -> list[Mark]:
     columns: dict[int, list[EntryView]] = {}
     for entry in entries:
+        # Calls that would be drawn over each other share one mark, whose text counts them.
         columns.setdefault(int(scale.x(places[entry.id]) // COLUMN), []).append(entry)
     marks: list[Mark] = []
     for column, held in columns.items():
@@ -165,8 +166,10 @@ def _add_bands(
     lanes: Mapping[str, Lane], finding: Finding, scale: _Scale, places: Mapping[str, float], entries: Mapping[str, EntryView]
 ) -> None:
     members = [entries[member] for member in finding.members if member in entries]
+    # A page of a part of the session may hold no entry of a finding.
     if not members:
         return
+    # A loop of several agents has its part in the lane of each.
     for agent in dict.fromkeys(entry.agent for entry in members):
         lane = lanes[agent]
         own = [entry for entry in members if entry.agent == agent]

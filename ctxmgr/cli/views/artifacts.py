@@ -193,7 +193,7 @@ def save_content(file: str, content: Content) -> None:
             os.unlink(draft)
 
 
-def with_warnings(answered: Answer, workspace: Workspace) -> Answer:
+def add_warnings(answered: Answer, workspace: Workspace) -> Answer:
     """Return the answer with what a person should hear of it."""
     answered.warnings += [*workspace.artifacts.warnings, *workspace.guard.warnings]
     return answered

@@ -131,7 +131,7 @@ def _show_context(printer: Printer, made: AssembleResponse) -> None:
 def show_requested(printer: Printer, items: Sequence[RequestedItem]) -> None:
     """Show each item that was asked for with its content, what is missing with names like it."""
     if printer.terminal:
-        printer.table(_REQUESTED, [_requested(item) for item in items])
+        printer.table(_REQUESTED, [_item_row(item) for item in items])
     for item in items:
         if item.status == "success" and item.content is not None:
             printer.rule(f"{item.source}/{item.name}", Span(f"  {item.included}", "dim"))
@@ -146,7 +146,7 @@ def show_requested(printer: Printer, items: Sequence[RequestedItem]) -> None:
             printer.hint(f"{item.source}/{item.name}: did you mean {', '.join(item.suggestions)}?")
 
 
-def _requested(item: RequestedItem) -> list[Any]:
+def _item_row(item: RequestedItem) -> list[Any]:
     style = {"success": "ok", "missing": "error", "noRoom": "warn"}[item.status]
     return [
         Span(item.status, style), Span(f"{item.source}/{item.name}" if item.source else item.name, keep="middle"),

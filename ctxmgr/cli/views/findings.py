@@ -40,13 +40,13 @@ def place(finding: Finding, entries: Entries, name: str, record: str | None) -> 
         return ""
     if record in entries:
         return f"@{entries[record].index}"
-    index = mapping(finding.evidence.get("indexes")).get(name)
+    index = as_mapping(finding.evidence.get("indexes")).get(name)
     return f"@{index}" if is_index(index) else record
 
 
 def member_places(finding: Finding, entries: Entries) -> list[str]:
     """Return for each member its index in the session as text, or a question mark."""
-    listed = mapping(finding.evidence.get("indexes")).get("members")
+    listed = as_mapping(finding.evidence.get("indexes")).get("members")
     indexes = cast("list[Any]", listed) if isinstance(listed, list) else []
     places: list[str] = []
     for number, member in enumerate(finding.members):
@@ -61,7 +61,7 @@ def member_places(finding: Finding, entries: Entries) -> list[str]:
 def steps(finding: Finding, name: str = "steps") -> list[dict[str, Any]]:
     """Return the calls that the evidence lists under a name."""
     listed = finding.evidence.get(name)
-    return [mapping(step) for step in cast("list[Any]", listed)] if isinstance(listed, list) else []
+    return [as_mapping(step) for step in cast("list[Any]", listed)] if isinstance(listed, list) else []
 
 
 def seconds(finding: Finding, name: str) -> float | None:
@@ -76,7 +76,7 @@ def as_seconds(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def as_mapping(value: Any) -> dict[str, Any]:
     """Return a JSON object, or an empty one when it is something else."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 

@@ -219,19 +219,19 @@ class _TreeView:
             near = inside is not None and inside - _NEAR <= place <= inside + _AFTER
             # Before anything is begun there is no current step: the first ones are shown then.
             if near or _is_news(node) or len(nodes) <= _NEAR + _AFTER or (inside is None and place < _AFTER):
-                yield from _with_counts(skipped)
+                yield from _count_skipped(skipped)
                 skipped = []
                 yield node
             else:
                 skipped.append(node)
-        yield from _with_counts(skipped)
+        yield from _count_skipped(skipped)
 
     def _is_here(self, node: SubtaskView) -> bool:
         current = self._state.current
         return node.id == current or (current is not None and current.startswith(f"{node.id}."))
 
 
-def _with_counts(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
+def _count_skipped(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
     # To say that one step is left out takes as much room as the step.
     if len(skipped) == 1:
         yield skipped[0]

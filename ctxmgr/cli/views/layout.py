@@ -213,22 +213,22 @@ def when(ts: str | None, terminal: bool) -> Span:
 
 def amount(number: float | None) -> str:
     """Return a count of tokens or things in three digits: "950", "1.2 k", "34 M"."""
-    return _in_units(number, 1000, ("", " k", " M", " G", " T"))
+    return _in_units(number, ("", " k", " M", " G", " T"))
 
 
 def size(number: float | None) -> str:
     """Return a number of bytes: "12 B", "1.2 kB", "34 MB"."""
-    return _in_units(number, 1000, (" B", " kB", " MB", " GB", " TB"))
+    return _in_units(number, (" B", " kB", " MB", " GB", " TB"))
 
 
-def _in_units(number: float | None, step: int, units: tuple[str, ...]) -> str:
+def _in_units(number: float | None, units: tuple[str, ...]) -> str:
     if number is None or not abs(number) < 1e18:
         return "" if number is None else safe(number, limit=20)
     value = float(number)
     for unit in units[:-1]:
-        if abs(value) < step - 0.5:
+        if abs(value) < 999.5:
             return f"{value:.1f}{unit}" if unit.strip(" B") and abs(value) < 9.95 else f"{value:.0f}{unit}"
-        value /= step
+        value /= 1000
     return f"{value:,.0f}{units[-1]}"
 
 

@@ -83,7 +83,7 @@ def _visible(run: str, before: str) -> str:
         if marks > MAX_MARKS:
             shown.append(f"[+{marks - MAX_MARKS} marks]")
         marks = 0
-        shown.append(_escaped(char))
+        shown.append(_escape(char))
         before = shown[-1][-1]  # what follows sits on what is shown, not on what was recorded
     if marks > MAX_MARKS:
         shown.append(f"[+{marks - MAX_MARKS} marks]")
@@ -91,7 +91,7 @@ def _visible(run: str, before: str) -> str:
 
 
 @lru_cache(8192)
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     category = unicodedata.category(char)
     # A mark that comes here has nothing to sit on and would change our own text before it.
     if category == "Zs" or (char.isprintable() and char not in _BLANK and category[0] != "M"):

@@ -1,4 +1,7 @@
-"""Draw the list of sessions: who acted, how much, and which of them is stuck."""
+"""Draw the list of sessions: who acted, how much, and which of them is stuck.
+
+Apart from `findings`, which a list of cached verdicts does without (`cli.fast.detection`).
+"""
 
 from __future__ import annotations
 

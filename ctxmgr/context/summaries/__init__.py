@@ -30,7 +30,7 @@ def summarise(name: str, text: str, kind: str, counter: Counter, most: int | Non
     Args:
         name: the text's name, which decides the kind if ``kind`` is empty.
         text: any text at all, however broken.
-        kind: one of `ctxmgr.text.content_kind.KINDS`, or empty.
+        kind: one of `ctxmgr.text.tokens.KINDS`, or empty.
         counter: counts the tokens.
         most: tokens to aim at, if less than the target of the kind.
     """

@@ -10,9 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ctxmgr.context.summaries.prose import BODY_LINES, body_lines, cut_body, first_sentence, one_line, shortened
-from ctxmgr.text.content_kind import JSON, MARKDOWN, PYTHON, TEXT, YAML, kind_of, known_kind
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.tokens import Counter
+from ctxmgr.text.tokens import JSON, MARKDOWN, PYTHON, TEXT, YAML, Counter, kind_of, known_kind
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -346,7 +345,7 @@ class Summariser(Protocol):
 
     Attributes:
         strategy: name and version; a change of its output is a new version, because summaries are cached.
-        kinds: the kinds that it reads, of `ctxmgr.text.content_kind.KINDS`.
+        kinds: the kinds that it reads, of `ctxmgr.text.tokens.KINDS`.
         target: upper limit of a summary, in per cent of the original's tokens.
         limit: longest text that it reads, in characters; a longer one goes to the next summariser.
     """

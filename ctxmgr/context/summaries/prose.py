@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ctxmgr.text.content_kind import CODE, KINDS, LANGUAGES, MARKDOWN, PYTHON, TEXT
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.tokens import CODE, KINDS, LANGUAGES, MARKDOWN, PYTHON, TEXT
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ctxmgr.context.summaries.prose import beginnings, first_paragraph, first_sentence, one_line, shortened
-from ctxmgr.text.content_kind import PYTHON
+from ctxmgr.text.tokens import PYTHON
 
 MAX_FUNCTION_LINES = 60
 """Most lines of one function's body in a summary."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ctxmgr.context.summaries.prose import MORE, one_line, shortened
-from ctxmgr.text.content_kind import JSON, YAML, nesting
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.tokens import JSON, YAML, nesting
 
 _PLAIN = lazy_pattern(r"[A-Za-z_/.][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)
 _NUMERIC = lazy_pattern(r"-?\d[\w.]*", re.ASCII)

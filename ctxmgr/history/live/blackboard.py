@@ -16,7 +16,7 @@ from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, InvalidIn
 from ctxmgr.history.live.bus import ActionFinished, ActionStarted, EventBus, Subscription, described
 from ctxmgr.history.live.monitor import LiveMonitor, ObservedRecorder, Options, StallAlarm, past_records
 from ctxmgr.log.codec import Record
-from ctxmgr.log.json_value import unstored
+from ctxmgr.log.json_value import count_unstored
 from ctxmgr.recorder import Context, Details, KeepOriginalError, Outcome, Sink, Status, Step, is_interruption
 from ctxmgr.types.finding import Finding
 
@@ -195,10 +195,10 @@ class BlackboardHistory:
             DegenerateLoopError: it closes a loop.
         """
         self._thread.seq = seq
-        before = unstored()
+        before = count_unstored()
         try:
             self._record(event)
-            if unstored() != before:
+            if count_unstored() != before:
                 raise InvalidInput(
                     f"event {seq} holds an object whose content can't be read: its class stands in its place",
                     "publish text, numbers, lists, objects with fields",

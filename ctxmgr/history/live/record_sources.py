@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.base.paths import open_regular
-from ctxmgr.clients.session_file import with_waits
+from ctxmgr.clients import with_waits
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import Busy, NotFound, StorageFailed

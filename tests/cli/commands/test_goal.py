@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.cli.commands.goal import goal_app
-from ctxmgr.cli.commands.goal_common import probe_app
+from ctxmgr.cli.commands.goal_steps import probe_app
 from ctxmgr.types.goal import BriefAnswer, GoalAnswer, RecordAnswer, ResumeAnswer, StartAnswer
 from tests.cli.console import run
 from tests.cli.goals import PLAN, data, goal, kind, outline, state

@@ -337,13 +337,13 @@ def test_any_command_line_is_answered_as_typer_answers_it(words: list[str]) -> N
 
 def test_the_table_follows_from_the_declarations() -> None:
     """The table that is checked in is what the declarations of the commands and their requests give today."""
-    assert generate.TABLE_FILE.read_text("utf-8") == generate.rendered()
+    assert generate.TABLE_FILE.read_text("utf-8") == generate.render_table()
     assert set(generate.QUICK) < TABLE.keys()
 
 
 def test_the_help_follows_from_the_declarations() -> None:
     """The helps that are checked in are what typer shows today."""
-    assert generate.TEXTS_FILE.read_text("utf-8") == generate.texts_rendered()
+    assert generate.TEXTS_FILE.read_text("utf-8") == generate.render_texts()
 
 
 def _helped(words: list[str], *, laid_out: bool) -> tuple[Ended, bool]:
@@ -356,7 +356,7 @@ def _helped(words: list[str], *, laid_out: bool) -> tuple[Ended, bool]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command_line, "print_help", asked)
         patch.setattr(sys.modules["__main__"], "__package__", None)
-        return run_by(words, dispatch.answered), used == [True]
+        return run_by(words, dispatch.answer_command), used == [True]
 
 
 @pytest.mark.slow

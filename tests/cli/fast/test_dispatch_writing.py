@@ -71,7 +71,7 @@ class Both:
 
     def __call__(self, words: list[str], given: bytes = b"", *, terminal: bool = False) -> Ended:
         """Demand that both ways end and write alike; return how the fast path's ended."""
-        by_quick, left = self._alone(words, dispatch.answered, given, terminal=terminal)
+        by_quick, left = self._alone(words, dispatch.answer_command, given, terminal=terminal)
         by_typer, expected = self._alone(words, lambda _: None, given, terminal=terminal)
         assert by_quick[:3] == by_typer[:3], words
         assert left == expected, words
@@ -186,7 +186,7 @@ def test_a_command_to_record_is_never_read_from_stdin(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CTXMGR_STORE", "history.db")
 
-    assert dispatch.answered(["record", *words]) == 2
+    assert dispatch.answer_command(["record", *words]) == 2
 
 
 EVENT = {"kind": "event", "type": "ToolCallEvent", "session": "s"}

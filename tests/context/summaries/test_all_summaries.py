@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.context.summaries import SUMMARISERS, Summary, summarise
-from ctxmgr.text.content_kind import KINDS
-from ctxmgr.text.tokens import ESTIMATE, Counter
+from ctxmgr.text.tokens import ESTIMATE, KINDS, Counter
 
 HOSTILE = {
     "empty": "",

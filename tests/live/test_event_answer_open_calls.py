@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.clients.session_file import state_folder
+from ctxmgr.clients import state_folder
 from ctxmgr.live.watcher import HookedSessions
 from tests.live.scene import SILENT, hooked
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.clients import AFTER, Call, Event
-from ctxmgr.clients.session_file import state_folder
-from ctxmgr.live.rounds import Rounds, fingerprints, is_circling, rows_of
+from ctxmgr.clients import AFTER, Call, Event, state_folder
+from ctxmgr.live.event_answer import Rounds, fingerprints, is_circling, rows_of
 
 FAILED = "Exit code 1\nImportError: No module named calc"
 
@@ -94,20 +93,20 @@ def test_a_refusal_holds_once_and_while_nothing_new_is_done() -> None:
     exact = fingerprints(Call("Bash", {"command": "test"}, ""))[1]
     rounds = Rounds("claude-code", "s", "")
     rounds.append(*rows_of(_event(("test", FAILED))), ("t", "2", exact), ("d", exact))
-    assert rounds.refused(exact)
-    assert not rounds.refused("0" * 12)
+    assert rounds.is_refused(exact)
+    assert not rounds.is_refused("0" * 12)
 
     rounds.append(*rows_of(_event(("test", FAILED))))
-    assert rounds.refused(exact)
+    assert rounds.is_refused(exact)
     rounds.append(*rows_of(_event(("write calc.py", "done"))))
-    assert not rounds.refused(exact)
+    assert not rounds.is_refused(exact)
 
     rounds.append(("d", exact), ("x", exact))
-    assert not rounds.refused(exact)
+    assert not rounds.is_refused(exact)
     rounds.append(("s", exact), ("x", exact))
-    assert rounds.refused(exact)
+    assert rounds.is_refused(exact)
     rounds.append(("u",))
-    assert not rounds.refused(exact)
+    assert not rounds.is_refused(exact)
 
 
 def test_a_description_is_no_part_of_a_command() -> None:
