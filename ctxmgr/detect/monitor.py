@@ -9,13 +9,12 @@ from ctxmgr.base.light_dataclass import replace
 from ctxmgr.detect.agent_state import AgentScope
 from ctxmgr.detect.detectors import DETECTORS
 from ctxmgr.detect.detectors.cycles import LOOP_SEEN
-from ctxmgr.detect.detectors.hung import BEGINS, StallWatch
+from ctxmgr.detect.detectors.hung import BEGINS, Key, StallWatch, UnseenResults
 from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion
-from ctxmgr.detect.open_calls import Key, UnseenResults
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import has_failed
-from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, text_of
+from ctxmgr.detect.text.comparison import MESSAGES, THOUGHTS, text_of
 from ctxmgr.detect.text.vocabulary import hands_over, is_shell, writes
 from ctxmgr.types.finding import Finding, Observation, Progress
 

@@ -27,7 +27,7 @@ from ctxmgr import __file__ as package
 from ctxmgr.base.paths import make_private_folder, read_regular, replace_file
 from ctxmgr.clients import CLIENTS, Client, as_object, client
 from ctxmgr.clients.session_file import state_folder
-from ctxmgr.detect.descriptions import duration
+from ctxmgr.detect.step import duration
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.json_text import blank_comments, insert_items, remove_items
 from ctxmgr.log.codec import digest

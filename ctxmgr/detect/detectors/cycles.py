@@ -6,12 +6,11 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import NamedTuple, cast
 
-from ctxmgr.detect import polling
-from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, is_paced, is_patient, is_poll_only, waits
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
+from ctxmgr.detect.text.comparison import MESSAGES, MessageText, text_of
 from ctxmgr.detect.text.fingerprints import blur, blur_numbers
-from ctxmgr.detect.text.message_text import MESSAGES, MessageText, text_of
 from ctxmgr.detect.text.vocabulary import hands_over, passes_on, tells_trouble
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -49,7 +48,7 @@ class CycleDetector(StepDetector):
         else:  # a question that is new within the longest period breaks every round
             self.state = ()
             return None
-        if polling.is_patient(past[-1], step, self._settings) and not polling.is_poll_only(past[-1], step, self._settings):
+        if is_patient(past[-1], step, self._settings) and not is_poll_only(past[-1], step, self._settings):
             self.state = ()
             return None
         if self.state and self.state.same[1] >= self._settings.max_period and past[-1].query == query and step.same(past[-1]):
@@ -91,7 +90,7 @@ class CycleDetector(StepDetector):
         for shorter in range(1, period):
             if period % shorter == 0 and queries == queries[shorter:] + queries[:shorter]:
                 return None
-        if polling.is_paced(round_, self._settings) or self._polls(round_):
+        if is_paced(round_, self._settings) or self._polls(round_):
             return None
         if rounds > self._settings.cycle_rounds and not self._is_futile(round_, steps):
             return None
@@ -109,10 +108,10 @@ class CycleDetector(StepDetector):
 
         One look at a thing that is pending, in a round of other questions, does not make the round a poll.
         """
-        waiting = [step for step in round_ if polling.waits(step, self._settings)]
+        waiting = [step for step in round_ if waits(step, self._settings)]
         if 2 * len(waiting) < len(round_):
             return False
-        return any(polling.is_poll_only(before, step, self._settings) for before, step in pairwise(round_) if step in waiting)
+        return any(is_poll_only(before, step, self._settings) for before, step in pairwise(round_) if step in waiting)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say which period fits best, and how many rounds of it were seen."""

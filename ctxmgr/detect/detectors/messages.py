@@ -9,8 +9,8 @@ from typing import NamedTuple
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
+from ctxmgr.detect.text.comparison import CHUNKS, MESSAGES, THOUGHTS, MessageText, alike, length_of, may_hold_stub, text_of
 from ctxmgr.detect.text.fingerprints import one_line
-from ctxmgr.detect.text.message_text import CHUNKS, MESSAGES, THOUGHTS, MessageText, alike, length_of, may_hold_stub, text_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
