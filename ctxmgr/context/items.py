@@ -13,7 +13,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import check_agent, check_owner, is_unnameable, parse_pattern, quoted
 from ctxmgr.access.project import list_executions
 from ctxmgr.access.rules import Rules
-from ctxmgr.context.yaml_writer import block, mapping
+from ctxmgr.context.packages import block, mapping
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, OutOfBounds
 from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.log.codec import Record

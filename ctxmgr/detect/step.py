@@ -1,4 +1,4 @@
-"""A step: one call or one parallel batch, and its results, with lazy fingerprints; and the sentence that says why it is a loop."""
+"""A step: one call or one parallel batch, and its results, with lazy fingerprints; and the sentence that describes a loop."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ctxmgr.goals.edits import nothing_left
-from ctxmgr.goals.state import Action, Node, OpenAction, State
-from ctxmgr.goals.truncation import outcome_text, plain_line
+from ctxmgr.goals.state import Action, Node, OpenAction, State, outcome_text, plain_line
 from ctxmgr.types.finding import Observation
 from ctxmgr.types.goal import BlockedAction, BriefAnswer, GoalSource, Moment
 

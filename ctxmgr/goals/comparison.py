@@ -1,4 +1,7 @@
-"""Compare the brief with the history that an agent would read without it."""
+"""Compare the brief with the history that an agent would read without it.
+
+Apart from `brief`: an agent asks for that one at every step.
+"""
 
 from __future__ import annotations
 

@@ -12,11 +12,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.goals.changes import CHANGES, find
-from ctxmgr.goals.reducer import EVENT
+from ctxmgr.goals.changes import CHANGES, EVENT, find
 from ctxmgr.goals.repository import GoalRepository
-from ctxmgr.goals.state import Node, State
-from ctxmgr.goals.truncation import state_view
+from ctxmgr.goals.state import Node, State, state_view
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.log.journal import Durability

@@ -81,7 +81,7 @@ class LoopGuard:
 
     def failure(self, state: State, node: str) -> Finding | None:
         """Return the engine's finding if the attempt at ``node`` fails now; None while it may be tried again."""
-        from ctxmgr.detect.detectors.escalating_failure import EscalatingFailureDetector
+        from ctxmgr.detect.detectors.cycles import EscalatingFailureDetector
 
         outcomes = [*state.outcomes, Outcome(node=node, success=False)]
         shown = [

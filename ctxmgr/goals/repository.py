@@ -15,7 +15,7 @@ from ctxmgr.base.paths import require_no_link
 from ctxmgr.errors import Busy, NotFound, StorageFailed, Superseded
 from ctxmgr.goals import state_files
 from ctxmgr.goals import state_files as owner
-from ctxmgr.goals.reducer import EVENT, fold
+from ctxmgr.goals.changes import EVENT, fold
 from ctxmgr.goals.state import Owner, State
 from ctxmgr.goals.state_files import Included
 from ctxmgr.log.codec import Record, chain, decode, encode

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.goals.brief import source_of, write_brief
-from ctxmgr.goals.changes import find, why_not
+from ctxmgr.goals.changes import ENDED, find, task_of, why_not
 from ctxmgr.goals.edits import FOLDER, PlanEdits, nothing_left, probes_data, tasks_data
-from ctxmgr.goals.reducer import ENDED, task_of
-from ctxmgr.goals.state import Action, Node, OpenAction, State
-from ctxmgr.goals.truncation import is_shortened, key_of, outcome, owner_view, plain_line, reduced
+from ctxmgr.goals.state import Action, Node, OpenAction, State, is_shortened, key_of, outcome, owner_view, plain_line, reduced
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.journal import read

@@ -14,9 +14,8 @@ from pathlib import Path
 from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput
 from ctxmgr.importers import importers
-from ctxmgr.importers.base import SQLITE_MAGIC
-from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Importer
-from ctxmgr.importers.log_files import PACKED, is_compressed, uncompressed_head
+from ctxmgr.importers.base import SQLITE_MAGIC, Coverage, Importer
+from ctxmgr.importers.log_files import HEAD_SIZE, PACKED, is_compressed, uncompressed_head
 from ctxmgr.log.codec import decode
 from ctxmgr.log.line_splitter import past_hole
 from ctxmgr.store.engine.foreign_tables import open_tables

@@ -35,7 +35,7 @@ from ctxmgr.history.formats import (
     session_files,
 )
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.base import Importer
 from ctxmgr.importers.langgraph import CHANNELS, LANGGRAPH_ROWS
 from ctxmgr.importers.log_files import PACKED_SUFFIXES
 from ctxmgr.log.codec import MAX_LINE, Record, encode

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log
+from ctxmgr.importers.base import Coverage, JsonImporter, Log
 from ctxmgr.importers.chat import judged, speak, words_of
-from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, sequence, text
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place
 from ctxmgr.importers.chat import judged
-from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text, whole
 from ctxmgr.text.lazy_pattern import lazy_pattern

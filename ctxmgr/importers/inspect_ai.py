@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ctxmgr.importers.base import JsonImporter, Log
+from ctxmgr.importers.base import Coverage, JsonImporter, Log
 from ctxmgr.importers.chat import read_message, speak, words_of
-from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.log_files import ZSTD_REMEDY, open_plain, read_values
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text

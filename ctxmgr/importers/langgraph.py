@@ -9,9 +9,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from ctxmgr.importers.base import JsonImporter, Log, OpenTables, TableImporter, Tables
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.chat import ROLES, read_message, role_of
-from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import clean, mapping, moment, sequence, text, whole
 

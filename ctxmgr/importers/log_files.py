@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.paths import open_regular
-from ctxmgr.importers.interface import HEAD_SIZE
 from ctxmgr.importers.values import decoder, mapping
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, Report, read_objects
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+HEAD_SIZE = 64 * 1024
+"""Bytes of a file by which its format is recognised. One line of Codex's alone may have 22 KB of instructions."""
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log, named_session
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place, named_session
 from ctxmgr.importers.chat import MODELS, PEOPLE, TOOLS, is_item, is_message, read_item, read_message, role_of, words_of
-from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import ELEMENTS, plain_name
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text, whole

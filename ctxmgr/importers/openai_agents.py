@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log, OpenTables, TableImporter, Tables
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.chat import read_item
-from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.otlp import SpanReader
-from ctxmgr.importers.otlp_values import Span
-from ctxmgr.importers.values import mapping, moment, parsed, sequence, text, whole
+from ctxmgr.importers.values import Span, mapping, moment, parsed, sequence, text, whole
 from ctxmgr.log.ids import parse_time
 
 

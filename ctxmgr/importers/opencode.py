@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log, OpenTables, TableImporter, Tables
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, OpenTables, Place, TableImporter, Tables
 from ctxmgr.importers.chat import judged, speak
-from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import small_object
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, text, whole

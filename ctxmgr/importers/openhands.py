@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place
 from ctxmgr.importers.chat import judged, speak, words_of
-from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import ELEMENTS
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, sequence, text, whole

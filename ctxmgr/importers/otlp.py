@@ -11,13 +11,23 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log
+from ctxmgr.importers.base import Coverage, JsonImporter, Log
 from ctxmgr.importers.chat import CALL_PARTS, PEOPLE, judged, read_message, role_of, speak, words_of
-from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.log_files import ELEMENTS
-from ctxmgr.importers.otlp_values import Span, messages_of, spans_of, take_message
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import clean, mapping, moment, number, parsed, sequence, text
+from ctxmgr.importers.values import (
+    Span,
+    clean,
+    mapping,
+    messages_of,
+    moment,
+    number,
+    parsed,
+    sequence,
+    spans_of,
+    take_message,
+    text,
+)
 
 _MODEL_CALLS = frozenset(("chat", "text_completion", "generate_content", "completion"))
 _SESSIONS = ("gen_ai.conversation.id", "session.id", "conversation.id", "thread_id", "langgraph.thread_id")

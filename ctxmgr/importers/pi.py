@@ -10,10 +10,9 @@ import json
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log, named_session
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place, named_session
 from ctxmgr.importers.chat import read_message, words_of
-from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Place
-from ctxmgr.importers.log_files import open_plain
+from ctxmgr.importers.log_files import HEAD_SIZE, open_plain
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, text
 from ctxmgr.log.ids import parse_time

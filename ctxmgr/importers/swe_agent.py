@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log, named_session
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, named_session
 from ctxmgr.importers.chat import MODELS, PEOPLE, is_message, read_message, role_of, words_of
-from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, number, parsed, sequence, text, whole
 

@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ctxmgr.store.integrity.damage import DamagedRange
+    from ctxmgr.store.engine.log_bytes import DamagedRange
     from ctxmgr.store.log.log_store import LogStore, Progress
     from ctxmgr.store.server_store import Administration
     from ctxmgr.store.write.append import AppendResult
@@ -36,7 +36,7 @@ SERVERS = ((("postgresql", "postgres"), "ctxmgr.store.server_store", "psycopg"),
 
 LOG_SUFFIXES = (".jsonl", ".ndjson")
 
-_HOMES = {"AppendResult": "write.append", "DamagedRange": "integrity.damage", "LogStore": "log.log_store"}
+_HOMES = {"AppendResult": "write.append", "DamagedRange": "engine.log_bytes", "LogStore": "log.log_store"}
 
 
 if not TYPE_CHECKING:

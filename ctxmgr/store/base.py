@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import Engine, OnConflict
-    from ctxmgr.store.integrity.damage import DamagedRange
+    from ctxmgr.store.engine.log_bytes import DamagedRange
     from ctxmgr.store.integrity.verification import Examined
     from ctxmgr.store.repositories.annotations import Annotations
     from ctxmgr.store.repositories.bookkeeping import Imported, Leases

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput
-from ctxmgr.store.engine.driver import sqlite
-from ctxmgr.store.engine.sqlite import SqliteEngine
+from ctxmgr.store.engine.sqlite import SqliteEngine, sqlite
 from ctxmgr.store.project_session import PROJECT
 
 FINDINGS = "findings"

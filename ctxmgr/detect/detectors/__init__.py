@@ -7,8 +7,7 @@ says what it may ask. Silence and calls beyond their limit are watched for by `h
 
 from __future__ import annotations
 
-from ctxmgr.detect.detectors.cycles import CycleDetector, PingPongDetector, RecoveryLoopDetector
-from ctxmgr.detect.detectors.escalating_failure import EscalatingFailureDetector
+from ctxmgr.detect.detectors.cycles import CycleDetector, EscalatingFailureDetector, PingPongDetector, RecoveryLoopDetector
 from ctxmgr.detect.detectors.failures import (
     ContextLoopDetector,
     DeniedDetector,

@@ -16,7 +16,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import Busy, NotFound, StorageFailed
 from ctxmgr.history.formats import IMPORTERS, OWN_FORMAT, read_head, recognised, refused, session_files
 from ctxmgr.history.live.monitor import RecordStream
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.base import Importer
 from ctxmgr.log import reader
 from ctxmgr.log.codec import Record
 from ctxmgr.log.line_splitter import last_data_end

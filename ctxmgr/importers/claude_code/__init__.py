@@ -1,7 +1,7 @@
 """Read Claude Code transcripts of every version, web exports and stream-json logs.
 
-Begin with `records`, the raw lines of one file, then `session`, which puts the files of a session in step; `threads` has
-one part for each agent, `events` judges single records. May import what every importer may, and no other format.
+Begin with `records`, the raw lines of one file, then `session`, which puts the files of a session in step, with one
+part for each agent; `events` judges single records. May import what every importer may, and no other format.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ctxmgr.importers.base import FormatDescription
+from ctxmgr.importers.base import Coverage, FormatDescription, Place
 from ctxmgr.importers.claude_code.records import STATE_TYPES, Head, Raw, Source, head_of, is_export
-from ctxmgr.importers.claude_code.session import Session
-from ctxmgr.importers.claude_code.threads import LogFile
-from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.claude_code.session import LogFile, Session
 from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Part
 from ctxmgr.importers.values import ident, mapping

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ctxmgr.errors import Damaged, InvalidInput
-from ctxmgr.store.engine.driver import sqlite
 from ctxmgr.store.engine.postgresql_url import is_server, shown
+from ctxmgr.store.engine.sqlite import sqlite
 
 if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine

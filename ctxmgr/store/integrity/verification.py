@@ -32,10 +32,10 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.reader import BROKEN_SUM, read
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.interface import Engine, Row
+from ctxmgr.store.engine.log_bytes import DamagedRange
 from ctxmgr.store.engine.schema import LATEST
 from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
 from ctxmgr.store.engine.wal_sync import digest_of, head_of
-from ctxmgr.store.integrity.damage import DamagedRange
 from ctxmgr.store.project_session import ARCHIVED, CHAINED, END, GAP
 from ctxmgr.store.write.append import Appender
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.store.integrity.damage import DamagedRange
+from ctxmgr.store.engine.log_bytes import DamagedRange
 from ctxmgr.store.write import deferred_indexes
 
 TYPE_CHECKING = False

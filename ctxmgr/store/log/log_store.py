@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import OnConflict
-    from ctxmgr.store.integrity.damage import DamagedRange
+    from ctxmgr.store.engine.log_bytes import DamagedRange
     from ctxmgr.store.integrity.verification import Examined
     from ctxmgr.store.log.log_rows import LogRows, Progress
     from ctxmgr.store.write.append import AppendResult
@@ -156,7 +156,7 @@ class LogStore(Store):
         rows = self.engine.query("SELECT offset, length, reason FROM damage ORDER BY offset")
         if not rows:
             return [*self._tail]
-        from ctxmgr.store.integrity.damage import DamagedRange
+        from ctxmgr.store.engine.log_bytes import DamagedRange
 
         return [*(DamagedRange(int(row[0]), int(row[1]), str(row[2])) for row in rows), *self._tail]
 
