@@ -31,7 +31,6 @@ from ctxmgr.types.view import EntryView
 
 Form = Literal["owner", "artifact", "id", "context", "record"]
 Context = Literal["project_context", "task_context", "error_context", "execution_history", "goal_context"]
-RecordType = Literal["entry", "snapshot", "continuation"]
 
 CONTEXTS = ("project_context", "task_context", "error_context", "execution_history", "goal_context")
 RECORDS = ("entry", "snapshot", "continuation")
@@ -83,11 +82,6 @@ def parse_named(text: str) -> ItemName:
     if pattern.form == "agent":
         return ItemName(text, "owner", check_owner(pattern.agent), "*")
     return ItemName(text, "artifact", pattern.agent, pattern.name)
-
-
-def as_context(named: ItemName) -> Context:
-    """Return which context is named."""
-    return cast("Context", named.source)
 
 
 _PLAIN_KEY = lazy_pattern(r"(?!(?:true|false|null|yes|no|on|off|y|n)$)[A-Za-z_][A-Za-z0-9_]{0,40}", re.ASCII | re.IGNORECASE)

@@ -70,7 +70,6 @@ class OpenFinding:
         "answered",
         "back",
         "confidence",
-        "first_at",
         "identity",
         "is_listed",
         "key",
@@ -120,7 +119,6 @@ class OpenFinding:
         at = sighting.at or start
         self.raised = (at.id, at.index)
         self.raisings: list[tuple[Severity, str, int | None]] = [(self.severity, *self.raised)]
-        self.first_at = sighting.steps[0].started
         self.last_progress = sighting.steps[0].first.start.progress
         if sighting.over:
             self._resolve()

@@ -15,7 +15,6 @@ from ctxmgr.log.json_value import describe, plain
 from ctxmgr.types.base import Json, Stored, Text
 from ctxmgr.types.goal import (
     GOAL_ID,
-    TRANSITIONS,
     ActionView,
     AttemptView,
     Block,
@@ -188,11 +187,6 @@ def _status_from_children(node: Node, *, is_root: bool) -> NodeStatus:
     return "in_progress" if started else "pending"
 
 
-def may_follow(before: NodeStatus, after: NodeStatus) -> bool:
-    """Whether a node may go from one status to another."""
-    return before == after or after in TRANSITIONS[before]
-
-
 def number_of(name: str) -> int:
     """Return the number at the end of an id, 0 when it has none."""
     digits = name.rpartition(".")[2].lstrip("t")
@@ -330,6 +324,7 @@ MAX_WHOLE_CHARS = 1_200
 """Longest canonical JSON, in characters, of arguments or a result that are kept unchanged."""
 
 _MAX_TEXT_CHARS, _HEAD = 500, 320  # of a text, and of the beginning that is kept of a longer one
+_OUTCOME_CHARS = 120
 _SUCCESS_WORDS = frozenset({"success", "ok", "succeeded", "done", "passed", "pass"})
 _ERROR_WORDS = frozenset({"error", "failure", "failed", "fail"})
 _OTHER_WORDS: dict[str, ResultStatus] = {"denied": "denied", "interrupted": "interrupted"}
@@ -406,12 +401,12 @@ def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultS
     return status or "ok", cast("Any", given), None
 
 
-def outcome_text(status: str, output: object, error: object, width: int = 120) -> str:
+def outcome_text(status: str, output: object, error: object) -> str:
     """Return an outcome as one line: ``success``, ``error: MESSAGE``, or the output."""
     message = cast("dict[str, object]", error).get("message") if isinstance(error, dict) else None
     if status == "ok":
-        return plain_line(output, width) if output not in (None, "", {}, []) else "success"
-    detail = plain_line(message if message is not None else output, width) if (message or output) else ""
+        return plain_line(output, _OUTCOME_CHARS) if output not in (None, "", {}, []) else "success"
+    detail = plain_line(message if message is not None else output, _OUTCOME_CHARS) if (message or output) else ""
     return f"{status}: {detail}" if detail else status
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -61,9 +61,9 @@ def format_views() -> list[FormatView]:
     return [own, *found]
 
 
-def known_formats(importers: Iterable[Importer] = IMPORTERS) -> str:
+def known_formats() -> str:
     """Return the formats that can be read, as people call them."""
-    return ", ".join(["its own", *(importer.title for importer in importers)])
+    return ", ".join(["its own", *(importer.title for importer in IMPORTERS)])
 
 
 def read_head(path: Path) -> bytes:

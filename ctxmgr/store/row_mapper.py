@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine, Row
-    from ctxmgr.types.view import EntryView, EventView, NoteView
+    from ctxmgr.types.view import EntryView, EventView
 
     _T = TypeVar("_T")
     Plain = dict[str, Any]
@@ -43,7 +43,7 @@ _EVENT = (
     "SELECT event.seq, event.session, event.after, record.body FROM event {} record ON record.seq = event.seq "
     "AND record.session = event.session "
 )
-ENTRY_COLUMNS, EVENT_COLUMNS = _ENTRY.format("JOIN"), _EVENT.format("JOIN")
+ENTRY_COLUMNS = _ENTRY.format("JOIN")
 # CROSS JOIN keeps SQLite from changing the order of the tables, NOT INDEXED leaves it the place alone to look rows up by.
 BY_PLACE = {"entry": _ENTRY.format("NOT INDEXED CROSS JOIN"), "event": _EVENT.format("NOT INDEXED CROSS JOIN")}
 """The same columns by kind, for rows of which the places are known: each is looked up there, whatever else is asked of it."""
@@ -204,7 +204,7 @@ def _number(value: object) -> float | None:
 
 
 def event_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[Plain]:
-    """Return what JSON shows of `EVENT_COLUMNS` rows, in their order."""
+    """Return what JSON shows of rows as `BY_PLACE` finds them, in their order."""
     found = [event_row(row, load) for row in rows]
     for batch in batches(list(zip(rows, found, strict=True))):
         keyed = [(int(row[1]), storable(shown["entry"]), shown) for row, shown in batch if shown["entry"] is not None]
@@ -216,7 +216,7 @@ def event_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[P
 
 
 def event_row(row: Row, load: Load = load) -> Plain:
-    """Return what JSON shows of one `EVENT_COLUMNS` row, but for the notes on its entry."""
+    """Return what JSON shows of one row as `BY_PLACE` finds it, but for the notes on its entry."""
     record = load(row[3])
     with readable():
         return {
@@ -362,18 +362,6 @@ _shapes: dict[str, tuple[Any, tuple[str, ...]]] = {}
 def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:
     """Return the views of `ENTRY_COLUMNS` rows, in their order."""
     return [entry_shape(row) for row in entry_rows(engine, rows)]
-
-
-def event_view(row: Row) -> EventView:
-    """Return the view of one `EVENT_COLUMNS` row."""
-    return event_shape(event_row(row))
-
-
-def note_views(engine: Engine, rows: Sequence[Row]) -> list[NoteView]:
-    """Return the views of `NOTE_COLUMNS` rows, in their order."""
-    from ctxmgr.types.view import NoteView
-
-    return [NoteView.model_validate(row) for row in note_rows(engine, rows)]
 
 
 _LONG_TEXT = 4_096

@@ -218,14 +218,6 @@ class RequestItemsResponse(Shape):
 
 
 WhyGot = Literal[Got, "held", "absent"]
-WhyRule = Literal[
-    "held",  # the agent had it unchanged from the package before
-    "everyPackage",  # the project's or the task's context
-    "noNeed",  # nothing asked for it
-    "later",  # needed now, but not when the package was assembled
-    "denied",  # the agent may not read it; said to the operator alone
-    "notThere",
-]
 
 
 class WhyRequest(Shape):
@@ -248,6 +240,9 @@ class Why(Shape):
     assembled_at: Text | None
     asked: Literal["full", "summary"] | None
     got: WhyGot
+    # The rule of a decision, or where none was made: ``held`` (the agent had it unchanged from the package before),
+    # ``everyPackage`` (the project's or the task's context), ``noNeed`` (nothing asked for it), ``later`` (needed now, but not
+    # when the package was assembled), ``denied`` (the agent may not read it; said to the operator alone), ``notThere``.
     rule: Text
     reason: Text
     decisions: list[Decision] = []

@@ -223,8 +223,6 @@ def _bucket_faults() -> tuple[type[Exception], ...]:
 
 
 SUFFIX = ".parquet"
-MAGIC = b"PAR1"
-"""How every Parquet file begins."""
 
 _COLUMNS = {
     "session": "VARCHAR", "place": "BIGINT", "kind": "VARCHAR", "id": "VARCHAR", "time": "TIMESTAMP WITH TIME ZONE",

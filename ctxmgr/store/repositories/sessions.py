@@ -335,12 +335,12 @@ class Sessions:
         for (body,) in self._engine.stream(sql, {"key": key, "index": index}):
             yield load(body)
 
-    def open_before(self, key: int, index: int, most: int = 200) -> list[tuple[int, Record]]:
+    def open_before(self, key: int, index: int) -> list[tuple[int, Record]]:
         """Return (index, record) of the newest entries before an index that have no result yet, in order."""
         rows = self._engine.query(
             "SELECT entry.idx, record.body FROM entry JOIN record ON record.seq = entry.seq AND record.session = entry.session "
-            "WHERE entry.session = :key AND entry.status = 'open' AND entry.idx < :index ORDER BY entry.idx DESC LIMIT :most",
-            {"key": key, "index": index, "most": most},
+            "WHERE entry.session = :key AND entry.status = 'open' AND entry.idx < :index ORDER BY entry.idx DESC LIMIT 200",
+            {"key": key, "index": index},
         )
         return [(int(row[0]), load(row[1])) for row in reversed(rows)]
 

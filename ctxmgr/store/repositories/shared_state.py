@@ -127,13 +127,12 @@ class Shared:
         )
         return list(zip(entry_views(self._engine, rows), (load(row[4]) for row in rows), strict=True))
 
-    def events(self, kind: str, *, newest_first: bool = False) -> list[Record]:
+    def events(self, kind: str) -> list[Record]:
         """Return the events of one type of the reserved session, in the order of the log."""
-        order = "DESC" if newest_first else "ASC"
         rows = self._engine.query(
             "SELECT record.body FROM event JOIN record ON record.seq = event.seq AND record.session = event.session "
             "JOIN session ON session.key = event.session "
-            f"WHERE session.id = :session AND event.type = :type ORDER BY event.seq {order}",
+            "WHERE session.id = :session AND event.type = :type ORDER BY event.seq",
             {"session": project_session.PROJECT, "type": kind},
         )
         return [load(row[0]) for row in rows]
@@ -310,10 +309,6 @@ class Artifacts:
             {"agent": storable(agent), "name": storable(name)},
         )
         return [_artifact(row) for row in rows]
-
-    def changed_in(self, version: int) -> int:
-        """Return how many artifacts were new or changed in a version."""
-        return int(self._engine.query("SELECT count(*) FROM artifact WHERE version = :version", {"version": version})[0][0])
 
     def dependencies(self, artifact: str) -> list[DependencyRow]:
         """Return what an artifact depends on."""
