@@ -53,7 +53,7 @@ _MAX_BLOCK_DEPTH = 8
 
 def quoted(text: str) -> str:
     """Return the text between double quotes, on one line, with escapes for all that is not plainly visible."""
-    return '"' + _UNSAFE.sub(_escaped, text) + '"'
+    return '"' + _UNSAFE.sub(_escape, text) + '"'
 
 
 def block(key: str, text: str, indent: int) -> str:
@@ -122,7 +122,7 @@ def _flow_key(key: str) -> str:
     return quoted(key) if len(key) <= _MAX_KEY else f"? {quoted(key)} "
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     sign = found.group()
     if sign in _ESCAPES:
         return _ESCAPES[sign]

@@ -440,7 +440,7 @@ def loop_reason(
     if describe_kind is not None:
         return describe_kind(_Case(who(agent), step, rounds, inputs, facts or {}))
     if kind == "errorRepetition" and inputs > 1:
-        return f"{who(agent)} got the same error {rounds} times from {inputs} different calls{_said(step)}"
+        return f"{who(agent)} got the same error {rounds} times from {inputs} different calls{_quote_answer(step)}"
     what = " then ".join(_step(member) for member in round_[:4])
     if len(round_) > 4:
         what += f" and {len(round_) - 4} more steps"
@@ -449,7 +449,7 @@ def loop_reason(
     if step.first.finish is None:
         return f"{who(agent)} called {what} {rounds} times; the log holds no results to tell whether anything changed"
     noun = "error" if step.failed else "result"
-    return f"{who(agent)} ran {what} {rounds} times and got the same {noun} each time{_said(step)}"
+    return f"{who(agent)} ran {what} {rounds} times and got the same {noun} each time{_quote_answer(step)}"
 
 
 class _Case(NamedTuple):
@@ -476,7 +476,7 @@ def _near(case: _Case) -> str:
     if "linesRead" in case.facts:
         return f"{case.name} read lines of {case.fact('about')} {case.rounds} times in a row that it had all read before"
     what = f"{case.name} asked {case.rounds} times for nearly the same, last {case.call}"
-    return f"{what}, and got the same result{_said(case.step)}"
+    return f"{what}, and got the same result{_quote_answer(case.step)}"
 
 
 def _monologue(case: _Case) -> str:
@@ -499,7 +499,7 @@ def _context(case: _Case) -> str:
     return f"{case.name} was told {case.rounds} times that the context is full"
 
 
-def _climbing(case: _Case) -> str:
+def _describe_climb(case: _Case) -> str:
     climbed = ", and the failure has climbed to the task above it" if case.facts.get("level") == "task" else ""
     return f"{case.rounds} attempts of {case.fact('task') or 'a subtask'} failed{climbed}"
 
@@ -519,23 +519,25 @@ def _lack_of_progress(case: _Case) -> str:
 _DESCRIBERS: dict[str, Callable[[_Case], str]] = {
     "interleaved": lambda case: (
         f"{case.name} came back to {case.call} {case.rounds} times and got the same "
-        f"{'error' if case.step.failed else 'result'} while nothing changed{_said(case.step)}"
+        f"{'error' if case.step.failed else 'result'} while nothing changed{_quote_answer(case.step)}"
     ),
     "stagnation": lambda case: (
         f"{case.name} asked {case.rounds} questions of {one_line(case.step.action, 40)} and got one and the same answer"
-        f"{_said(case.step)}"
+        f"{_quote_answer(case.step)}"
     ),
     "nearDuplicate": _near,
     "trivialChange": lambda case: (
         f"{case.name} ran {case.call} {case.rounds} times and only trifles in its "
-        f"{'error' if case.step.failed else 'result'} changed{_said(case.step)}"
+        f"{'error' if case.step.failed else 'result'} changed{_quote_answer(case.step)}"
     ),
     "unknownTool": lambda case: f"{case.name} called tools that do not exist {case.rounds} times ({case.fact('tools')})",
-    "denied": lambda case: f"{case.name} asked {case.rounds} times for what it was refused, last {case.call}{_said(case.step)}",
+    "denied": lambda case: (
+        f"{case.name} asked {case.rounds} times for what it was refused, last {case.call}{_quote_answer(case.step)}"
+    ),
     "monologue": _monologue,
     "chanting": _chant,
     "contextLoop": _context,
-    "escalatingFailure": _climbing,
+    "escalatingFailure": _describe_climb,
     "editRevert": lambda case: f"{case.name} made and undid the same change of {case.fact('file')} {case.rounds} times",
     "recoveryLoop": lambda case: (
         f"a loop came back {case.fact('cameBack')} times after it was answered: recovering this way does not help"
@@ -551,7 +553,7 @@ def _step(step: Step) -> str:
     return f"{len(step.calls)} calls at once ({', '.join(call_text(call.start) for call in step.calls[:3])})"
 
 
-def _said(step: Step) -> str:
+def _quote_answer(step: Step) -> str:
     text = one_line(step.answer())
     return f" ({text})" if text else ""
 

@@ -28,7 +28,7 @@ from ctxmgr.goals.state import (
     is_child_id,
     key_of,
     plain_line,
-    reduced,
+    shorten,
 )
 from ctxmgr.log.codec import Record
 from ctxmgr.types.base import Shape
@@ -469,7 +469,7 @@ def _entry(state: State, record: Record, ts: str | None) -> None:
     node, number = _locate_attempt(state, record)
     item = OpenAction(
         id=name, agent=record.get("agent"), action=action[:1000], key=key_of(action, record.get("input")),
-        args=reduced(record.get("input")), began=ts, node=node.id, attempt=number,
+        args=shorten(record.get("input")), began=ts, node=node.id, attempt=number,
     )  # fmt: skip
     # The same call begun again replaces the one without a result: its process was killed in between.
     state.in_flight = [each for each in state.in_flight if each.key != item.key or each.node != node.id]
@@ -504,7 +504,7 @@ def _result(state: State, record: Record, ts: str | None) -> None:
 
 
 def _finish(state: State, item: OpenAction, record: Record, ts: str | None) -> None:
-    output, error = reduced(record.get("output")), reduced(record.get("error"))
+    output, error = shorten(record.get("output")), shorten(record.get("error"))
     done = item.finished(state.add("actions"), record["status"], output, error, ts)
     state.actions = [*state.actions[1 - WINDOW :], done]
     # A blocked action that was allowed has a new result, so the reason of its block is over.
@@ -547,7 +547,7 @@ def _apply_refusal(state: State, data: Data, ts: str | None) -> None:
     )  # fmt: skip
     note_loop(state, found)
     refused = BlockedAction(
-        key=key, action=action[:1000], args=reduced(data.get("args")), type=loop, node=node, reason=reason, times=1, since=ts
+        key=key, action=action[:1000], args=shorten(data.get("args")), type=loop, node=node, reason=reason, times=1, since=ts
     )
     state.blocked_actions = [*blocked[1 - KEPT_BLOCKED :], refused]
 

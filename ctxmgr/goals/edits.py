@@ -177,7 +177,7 @@ def unblock_data(state: State, request: UnblockRequest) -> dict[str, Any] | None
     return {"nodes": [], "actions": keys, "reason": request.reason}
 
 
-def nothing_left(state: State) -> str:
+def why_nothing_left(state: State) -> str:
     """Return why no leaf can be worked on."""
     if state.goal.status == "done":
         return "everything is done"

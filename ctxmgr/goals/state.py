@@ -335,7 +335,7 @@ def key_of(action: str, args: object) -> str:
     return fingerprint([action, canonical(args)])
 
 
-def reduced(value: object) -> Any:
+def shorten(value: object) -> Any:
     """Return the value; a long one as its beginning and a fingerprint of all of it, so that equal values stay equal."""
     if value is None or isinstance(value, bool | int | float):
         return value
@@ -353,7 +353,7 @@ def reduced(value: object) -> Any:
 
 
 def _member(item: object) -> Any:
-    return _text(item) if isinstance(item, str) else reduced(item)
+    return _text(item) if isinstance(item, str) else shorten(item)
 
 
 def _text(text: str) -> str:
@@ -364,7 +364,7 @@ def _text(text: str) -> str:
 
 
 def is_shortened(text: str) -> bool:
-    """Whether a text was cut by `reduced`."""
+    """Whether a text was cut by `shorten`."""
     return len(text) > _HEAD and text[_HEAD : _HEAD + 3] == "… ["
 
 
@@ -442,9 +442,10 @@ def goal_view(state: State) -> GoalView:
     """Return the public view of the whole tree."""
     goal = state.goal
     tasks = [
-        TaskView(**_common(task), subtasks=[SubtaskView(**_common(each)) for each in task.children]) for task in goal.children
+        TaskView(**_common_fields(task), subtasks=[SubtaskView(**_common_fields(each)) for each in task.children])
+        for task in goal.children
     ]
-    return GoalView(**_common(goal), session=state.session, tasks=tasks)
+    return GoalView(**_common_fields(goal), session=state.session, tasks=tasks)
 
 
 def action_view(item: OpenAction) -> ActionView:
@@ -469,7 +470,7 @@ def owner_view(epoch: int, owner: Owner | None) -> OwnerView:
     return OwnerView(epoch=epoch, owner=text(owner.owner), pid=pid, host=text(owner.host), since=owner.ts)
 
 
-def _common(node: Node) -> dict[str, Any]:
+def _common_fields(node: Node) -> dict[str, Any]:
     return {
         "id": node.id, "description": node.text, "status": node.status, "percent": node.percent(), "reason": node.reason,
         "attempts": node.attempts, "block": node.block,

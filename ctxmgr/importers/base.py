@@ -51,7 +51,7 @@ class Place:
         return f"~/{self.folder}/{self.pattern}"
 
 
-def found_at(places: Iterable[Place], home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+def find_at(places: Iterable[Place], home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
     """Yield the files at these places, each once."""
     seen: set[Path] = set()
     for place in places:
@@ -117,7 +117,7 @@ class Importer(Protocol):
         ...
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """Whether a file with this path and these first bytes (up to `log_files.HEAD_SIZE`) is of this format; content decides."""
+        """Whether a file with this path and these first bytes (up to 64 KiB) is of this format; content decides."""
         ...
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
@@ -201,7 +201,7 @@ class Log:
             part: what the ids of this agent's part begin with, where the session has several.
             parent: the entry by which another agent started this one.
         """
-        name = (text(session) or named_session(self.path))[:_MAX_ID]
+        name = (text(session) or session_name(self.path))[:_MAX_ID]
         key = name, part or name
         if key not in self.transcripts:
             self.transcripts[key] = self._unsettled[key] = Transcript(
@@ -278,7 +278,7 @@ class Log:
         return [record for _, record in sorted(zip(numbers, records, strict=True), key=itemgetter(0))]
 
 
-def named_session(path: Path, content: object = None) -> str:
+def session_name(path: Path, content: object = None) -> str:
     """Return a session's id for a log that states none: the UUID in its path, else its name and what it begins with."""
     for name in (plain_name(path), path.parent.name):
         if found := _UUID.search(name):
@@ -351,7 +351,7 @@ class FormatDescription:
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """Yield the logs at the places where the agent keeps them."""
-        return filter(self.is_log, found_at(self.places, home, environment))
+        return filter(self.is_log, find_at(self.places, home, environment))
 
     def companions(self, path: Path) -> Sequence[Path]:
         """Return the other files of the session in a file."""

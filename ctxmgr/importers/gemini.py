@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place
-from ctxmgr.importers.chat import exit_code, harness_origin, judged, read_message, words_of
+from ctxmgr.importers.chat import exit_code, harness_origin, judge_result, read_message, words_of
 from ctxmgr.importers.log_files import HEAD_SIZE, open_plain, plain_name, small_object
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import mapping, sequence, text, whole
+from ctxmgr.importers.values import integer, mapping, sequence, text
 
 _TYPES = frozenset(("user", "gemini", "info", "warning", "error"))
 _BLOCKED = "Command injection detected: "
@@ -135,13 +135,13 @@ class _Session:
             return
         responses = [mapping(mapping(part).get("functionResponse")).get("response") for part in sequence(call.get("result"))]
         shown = responses[0] if len(responses) == 1 else responses or call.get("resultDisplay")
-        status, output, error, code = returned(source, shown, call.get("name"))
+        status, output, error, code = read_return(source, shown, call.get("name"))
         kind = "exitCode" if code else "toolError"
         meta = {"sourceStatus": source, "exitCode": code}
         t.result(key, output, call.get("timestamp"), status=status, error=error, kind=kind, meta=meta)
 
 
-def returned(
+def read_return(
     source: str | None, shown: object, tool: object, code: int | None = None
 ) -> tuple[str, Any, str | None, int | None]:
     """Return status, output, error and exit code of what a tool returned.
@@ -152,7 +152,7 @@ def returned(
         tool: its name.
         code: the exit code, where the client tells it apart from the text.
     """
-    status, output, error = judged({"is_error": source in ("error", "cancelled")}, shown)
+    status, output, error = judge_result({"is_error": source in ("error", "cancelled")}, shown)
     body = mapping(output)
     output = body["output"] if set(body) == {"output"} else error if set(body) == {"error"} and error else output
     if source == "cancelled" and status != "denied":  # a refusal is a cancelled call too; its words tell
@@ -239,7 +239,7 @@ class _Printed:
             t.call(value.get("tool_id"), value.get("tool_name"), value.get("parameters"), at)
         elif kind == "tool_result":
             reason = mapping(value.get("error")).get("message")
-            status, output, error, _ = returned(text(value.get("status")), reason or value.get("output"), None)
+            status, output, error, _ = read_return(text(value.get("status")), reason or value.get("output"), None)
             t.result(value.get("tool_id"), value.get("output", output), at, status=status, error=reason or error)
         elif kind == "error":
             t.failure(value.get("message"), at)
@@ -351,8 +351,8 @@ def _result(t: Transcript, message: dict[str, Any], details: dict[str, Any], at:
     """Add the results of calls; what the client tells beside them holds for a single one."""
     parts = [mapping(mapping(part).get("functionResponse")) for part in sequence(message.get("parts"))]
     for part in filter(None, parts):
-        stated = whole(mapping(details.get("resultDisplay")).get("exitCode"))
-        status, output, error, code = returned(text(details.get("status")), part.get("response"), part.get("name"), stated)
+        stated = integer(mapping(details.get("resultDisplay")).get("exitCode"))
+        status, output, error, code = read_return(text(details.get("status")), part.get("response"), part.get("name"), stated)
         if details.get("errorType") in ("execution_denied", "user_denied"):
             status = "denied"
         t.result(

@@ -200,7 +200,7 @@ def _member(stream: IO[bytes], info: zipfile.ZipInfo, report: Report) -> dict[st
         names, extra = struct.unpack("<HH", stream.read(_LOCAL_HEADER)[26:30])
         stream.seek(info.header_offset + _LOCAL_HEADER + names + extra)
         packed = stream.read(min(info.compress_size, _MAX_BYTES))
-        return mapping(json.loads(_uncompressed(info.compress_type, packed), parse_constant=str))
+        return mapping(json.loads(_uncompress(info.compress_type, packed), parse_constant=str))
     except ImportError:
         report(info.header_offset, info.compress_size, ZSTD_REMEDY)
     except (ValueError, struct.error, RecursionError, OverflowError, zlib.error) as error:
@@ -208,7 +208,7 @@ def _member(stream: IO[bytes], info: zipfile.ZipInfo, report: Report) -> dict[st
     return None
 
 
-def _uncompressed(method: int, packed: bytes) -> bytes:
+def _uncompress(method: int, packed: bytes) -> bytes:
     """Return what was packed, up to a limit.
 
     Raises:

@@ -92,7 +92,7 @@ def open_log(path: Path, report: Report) -> Generator[io.BufferedReader]:
         if magic.startswith(ZSTD_MAGIC):
             yield from _zstd(file, path.stat().st_size, report)
         elif PACKED.match(magic):
-            yield from _unpacked(file, magic, path.stat().st_size, report)
+            yield from _unpack(file, magic, path.stat().st_size, report)
         else:
             yield file
 
@@ -127,7 +127,7 @@ def _zstd(file: io.BufferedReader, size: int, report: Report) -> Generator[io.Bu
         report(0, size, "zstd data ends too early")
 
 
-def _unpacked(file: io.BufferedReader, magic: bytes, size: int, report: Report) -> Generator[io.BufferedReader]:
+def _unpack(file: io.BufferedReader, magic: bytes, size: int, report: Report) -> Generator[io.BufferedReader]:
     import bz2
     import lzma
 
@@ -282,7 +282,7 @@ def _read_document(stream: io.BufferedReader, lists: Sequence[str], report: Repo
     try:
         value = json.loads(text, parse_constant=str)
     except (ValueError, RecursionError):
-        return _salvaged(text, lists, report)
+        return _salvage(text, lists, report)
     return {ELEMENTS: value} if isinstance(value, list) else mapping(value)
 
 
@@ -390,7 +390,7 @@ class _Salvage:
         return at == len(self.text)
 
 
-def _salvaged(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]:
+def _salvage(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]:
     """Return what can be read of a damaged document.
 
     It is read twice: the first time to learn the members of elements, also of those behind a tear.
@@ -444,7 +444,7 @@ def head_values(head: bytes, lists: tuple[str, ...] = ()) -> tuple[dict[str, Any
         try:
             value: object = json.loads(text)
         except (ValueError, RecursionError):
-            return (_salvaged(text, lists, _ignore),)
+            return (_salvage(text, lists, _ignore),)
         return ({ELEMENTS: value} if isinstance(value, list) else mapping(value),)
     found: list[dict[str, Any]] = []
     for line in head.split(b"\n")[:_SNIFFED_LINES]:

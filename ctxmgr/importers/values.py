@@ -82,7 +82,7 @@ def number(value: object) -> float | None:
     return value if -MAX_STORED_INTEGER < value < MAX_STORED_INTEGER else None
 
 
-def whole(value: object) -> int | None:
+def integer(value: object) -> int | None:
     """Return a whole number of less than 2**63 either way, or None."""
     if type(value) is int:
         return value if -MAX_STORED_INTEGER < value < MAX_STORED_INTEGER else None
@@ -119,18 +119,18 @@ def clean(value: object, depth: int = 0) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def shortened(value: object) -> Any:
+def shorten(value: object) -> Any:
     """Return JSON whose texts are cut to 500,000 characters each, so that a record fits on one line of the log."""
     if isinstance(value, str):
         return value if len(value) <= _MAX_TEXT else f"{value[:_MAX_TEXT]}… [{len(value) - _MAX_TEXT:,} more]"
     if isinstance(value, list):
-        return [shortened(item) for item in cast("list[Any]", value)]
+        return [shorten(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {key: shortened(item) for key, item in cast("dict[str, Any]", value).items()}
+        return {key: shorten(item) for key, item in cast("dict[str, Any]", value).items()}
     return value
 
 
-def parsed(value: object) -> Any:
+def parse_json(value: object) -> Any:
     """Return what a JSON text holds, the text itself when it holds no JSON, any other value as it is."""
     if not isinstance(value, str):
         return clean(value)
@@ -161,7 +161,7 @@ def texts(content: object) -> list[str]:
     return found
 
 
-def spoken(content: object) -> str:
+def join_texts(content: object) -> str:
     """Return the words of a message's content as one text."""
     return content if isinstance(content, str) else "\n".join(texts(content))
 
@@ -192,25 +192,25 @@ def moment(value: object) -> str | None:
     if isinstance(value, str) and not value.isdecimal():
         if value.endswith("Z"):
             return value if is_time(value) else None
-        return _formatted(parse_time(value))
+        return _format(parse_time(value))
     if isinstance(value, str):
         value = int(value) if len(value) < _MAX_DIGITS else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_STORED_INTEGER:
         return None
     for size in (1e9, 1e6, 1e3):
         if value >= _YEAR_2300 * size / 1e3:
-            return _formatted(value / size)
-    return _formatted(float(value))
+            return _format(value / size)
+    return _format(float(value))
 
 
-def _formatted(seconds: float | None) -> str | None:
+def _format(seconds: float | None) -> str | None:
     try:
         return None if seconds is None else format_time(seconds)
     except (ValueError, OverflowError):
         return None
 
 
-def elapsed(start: str | None, end: str | None) -> float | None:
+def milliseconds_between(start: str | None, end: str | None) -> float | None:
     """Return the milliseconds from one `moment` to another, or None when one is none or they run backwards."""
     begun, ended = parse_time(start), parse_time(end)
     return round((ended - begun) * 1000, 3) if begun is not None and ended is not None and ended >= begun else None
@@ -310,7 +310,7 @@ def _span(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span
 
 def _log(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span:
     attributes = {**shared, **attributes_of(raw)}
-    body = _unwrapped(raw.get("body"))
+    body = _unwrap(raw.get("body"))
     name = text(attributes.get("event.name")) or text(raw.get("eventName")) or text(body) or ""
     at = _nanoseconds(raw.get("timeUnixNano", raw.get("observedTimeUnixNano")))
     # Some programs leave the record's own time out and state one as an attribute.
@@ -335,11 +335,11 @@ def take_message(span: Span, name: str, about: Mapping[str, Any]) -> bool:
         name: ``gen_ai.user.message`` and the like, ``gen_ai.choice``, ``gen_ai.content.prompt``.
         about: the event's attributes, with the ``body`` of a log record.
     """
-    body = mapping(about.get("body")) or mapping(parsed(about.get("gen_ai.event.content"))) or dict(about)
+    body = mapping(about.get("body")) or mapping(parse_json(about.get("gen_ai.event.content"))) or dict(about)
     if name == "gen_ai.choice":
         span.answered.append(mapping(body.get("message")) or body)
     elif name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
-        listed = [mapping(item) for item in sequence(parsed(about.get(name.replace(".content.", "."))))]
+        listed = [mapping(item) for item in sequence(parse_json(about.get(name.replace(".content.", "."))))]
         (span.inputs if name.endswith("prompt") else span.answered).extend(listed)
     elif name.startswith("gen_ai.") and name.endswith(".message"):
         span.inputs.append({"role": name.split(".")[1], **body})
@@ -353,11 +353,11 @@ def attributes_of(holder: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for item in map(mapping, sequence(holder.get("attributes"))):
         if name := text(item.get("key")):
-            found[name] = _unwrapped(item.get("value"))
+            found[name] = _unwrap(item.get("value"))
     return found
 
 
-def _unwrapped(value: object, depth: int = 0) -> Any:
+def _unwrap(value: object, depth: int = 0) -> Any:
     """Return what an ``AnyValue`` holds; whole numbers may come as text."""
     body = mapping(value)
     if not body or depth > _MAX_WRAPPED_DEPTH:
@@ -365,12 +365,12 @@ def _unwrapped(value: object, depth: int = 0) -> Any:
     # OTLP/JSON writes 64-bit numbers as text, since JavaScript would lose their digits.
     if "intValue" in body:
         given = body["intValue"]
-        return int(given) if isinstance(given, str) and given.lstrip("-").isdecimal() and len(given) < 20 else whole(given)
+        return int(given) if isinstance(given, str) and given.lstrip("-").isdecimal() and len(given) < 20 else integer(given)
     if "arrayValue" in body:
-        return [_unwrapped(item, depth + 1) for item in sequence(mapping(body["arrayValue"]).get("values"))]
+        return [_unwrap(item, depth + 1) for item in sequence(mapping(body["arrayValue"]).get("values"))]
     if "kvlistValue" in body:
         items = map(mapping, sequence(mapping(body["kvlistValue"]).get("values")))
-        return {text(item.get("key")) or "": _unwrapped(item.get("value"), depth + 1) for item in items}
+        return {text(item.get("key")) or "": _unwrap(item.get("value"), depth + 1) for item in items}
     return next((clean(body[name]) for name in ("stringValue", "boolValue", "doubleValue", "bytesValue") if name in body), None)
 
 
@@ -383,15 +383,15 @@ def _nanoseconds(value: object) -> int:
 def messages_of(span: Span, *names: str) -> list[dict[str, Any]]:
     """Return the messages in the first of these attributes: JSON, a structure, or flattened into ``name.0.role``."""
     for name in names:
-        found = parsed(span.attributes.get(name))
+        found = parse_json(span.attributes.get(name))
         if listed := sequence(found):
             return [mapping(item) for item in listed]
-        if listed := _unflattened(span.attributes, f"{name}."):
+        if listed := _unflatten(span.attributes, f"{name}."):
             return listed
     return []
 
 
-def _unflattened(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+def _unflatten(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     """Return messages of attributes as ``llm.output_messages.0.message.tool_calls.0.tool_call.function.name``."""
     root: dict[str, Any] = {}
     for name, value in attributes.items():
@@ -403,15 +403,15 @@ def _unflattened(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, A
             at = mapping(at.setdefault(part, {}))
         at.setdefault(last, value)
     found: list[dict[str, Any]] = []
-    for item in _listed(root):
+    for item in _list_members(root):
         message = mapping(item.get("message")) or item
-        calls = [mapping(call.get("tool_call")) or call for call in _listed(mapping(message.get("tool_calls")))]
-        parts = [mapping(part.get("message_content")) or part for part in _listed(mapping(message.get("contents")))]
+        calls = [mapping(call.get("tool_call")) or call for call in _list_members(mapping(message.get("tool_calls")))]
+        parts = [mapping(part.get("message_content")) or part for part in _list_members(mapping(message.get("contents")))]
         found.append({**message, "tool_calls": calls, **({"content": parts} if parts and "content" not in message else {})})
     return found
 
 
-def _listed(members: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _list_members(members: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the members that are numbered, in their order."""
     # By number: as texts ``10`` would come before ``2``.
     places = sorted(int(name) for name in members if name.isdecimal() and len(name) < 6)[:_MAX_ITEMS]

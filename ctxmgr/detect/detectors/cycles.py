@@ -141,10 +141,10 @@ def _is_alike(step: Step, other: Step) -> bool:
     if step.failed != other.failed or len(step.calls) > 1 or len(other.calls) > 1 or step.first.finish is None:
         return False
     one, two = step.answer(), other.answer()
-    return -_MAX_LENGTH_DIFFERENCE <= len(one) - len(two) <= _MAX_LENGTH_DIFFERENCE and _plain(one) == _plain(two)
+    return -_MAX_LENGTH_DIFFERENCE <= len(one) - len(two) <= _MAX_LENGTH_DIFFERENCE and _blur_all(one) == _blur_all(two)
 
 
-def _plain(text: str) -> str:
+def _blur_all(text: str) -> str:
     return blur_numbers(blur(text[:_MAX_COMPARED], ids=True))
 
 
@@ -213,7 +213,7 @@ class PingPongDetector:
         """Take a hand-over; a change of the world ends the talk."""
         start = step.first.start
         if hands_over(start.action):
-            word = _Word((start.agent, start.process), (step.query, step.results()), step, _passed_on(start))
+            word = _Word((start.agent, start.process), (step.query, step.results()), step, _find_passed_on(start))
             return self._add(word)
         changed = self.state is not None and not step.failed and step.changes(self._settings.pollers)
         if changed and self.state is not None:
@@ -231,10 +231,10 @@ class PingPongDetector:
 
     def _add(self, word: _Word) -> Sighting | None:
         state = self.state or _State((), _NO_RUNS)
-        words, runs = _extended(state.words, state.runs, word, _Word.is_again)
+        words, runs = _extend(state.words, state.runs, word, _Word.is_again)
         passed, passes = state.passed, state.passes
         if word.about is not None:
-            passed, passes = _extended(passed, passes, word, _Word.is_about_the_same)
+            passed, passes = _extend(passed, passes, word, _Word.is_about_the_same)
         self.state = _State(words, runs, passed, passes)
         rounds = self._settings.handoff_rounds
         found = self._sighting(words, runs, rounds, _Word.as_key)
@@ -272,7 +272,7 @@ class PingPongDetector:
         self.state = None
 
 
-def _extended(
+def _extend(
     words: tuple[_Word, ...], runs: Sequence[int], word: _Word, is_same: Callable[[_Word, _Word], bool]
 ) -> tuple[tuple[_Word, ...], tuple[int, ...]]:
     """Return the words with one more, and for each period p how many of the last equal the one p places before."""
@@ -283,7 +283,7 @@ def _extended(
     return (*words, word)[-_MAX_WORDS:], tuple(now)
 
 
-def _passed_on(start: Observation) -> Hashable:
+def _find_passed_on(start: Observation) -> Hashable:
     """Return the names and numbers of a call that passes something on (a ticket, a team); None when it holds words alone.
 
     A thing that goes round among agents is given new words each time, but it keeps its number and its receivers.

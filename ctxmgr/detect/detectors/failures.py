@@ -53,7 +53,7 @@ class ErrorRepetitionDetector(StepDetector):
             return None
         self._name()
         core = fingerprints.error_core(step.first.error())
-        streak = self._extended(core, step, past)
+        streak = self._extend(core, step, past)
         # Taken out and put in again as the newest, so that the oldest streak is dropped first.
         streaks = {error: self._without_query(other, step) for error, other in self.state.items() if error != core}
         while len(streaks) >= _MAX_STREAKS:
@@ -68,7 +68,7 @@ class ErrorRepetitionDetector(StepDetector):
         if alone is not None:
             self.state = {fingerprints.error_core(alone.failures[-1].first.error()): alone}
 
-    def _extended(self, core: str, step: Step, past: Sequence[Step]) -> _ErrorStreak:
+    def _extend(self, core: str, step: Step, past: Sequence[Step]) -> _ErrorStreak:
         old = self.state.get(core)
         if old is None or step.number - old.failures[-1].number > self._settings.error_gap:
             return _ErrorStreak((step,), (step,), None)
@@ -239,7 +239,7 @@ class FailureStreakDetector(StepDetector):
         count = len(streak.steps)
         if streak.cause is None or count < self._settings.error_varied_rounds:
             return None
-        warned, proved = _needed(streak, self._settings.of(streak.steps[-1].action))
+        warned, proved = _rounds_needed(streak, self._settings.of(streak.steps[-1].action))
         # One call that fails over and over is not for this detector: here the input varies.
         tried = len({step.query for step in streak.steps[-warned:]})
         if count < warned or tried < min(3, warned):
@@ -257,7 +257,7 @@ class FailureStreakDetector(StepDetector):
         if not step.failed or streak is None:
             why = "a refusal, or trouble that may pass" if step.failed else "it did not fail"
             return Opinion(self.kind, excerpt(step), 0, settings.failing_rounds, why, _RULE)
-        needed = _needed(streak, settings)[0]
+        needed = _rounds_needed(streak, settings)[0]
         why = "seen" if self._sighting(streak) else "more failures in a row wanted, of different calls"
         compared = fingerprints.one_line(streak.cause or step.first.error())
         return Opinion(self.kind, compared, len(streak.steps), needed, why, _RULE)
@@ -278,7 +278,7 @@ def _is_refused(step: Step) -> bool:
     return step.first.finish is not None and step.first.finish.status == "denied"
 
 
-def _needed(streak: _Streak, settings: DetectSettings) -> tuple[int, int | None]:
+def _rounds_needed(streak: _Streak, settings: DetectSettings) -> tuple[int, int | None]:
     """Return after how many failures to warn, and how many prove a loop (None: no number of them)."""
     last = streak.steps[-1]
     if vocabulary.is_login_error(streak.cause or ""):

@@ -319,7 +319,7 @@ class StallWatch:
 
     def begin(self, start: Observation) -> None:
         """Take the start of an entry."""
-        flow = self._begun_flow(start)
+        flow = self._begin_flow(start)
         flow.landed = False
         limit = declared_limit(start)
         if self._delegated or start.parent is not None:
@@ -335,7 +335,7 @@ class StallWatch:
         self._begun += 1
         self._note_move(start, flow)
 
-    def _begun_flow(self, start: Observation) -> Flow:
+    def _begin_flow(self, start: Observation) -> Flow:
         """Return the flow that a call begins in. If results came since its last call, the calls still open there are dropped.
 
         An agent makes its next call when it has the answers to the last ones: one without a result is lost, not in flight.
@@ -368,7 +368,7 @@ class StallWatch:
         if began is None or ended is None or ended - began <= call.limit + self._settings.call_grace:
             return
         # It waited for a person, a child worked for it, or its agent had gone on without it.
-        if self._excused(call) or call.child_seen or call.flow.over:
+        if self._is_excused(call) or call.child_seen or call.flow.over:
             return
         last = (finish.id, finish.index)
         # The result came after all: the stall is over, and still worth knowing.
@@ -376,7 +376,7 @@ class StallWatch:
 
     def take_whole(self, start: Observation, finish: Observation) -> None:
         """Take an entry that was recorded with its result: `begin` and `end` at one moment."""
-        flow = self._begun_flow(start)
+        flow = self._begin_flow(start)
         flow.landed = True
         flow.calls.append(start.id)
         if self._delegated or start.parent is not None:
@@ -473,7 +473,7 @@ class StallWatch:
         times = [flow.latest for own in self._flows.values() for flow in own.values() if flow.latest is not None]
         if self._state != "working" or not times:
             return []
-        if any(self._excused(call) and not call.flow.over for call in self._open.values()):
+        if any(self._is_excused(call) and not call.flow.over for call in self._open.values()):
             return []
         silent = max(0.0, now - max(times))
         if silent <= self._settings.stall_seconds:
@@ -511,7 +511,7 @@ class StallWatch:
 
     def _in_flight(self) -> list[OpenCall]:
         """Return the calls that their agent still waits for; none when the log does not seem to record results."""
-        calls = [call for call in self._open.values() if not call.flow.over and not self._excused(call)]
+        calls = [call for call in self._open.values() if not call.flow.over and not self._is_excused(call)]
         # A log in which no call of several has a result does not record results; calls of one batch may all be in flight.
         if not self._finished and self._begun > 1:
             steps = {call.start.step for call in calls}
@@ -534,7 +534,7 @@ class StallWatch:
         return began if call.child_at is None else max(began, call.child_at)
 
     @staticmethod
-    def _excused(call: OpenCall) -> bool:
+    def _is_excused(call: OpenCall) -> bool:
         return vocabulary.asks_human(call.start.action)
 
     def _keep_parents_alive(self, observation: Observation) -> None:

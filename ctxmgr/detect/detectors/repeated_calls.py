@@ -326,7 +326,7 @@ class NearDuplicateDetector(StepDetector):
         stale = fresh < max(1.0, _NEW_SHARE * (span.last - span.first + 1)) and bool(old.pieces)
         near = step.number - old.seen <= _MAX_GAP
         run = ((*old.stale, step) if near else (step,)) if stale else ()
-        new = _Reading(_merged(span, old.pieces), run[-self._settings.window :], step.number)
+        new = _Reading(_merge(span, old.pieces), run[-self._settings.window :], step.number)
         kept = {name: reading for name, reading in files.items() if name != span.target}
         while len(kept) >= _MAX_FILES:
             del kept[next(iter(kept))]
@@ -361,7 +361,7 @@ def _unread_lines(span: Span, pieces: tuple[tuple[int, int], ...]) -> int:
     return span.last - span.first + 1 - known
 
 
-def _merged(span: Span, pieces: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+def _merge(span: Span, pieces: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     """Return the pieces with the span added, apart from each other and in order."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted((*pieces, (span.first, span.last))):

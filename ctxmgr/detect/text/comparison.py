@@ -102,7 +102,7 @@ def _stem(word: str) -> str:
     return word
 
 
-def alike(one: frozenset[str], two: frozenset[str]) -> bool:
+def are_alike(one: frozenset[str], two: frozenset[str]) -> bool:
     """Whether two gists say the same: most words shared, and every number."""
     shared = len(one & two)
     # Fewer than three words in common are chance. A number that differs ("file 3 of 9") may be the news.

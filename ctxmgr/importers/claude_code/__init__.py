@@ -67,7 +67,7 @@ class _ParallelFilesImporter(FormatDescription):
         session, unused = Session(part), Session(copied)
         emitted: set[str] = set()
         with ExitStack() as stack:
-            for file, raw in _merged(own_counts, stack):
+            for file, raw in _merge(own_counts, stack):
                 copies = file.head.stream and not file.is_first
                 feeding = unused if copies else session
                 if copies and raw is None:
@@ -76,12 +76,12 @@ class _ParallelFilesImporter(FormatDescription):
                 for record in records:
                     if not copies and _is_new(record, emitted):
                         if len(emitted) == 1:
-                            yield _opening(head, part)
+                            yield _opening_record(head, part)
                         yield record
         yield from session.end()
 
 
-def _merged(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
+def _merge(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
     """Yield each record with its file, by time across files and by place inside each; None at a file's end.
 
     A record without a time follows the one before it.
@@ -122,7 +122,7 @@ def _is_new(record: Record, emitted: set[str]) -> bool:
     return True
 
 
-def _opening(head: Head, part: Part) -> Record:
+def _opening_record(head: Head, part: Part) -> Record:
     about = {
         "cwd": head.cwd, "gitBranch": head.branch, "title": head.title, "forkedFrom": head.forked_from, "live": False,
     }  # fmt: skip

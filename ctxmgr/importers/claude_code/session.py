@@ -14,12 +14,12 @@ from typing import Any
 
 from ctxmgr.importers.claude_code.events import (
     attachment_event,
-    ending,
     error_of,
     is_summary,
     judge,
     notification,
     output_of,
+    read_ending,
     record_origin,
     starts_turn,
     system_event,
@@ -27,7 +27,7 @@ from ctxmgr.importers.claude_code.events import (
 )
 from ctxmgr.importers.claude_code.records import Head, Raw, Source, agent_meta
 from ctxmgr.importers.transcript import Call, Part, Transcript
-from ctxmgr.importers.values import ident, mapping, positive, sequence, shortened, text, texts
+from ctxmgr.importers.values import ident, mapping, positive, sequence, shorten, text, texts
 from ctxmgr.log.codec import Record
 from ctxmgr.types.import_report import FileCount
 
@@ -290,7 +290,7 @@ class Session:
         """Return the records that one record of a file yields, earlier ones that waited for it included."""
         self._read(file, raw)
         records = self._session.take()[1] if self._session.records else []
-        return [shortened(record) for record in records] if raw.long else records
+        return [shorten(record) for record in records] if raw.long else records
 
     def finish(self, file: LogFile) -> list[Record]:
         """Return what is due when a file is exhausted, and complete its counts.
@@ -484,7 +484,7 @@ class Session:
             thread.event("tool_call_update", update, raw.ts, f"{record_id}:update", entry=entry)
 
     def _end(self, file: LogFile, raw: Raw) -> None:
-        outcome, error = ending(raw.value)
+        outcome, error = read_ending(raw.value)
         thread = self._threads.main(file)
         thread.end(outcome, raw.ts)
         # A log may hold several runs, one after the other; only the last result ends the session.

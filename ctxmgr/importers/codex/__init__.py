@@ -29,7 +29,7 @@ from ctxmgr.importers.codex.head import (
 from ctxmgr.importers.codex.rollout import Rollout
 from ctxmgr.importers.codex.thread import Item, Meter, Thread
 from ctxmgr.importers.log_files import ZSTD_MAGIC, head_values, plain_name
-from ctxmgr.importers.values import clean, mapping, sequence, spoken, text, whole
+from ctxmgr.importers.values import clean, integer, join_texts, mapping, sequence, text
 from ctxmgr.log.codec import fingerprint
 
 _ACTIONS = {"command_execution": "exec_command", "file_change": "apply_patch", "web_search": "web_search"}
@@ -95,7 +95,7 @@ class ExecStream:
         full = f"{thread.origin}:{self._run}:{name or thread.number}"  # unique among all runs of the thread
         if sort in ("agent_message", "reasoning"):
             if kind == "item.completed":
-                self._say(item, sort, spoken(body.get("text")), full)
+                self._say(item, sort, join_texts(body.get("text")), full)
         elif sort == "error":
             if kind == "item.completed":
                 self._error(item, body)
@@ -147,9 +147,9 @@ def _facts(body: dict[str, Any]) -> Facts:
     output = text(body.get("aggregated_output"))
     result = mapping(body.get("result"))
     if output is None and result:
-        output = spoken(sequence(result.get("content"))) or None
+        output = join_texts(sequence(result.get("content"))) or None
     error = text(mapping(body.get("error")).get("message")) or text(body.get("error"))
-    return Facts(text(body.get("status")), whole(body.get("exit_code")), None, output, error)
+    return Facts(text(body.get("status")), integer(body.get("exit_code")), None, output, error)
 
 
 _CUT_SESSION_META = re.compile(
@@ -299,7 +299,7 @@ def _thread_files(path: Path) -> Sequence[Path]:
     return [path, *sorted(found)]
 
 
-def _grouped(paths: Iterable[Path]) -> list[list[Path]]:
+def _group(paths: Iterable[Path]) -> list[list[Path]]:
     """Put each thread and the sub-agents below it into one group; originals come before their forks."""
     files = sorted(set(paths), key=lambda path: (plain_name(path), str(path)))
     heads = {path: _head_or_none(path) or Head(thread=plain_name(path)) for path in files}
@@ -325,6 +325,6 @@ CODEX = JsonImporter(
     recognises=is_codex,
     is_log=_is_log,
     related=_thread_files,
-    grouped=_grouped,
+    grouped=_group,
     values=lambda path, _lists, report: read_log(path, report),
 )

@@ -313,7 +313,7 @@ def _fill(database: Any, records: Iterable[tuple[str, Record, str]]) -> tuple[in
 
     for session, record, body in records:
         total = codec.chain(total, body.encode())
-        rows.append((_plain(session), count, *_filter_columns(record), body, total))
+        rows.append((_to_plain_text(session), count, *_filter_columns(record), body, total))
         count += 1
         if len(rows) >= _AT_ONCE:
             insert()
@@ -327,10 +327,10 @@ def _filter_columns(record: Record) -> tuple[str | None, ...]:
     known = isinstance(moment, str) and parse_time(moment) is not None
     named = record.get("entry") if record["kind"] == "result" else record.get("id")
     columns = (record["kind"], named, moment if known else None, *(record.get(name) for name in ("agent", "action", "status")))
-    return tuple(_plain(value) if isinstance(value, str) else None for value in columns)
+    return tuple(_to_plain_text(value) if isinstance(value, str) else None for value in columns)
 
 
-def _plain(text: str) -> str:
+def _to_plain_text(text: str) -> str:
     """Return a text that any reader can take: what is no text elsewhere (lone surrogates, NUL) is spelled as JSON does."""
     if "\0" in text or not text.isprintable():
         return codec.encode_value(text, 0).decode()[1:-1]
@@ -385,12 +385,12 @@ def read_records(path: str, session: str | None = None) -> Iterator[Record]:
         Damaged: a file can't be read, or a record was changed.
     """
     for file in files_of(local_copy(path)):
-        for record, _ in _checked(file):
+        for record, _ in _check(file):
             if session is None or record["session"] == session:
                 yield record
 
 
-def _checked(file: str) -> Iterator[tuple[Record, str]]:
+def _check(file: str) -> Iterator[tuple[Record, str]]:
     last = ""
     for number, (body, said) in enumerate(read_rows(file)):
         last = codec.chain(last, body.encode())
@@ -425,7 +425,7 @@ class ArchiveStore(LogStore):
         records, damaged = 0, list[DamagedRange]()
         for file in self._files:
             try:
-                for _ in _checked(file):
+                for _ in _check(file):
                     records += 1
             except Damaged as error:
                 damaged.append(DamagedRange(records, 1, error.message, "altered"))
@@ -479,7 +479,7 @@ def _write_log(log: str, files: list[str]) -> None:
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as stream:
             for file in files:
-                for _, body in _checked(file):
+                for _, body in _check(file):
                     line = body.encode()
                     # Of a run that was killed, or of a session that came back and was archived again, records may stand in two
                     # files.

@@ -99,7 +99,7 @@ class LogStore(Store):
             with self.engine.transaction():
                 self._catch_up_whole()
                 # Only now, for what others appended meanwhile must count as known.
-                fresh = self._new(records, on_conflict, report, doubles=doubles)
+                fresh = self._new_records(records, on_conflict, report, doubles=doubles)
                 report.added = len(fresh)
                 if fresh:  # the log is written first, and the index follows it
                     self._write([item.record for item in fresh])
@@ -120,13 +120,13 @@ class LogStore(Store):
         """Return None: what is appended goes into the log."""
         return None
 
-    def _new(
+    def _new_records(
         self, records: Iterable[Record], on_conflict: OnConflict, report: AppendResult, *, doubles: bool
     ) -> list[EncodedRecord]:
-        from ctxmgr.store.write.encoded_record import DuplicateTracker, KnownRecords, prepared
+        from ctxmgr.store.write.encoded_record import DuplicateTracker, KnownRecords, prepare
         from ctxmgr.types.record import check
 
-        items = [prepared(check(record), masked=self._masked) for record in records]
+        items = [prepare(check(record), masked=self._masked) for record in records]
         if doubles:
             items = DuplicateTracker(self.engine, report).without(items)
         keys: dict[str, int] = {}

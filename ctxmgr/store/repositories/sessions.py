@@ -131,14 +131,14 @@ class Sessions:
 
     def count(self, agent: str | None = None, project: str | None = None, since: float | None = None) -> int:
         """Return the number of sessions but the reserved one, narrowed as by `page`."""
-        where, values = _chosen(agent, project, since)
+        where, values = _choose(agent, project, since)
         return int(self._engine.query(f"SELECT count(*) FROM session {where}", values)[0][0])
 
     def keys(
         self, offset: int, limit: int | None, agent: str | None = None, project: str | None = None, since: float | None = None
     ) -> list[tuple[int, str]]:
         """Return (key, id) of sessions, chosen and ordered as by `page`."""
-        where, values = _chosen(agent, project, since)
+        where, values = _choose(agent, project, since)
         rows = self._engine.query(
             f"SELECT key, id FROM session {where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :limit OFFSET :offset",
             {**values, "limit": NO_LIMIT if limit is None else limit, "offset": offset},
@@ -167,7 +167,7 @@ class Sessions:
             project: keeps those that worked in this folder, or in one of this name.
             since: keeps those with a record from this moment on, in seconds since 1970.
         """
-        where, values = _chosen(agent, project, since)
+        where, values = _choose(agent, project, since)
         rows = self._engine.query(
             f"{_COLUMNS} {where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :limit OFFSET :offset",
             {**values, "limit": NO_LIMIT if limit is None else limit, "offset": offset},
@@ -345,7 +345,7 @@ class Sessions:
         return [(int(row[0]), load(row[1])) for row in reversed(rows)]
 
 
-def _chosen(agent: str | None, project: str | None, since: float | None) -> tuple[str, dict[str, Any]]:
+def _choose(agent: str | None, project: str | None, since: float | None) -> tuple[str, dict[str, Any]]:
     where = "WHERE id <> :project"
     values: dict[str, Any] = {"project": PROJECT}
     if agent is not None:

@@ -11,7 +11,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.codec import Record
 from ctxmgr.store import project_session
-from ctxmgr.store.engine.dialect import replacing
+from ctxmgr.store.engine.dialect import replace_statement
 from ctxmgr.store.engine.interface import Engine, Row
 from ctxmgr.store.row_mapper import ENTRY_COLUMNS, entry_views, load
 from ctxmgr.store.text_normalisation import storable
@@ -175,7 +175,7 @@ class Shared:
             # The cache only grows here, so here it is kept from growing without end.
             self._engine.execute("DELETE FROM summary WHERE hash NOT IN (SELECT hash FROM artifact)")
             self._engine.execute(
-                replacing("summary", "hash, strategy, counter", "text, tokens, original_tokens, lossless"),
+                replace_statement("summary", "hash, strategy, counter", "text, tokens, original_tokens, lossless"),
                 {
                     "hash": content, "strategy": strategy, "counter": counter, "text": made.text, "tokens": made.tokens,
                     "original_tokens": made.original_tokens, "lossless": int(made.lossless),
