@@ -92,6 +92,7 @@ class GoalBase:
         probes = self._existing(self._repository.look()).probes
         if not probes:
             return []
+        # Loaded only where there are probes: an agent looks at its goal at every step.
         from pathlib import Path
 
         from ctxmgr.goals.probes import check_all

@@ -60,6 +60,7 @@ _ACTIVITY_KINDS = tuple(kind for kind in RECORDS if kind != "session")
 UNSEEN = "the detectors were not shown this entry: it has no result, or its action is exempt"
 """Note of an entry on which no detector has an opinion."""
 
+# A factor and no step, so that all looks together cost little more than the last one.
 _GROWTH = 4  # each look that was cut goes so many times further back
 _MARGIN = 4  # a finding in the first 1/4 of a look may have begun before it
 

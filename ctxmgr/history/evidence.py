@@ -160,6 +160,7 @@ def diagnose_findings(store: Store, session: str, findings: Sequence[Finding]) -
     Raises:
         CtxmgrError: the session can't be read.
     """
+    # Of the end of the session, whichever finding it is for: reading it is what takes the time.
     known = evidence_of(store, session, None)
     return [finding if finding.resolved is not None else _with_cause(known, finding) for finding in findings]
 

@@ -160,6 +160,7 @@ class AssembleRequest(Shape):
 
     agent: Text
     max_tokens: int = DEFAULT_BUDGET
+    # The figures of spec 003 are absolute and fail every budget below 7,000, so the usual ones are shares (ruling 27).
     reserve_prompt: int | None = None
     reserve_task: int | None = None
     task: Text | None = None
@@ -196,6 +197,7 @@ class RequestedItem(Shape):
 
     source: Text
     name: Text
+    # There is no "denied": it would say that there is something to be denied (ruling 16).
     status: Literal["success", "missing", "noRoom"]
     id: Text | None = None
     type: str | None = None

@@ -417,6 +417,7 @@ class StallWatch:
         """Take what asks something of the run."""
         if event.type in ("user_message", "user_message_chunk"):
             self.leave_open()
+        # Two of three real runs that succeeded end with thanks or a goodbye, and would be called hung two minutes later.
         if self._answered and is_farewell(text_of(event) or ""):
             self._state = "done"  # nobody waits for an answer to that
             return

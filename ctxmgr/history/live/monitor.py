@@ -280,6 +280,7 @@ class ObservedRecorder(Recorder):
 
     def leave_parent(self) -> None:
         """Become a process of its own in a forked child."""
+        # A thread of the parent may have held the lock; in the child nobody would ever release it.
         self.lock = threading.RLock()
         super().leave_parent()
 
