@@ -188,7 +188,7 @@ class BlackboardHistory:
         return GuardedStep(self, self._recorder, agent, name, details)
 
     def receive(self, event: object, seq: int) -> None:
-        """Record a published event: an `Event`, an action's start or end, or any other object (see `described`).
+        """Record a published event: an `Event`, an action's start or end, or any other object (see `describe`).
 
         Raises:
             CtxmgrError: it could not be recorded completely, and counts as lost.
