@@ -21,7 +21,7 @@ from typing import Any, cast
 from bench.importers.logs import DATABASES, FIXTURES, samples
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.formats import read_head, recognised
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.base import Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check

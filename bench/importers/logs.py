@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ctxmgr.history.formats import IMPORTERS
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.base import Importer
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 DATABASES = (".db", ".sqlite", ".eval")

@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.importers.fuzz import WAYS
 from bench.importers.logs import DATABASES, samples
 from ctxmgr.history.formats import IMPORTERS, read_head, recognised
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.base import Importer
 from ctxmgr.types.import_report import FileCount
 
 PIECES = 12

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.importers.logs import lengthened, samples
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.base import Importer
 
 ROUNDS = 3
 

@@ -196,7 +196,7 @@ class Content:
             place += len(piece)
             write(piece)
         if digest.hexdigest() != self.row.hash:
-            raise damaged(self.row)
+            raise damage_error(self.row)
 
     def verify(self) -> bool:
         """Whether the bytes are those that were stored; small ones are kept in memory."""
@@ -245,7 +245,7 @@ def open_content(store: Store, row: ArtifactRow) -> Content:
     try:
         folder = Folder(store.location, create=False)
     except FileNotFoundError:
-        raise damaged(row) from None
+        raise damage_error(row) from None
     with folder:
         try:
             found = _open_verified(row, lambda: Objects(folder).open(row.hash))
@@ -258,7 +258,7 @@ def open_content(store: Store, row: ArtifactRow) -> Content:
         # Readers take no lock: a prune may have run since the row was read, which is no damage.
         if store.artifacts.by_id(row.id) is None:
             raise NotFound(f"{row.agent}/{row.name} of version {row.version} was pruned just now", "ask for another version")
-        raise damaged(row)
+        raise damage_error(row)
     return found
 
 
@@ -290,7 +290,7 @@ def _find_copy_in_version_folder(store: Store, folder: Folder, row: ArtifactRow)
     return None
 
 
-def damaged(row: ArtifactRow) -> Damaged:
+def damage_error(row: ArtifactRow) -> Damaged:
     """Return the error for an artifact whose bytes differ from what was stored, or are gone."""
     return Damaged(
         f"{row.agent}/{row.name} of version {row.version} ({row.id}): its bytes were changed or are gone",

@@ -332,7 +332,7 @@ MAX_NAME = 255
 
 _HINT = f"use 1 to {MAX_NAME} printable bytes, e.g. architecture.yaml or src/main.py"
 _MAX_PART = 255  # bytes of one part of a path, on nearly every file system
-# Names that every file system stores as they are; all others go through `_escaped`, letter by letter.
+# Names that every file system stores as they are; all others go through `_escape`, letter by letter.
 _PLAIN = lazy_pattern(r"[A-Za-z0-9_+=@,()\[\]{}!#$&'^`-][A-Za-z0-9_+=@,()\[\]{}!#$&'^` .-]*")
 # The same for many names at once, one a line, without slashes; see `name_paths`.
 _ALL_PLAIN = lazy_pattern(
@@ -404,10 +404,10 @@ def view_paths(named: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
 
 def owner_paths(owners: Iterable[str]) -> dict[str, str]:
     """Return owner -> folder name, unique among these owners."""
-    escaped = {owner: _escaped(owner) for owner in owners}
+    escaped = {owner: _escape(owner) for owner in owners}
     groups: dict[str, list[str]] = {}
     for owner, path in escaped.items():
-        groups.setdefault(_folded(path), []).append(owner)
+        groups.setdefault(_fold(path), []).append(owner)
     return {
         owner: _marked(escaped[owner], owner, alike) if len(alike) > 1 else escaped[owner]
         for alike in groups.values()
@@ -426,24 +426,24 @@ def name_paths(names: Sequence[str]) -> dict[str, str]:
         and max(map(len, names)) <= _MAX_PART
     ):
         return {name: name for name in names}  # by far the most common case: one match over all costs less than one for each
-    paths = {name: "/".join(map(_escaped, name.split("/"))) for name in names}
+    paths = {name: "/".join(map(_escape, name.split("/"))) for name in names}
     groups: dict[str, list[str]] = {}
     folders: set[str] = set()
     for name, path in paths.items():
-        folded = _folded(path)
+        folded = _fold(path)
         groups.setdefault(folded, []).append(name)
         # A file can't stand beside a folder of its name: "a" and "a/b" are both valid artifact names.
         end = -1
         while (end := folded.find("/", end + 1)) >= 0:
             folders.add(folded[:end])
     return {
-        name: paths[name] if len(alike) == 1 and folded not in folders else _marked_last(paths[name], name, alike)
+        name: paths[name] if len(alike) == 1 and folded not in folders else _mark_last(paths[name], name, alike)
         for folded, alike in groups.items()
         for name in alike
     }
 
 
-def _marked_last(path: str, name: str, rivals: list[str]) -> str:
+def _mark_last(path: str, name: str, rivals: list[str]) -> str:
     head, slash, last = path.rpartition("/")
     return f"{head}{slash}{_marked(last, name, rivals)}"
 
@@ -456,7 +456,7 @@ def _marked(part: str, name: str, rivals: list[str]) -> str:
     return f"{_cut(part, _MAX_PART - digits - 1)}~{own[:digits]}"
 
 
-def _escaped(part: str) -> str:
+def _escape(part: str) -> str:
     """Return one part of a path, percent-encoded wherever some file system treats a character specially."""
     if not part:
         return "%"  # which no other part is
@@ -492,7 +492,7 @@ def _cut(part: str, limit: int) -> str:
     return re.sub(r"%[0-9A-F]?$", "", kept).rstrip(" .")
 
 
-def _folded(path: str) -> str:
+def _fold(path: str) -> str:
     """Return the form that file systems compare which ignore case and Unicode normalisation (APFS, NTFS)."""
     if path.isascii():
         return path.lower()

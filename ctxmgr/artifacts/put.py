@@ -480,7 +480,7 @@ def write_version(
     """
     data = {
         "op": op, "version": access.next, "parent": access.current, "description": description, "by": author,
-        "artifacts": [_listed(draft) for draft in drafts],
+        "artifacts": [_draft_fields(draft) for draft in drafts],
     }  # fmt: skip
     if len(drafts) > 1000 and len(codec.encode(data)) > codec.MAX_LINE - _EVENT_OVERHEAD:
         raise InvalidInput(f"{len(drafts):,} artifacts are too many for one version", "put them in several steps")
@@ -494,7 +494,7 @@ def write_version(
     views.point(access.next)
 
 
-def _listed(draft: VersionDraft) -> dict[str, Any]:
+def _draft_fields(draft: VersionDraft) -> dict[str, Any]:
     row = draft.row
     return {
         "id": row.id, "agent": row.agent, "name": row.name, "type": row.type, "description": row.description,

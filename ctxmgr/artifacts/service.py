@@ -81,7 +81,7 @@ class ArtifactStore:
             InvalidInput: it is too large for an answer.
         """
         if not content:
-            return GetResponse(artifact=self._found(request)[1])
+            return GetResponse(artifact=self._find(request)[1])
         view, opened = self.open(request)
         with opened:
             if view.size > MAX_ANSWERED_BYTES:
@@ -102,12 +102,12 @@ class ArtifactStore:
         """
         from ctxmgr.artifacts.finder import open_content
 
-        row, view = self._found(request)
+        row, view = self._find(request)
         content = open_content(self._store, row)
         self._guard.log("artifact get", "read", [(row.agent, row.name)])
         return view, content
 
-    def _found(self, request: GetRequest) -> tuple[ArtifactRow, ArtifactView]:
+    def _find(self, request: GetRequest) -> tuple[ArtifactRow, ArtifactView]:
         finder = Finder(self._store, self._guard)
         row, version = finder.find(request, "artifact get")
         return row, finder.views([row], version)[0]

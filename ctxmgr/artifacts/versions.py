@@ -41,7 +41,7 @@ def create_version(store: Store, guard: AccessGuard, description: str, author: s
     if not description.strip():
         raise InvalidInput("a description can't be empty", "say what the version is")
     require_versions(guard, "version create")
-    author = signed(guard, author)
+    author = require_author(guard, author)
     with writing(store) as access:
         if access.current is None:
             raise NotFound("there is no version yet", "'ctxmgr artifact put' makes the first one")
@@ -65,14 +65,14 @@ def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author
     if not reason.strip():
         raise InvalidInput("a rollback needs a reason", "say it with --reason")
     require_versions(guard, "version rollback")
-    author = signed(guard, author)
+    author = require_author(guard, author)
     with writing(store) as access:
         target = store.artifacts.version(version)
         if access.current is None or target is None or target.pruned is not None:
             raise NotFound(f"no version {version}", "'ctxmgr version list' shows them")
         if version == access.current:
             raise InvalidInput(f"version {version} is the current one", "'ctxmgr version list' shows the others")
-        changed = _changed(store.artifacts.state(access.current), store.artifacts.state(version))
+        changed = _find_changes(store.artifacts.state(access.current), store.artifacts.state(version))
         if not guard.writes(*CURRENT_ARTIFACT):
             require_writes(guard, changed, "version rollback")
         data: dict[str, Any] = {
@@ -85,7 +85,7 @@ def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author
         return RolledBack(current_version=version, rolled_back_from=access.current, reason=reason)
 
 
-def signed(guard: AccessGuard, author: str | None) -> str:
+def require_author(guard: AccessGuard, author: str | None) -> str:
     """Return the author to sign with: the operator may name anybody, an agent only itself.
 
     Raises:
@@ -104,7 +104,7 @@ def require_versions(guard: AccessGuard, command: str) -> None:
     """
     if not guard.writes_key(VERSION_KEY):
         guard.log(command, "write", denied=[("project", VERSION_KEY)], resource_type="context")
-        raise _denied(guard)
+        raise _deny(guard)
 
 
 def require_writes(guard: AccessGuard, changed: list[tuple[str, str]], command: str) -> None:
@@ -116,14 +116,14 @@ def require_writes(guard: AccessGuard, changed: list[tuple[str, str]], command: 
     refused = [item for item in changed if not guard.writes(*item)]
     if refused:
         guard.log(command, "write", denied=refused)
-        raise _denied(guard)
+        raise _deny(guard)
 
 
-def _denied(guard: AccessGuard) -> Denied:
+def _deny(guard: AccessGuard) -> Denied:
     return Denied(f"{guard.agent} may not change the versions so", "'ctxmgr access explain' names the rules")
 
 
-def _changed(before: list[ArtifactRow], after: list[ArtifactRow]) -> list[tuple[str, str]]:
+def _find_changes(before: list[ArtifactRow], after: list[ArtifactRow]) -> list[tuple[str, str]]:
     old, new = ({(row.agent, row.name): row.id for row in rows} for rows in (before, after))
     return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
 

@@ -1,4 +1,4 @@
-"""The rules that hold for every importer (see `ctxmgr.importers.interface`)."""
+"""The rules that hold for every importer (see `ctxmgr.importers.base`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.importers.interface import HEAD_SIZE, Importer
+from ctxmgr.importers.base import Importer
+from ctxmgr.importers.log_files import HEAD_SIZE
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.store import open_store
 from ctxmgr.types.import_report import FileCount

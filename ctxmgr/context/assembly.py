@@ -75,6 +75,7 @@ def _collect(audience: Readers, shown: VisibleArtifacts, texts: Texts, request: 
     if request.goal is not None:
         found.know_goal(request.goal)
     needs = needs_of(audience.store, request.agent)
+    # Two packages of one state must be equal, in whatever order the needs were recorded.
     for need in sorted(needs, key=lambda need: (need.priority, need.pattern)):
         found.need(need)
     named = [*request.items, *([GOAL] if request.goal is not None else [])]
@@ -270,6 +271,7 @@ def why(store: Store, visible: Store, guard: AccessGuard, request: WhyRequest) -
 
 
 def _package(store: Store, guard: AccessGuard, request: WhyRequest) -> RecordedPackage:
+    # An agent that asks for the package of another is answered as if there were none (ruling 16).
     agent = request.agent if guard.agent is None else guard.agent
     record = None
     if guard.agent is None or request.agent in (None, guard.agent):
@@ -301,6 +303,7 @@ def _from_record(named: ItemName, identity: str | None, found: RecordedPackage) 
         return _answer(named, found, "full", "everyPackage", "the task's context")
     made = [one for one in found.decisions if _is(one.type, one.id, one.source, one.name, named, identity)]
     if made:
+        # Several needs may ask for one item: the strongest was served, the others stand as duplicates of it.
         best = min(made, key=lambda one: (_ORDER.index(one.got), one.rule == "duplicate"))
         return Why(
             item=named.text, package=found.id, agent=found.agent, assembled_at=found.at, asked=best.asked, got=best.got,
@@ -328,6 +331,7 @@ def _explain_absence(audience: Readers, named: ItemName, found: RecordedPackage)
     """Return why an item is not in a package, judged by what exists and is needed now."""
     shown = VisibleArtifacts(audience, None)
     if not _is_there(audience, shown, named):
+        # To anybody but the operator, "denied" would say that there is something (ruling 16).
         if audience.asker.agent is None and audience.agent is not None and _is_there_at_all(audience, named):
             return _absent(named, found, "denied", f"{found.agent} may not read it; 'ctxmgr access explain' names the rule")
         return _absent(named, found, "notThere", "there is no such item")

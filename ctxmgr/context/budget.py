@@ -132,6 +132,7 @@ def decide(items: Iterable[Item], room: int, provider: Provider, spare: int = 0)
     # Set aside for warnings about the items below, which come only after them.
     plan.left -= spare
     over: list[tuple[Item, Piece]] = []
+    # From the strongest need to the weakest; beginnings are cut last, out of what all others left.
     for item in distinct:
         if item.need in ("optional", "if_exists"):
             _offer(item, plan, provider, over)
@@ -145,6 +146,7 @@ def decide(items: Iterable[Item], room: int, provider: Provider, spare: int = 0)
 
 
 def _order(item: Item) -> tuple[int, str, str, int, str, str]:
+    # A total order: two packages of one state must be equal, in whatever order the items were found.
     return (item.priority, item.source, item.name, -1 if item.version is None else item.version, item.type, item.id)
 
 

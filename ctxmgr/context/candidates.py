@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from ctxmgr.access.patterns import is_unnameable
 from ctxmgr.context import items
 from ctxmgr.context.budget import STRENGTH, Item
-from ctxmgr.context.items import HistoryItem, ItemName, Readers, VisibleArtifacts, goal_fields, parse_named, written
+from ctxmgr.context.items import HistoryItem, ItemName, Readers, VisibleArtifacts, goal_fields, parse_named, write_yaml
 from ctxmgr.context.summaries import SUMMARISERS, Summary, summarise
 from ctxmgr.context.summaries.grammar import GRAMMARS
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
@@ -33,7 +33,7 @@ class PulledDependency:
     because: str
 
 
-def depending(
+def find_dependencies(
     asked: Sequence[tuple[ArtifactRow, Need, int]],
     dependencies: Callable[[str], Sequence[DependencyRow]],
     find: Callable[[str, str], ArtifactRow | None],
@@ -130,7 +130,7 @@ class CandidateCollector:
 
     def know_goal(self, source: GoalSource) -> None:
         """Take the state of the goal as the content of ``goal_context``."""
-        self._goal = written(goal_fields(source))
+        self._goal = write_yaml(goal_fields(source))
 
     def need(self, need: AgentNeed) -> None:
         """Add the items of a need.
@@ -166,7 +166,7 @@ class CandidateCollector:
 
     def depend(self) -> None:
         """Add the dependencies of the artifacts that were added."""
-        found = depending(self._rows, self._audience.store.artifacts.dependencies, self._shown.needed)
+        found = find_dependencies(self._rows, self._audience.store.artifacts.dependencies, self._shown.needed)
         for one in found:
             self._add_artifact(one.row, Wish(one.need, one.priority, because=one.because))
 
@@ -426,12 +426,12 @@ class Texts:
         strategy = strategy_for(item.kind)
         if self.improver is not None:
             named = f"{strategy}+{self.improver.name}"
-            better = self._cached(item, row, named) or self._improved_summary(self.improver, item, row, named)
+            better = self._cached_summary(item, row, named) or self._improve_summary(self.improver, item, row, named)
             if better is not None:
                 return better
         return self._structural_summary(item, row, strategy)
 
-    def _improved_summary(self, improver: Improver, item: Item, row: ArtifactRow, strategy: str) -> Summary | None:
+    def _improve_summary(self, improver: Improver, item: Item, row: ArtifactRow, strategy: str) -> Summary | None:
         made = self._structural_summary(item, row, strategy_for(item.kind))
         better = improved(improver, item.name, self._text(item, row), item.kind, made, self.counter)
         if better is not None:
@@ -439,14 +439,14 @@ class Texts:
         return better
 
     def _structural_summary(self, item: Item, row: ArtifactRow, strategy: str) -> Summary:
-        found = self._cached(item, row, strategy)
+        found = self._cached_summary(item, row, strategy)
         if found is None:
             found = summarise(item.name, self._text(item, row), item.kind, self.counter)
             self.summarised += 1
             self._remember(row, strategy, found)
         return found
 
-    def _cached(self, item: Item, row: ArtifactRow, strategy: str) -> Summary | None:
+    def _cached_summary(self, item: Item, row: ArtifactRow, strategy: str) -> Summary | None:
         found = self.store.shared.summary(row.hash, strategy, self.counter.name)
         if found is None:
             return None

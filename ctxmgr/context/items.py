@@ -13,7 +13,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import check_agent, check_owner, is_unnameable, parse_pattern, quoted
 from ctxmgr.access.project import list_executions
 from ctxmgr.access.rules import Rules
-from ctxmgr.context.yaml_writer import block, mapping
+from ctxmgr.context.packages import block, mapping
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, OutOfBounds
 from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.log.codec import Record
@@ -31,7 +31,6 @@ from ctxmgr.types.view import EntryView
 
 Form = Literal["owner", "artifact", "id", "context", "record"]
 Context = Literal["project_context", "task_context", "error_context", "execution_history", "goal_context"]
-RecordType = Literal["entry", "snapshot", "continuation"]
 
 CONTEXTS = ("project_context", "task_context", "error_context", "execution_history", "goal_context")
 RECORDS = ("entry", "snapshot", "continuation")
@@ -85,25 +84,20 @@ def parse_named(text: str) -> ItemName:
     return ItemName(text, "artifact", pattern.agent, pattern.name)
 
 
-def as_context(named: ItemName) -> Context:
-    """Return which context is named."""
-    return cast("Context", named.source)
-
-
 _PLAIN_KEY = lazy_pattern(r"(?!(?:true|false|null|yes|no|on|off|y|n)$)[A-Za-z_][A-Za-z0-9_]{0,40}", re.ASCII | re.IGNORECASE)
 _LOG_FIELDS = ("v", "kind", "sum")
 _MAX_DEPTH = 6
 
 
-def written(fields: Mapping[str, Any], indent: int = 0) -> str:
+def write_yaml(fields: Mapping[str, Any], indent: int = 0) -> str:
     """Return the fields that are not None as YAML, with texts of several lines as literal blocks, also in nested maps."""
     return "".join(_field(key, value, indent) for key, value in fields.items() if value is not None)
 
 
-def listed(rows: Iterable[Mapping[str, Any]], indent: int = 0) -> str:
+def list_yaml(rows: Iterable[Mapping[str, Any]], indent: int = 0) -> str:
     """Return rows as a YAML list."""
     margin = " " * indent
-    return "".join(f"{margin}- {written(row, indent + 2)[indent + 2 :]}" for row in rows)
+    return "".join(f"{margin}- {write_yaml(row, indent + 2)[indent + 2 :]}" for row in rows)
 
 
 def _field(key: str, value: Any, indent: int) -> str:
@@ -338,14 +332,14 @@ def record_item(audience: Readers, named: ItemName) -> HistoryItem | None:
         entry = find_entry(first, named.name)
         if entry is None or not all(_has(other, entry) for other in others):
             return None
-        return HistoryItem(entry.id, "entry", entry.agent, f"{entry.session}@{entry.index}", written(entry_fields(entry)))
+        return HistoryItem(entry.id, "entry", entry.agent, f"{entry.session}@{entry.index}", write_yaml(entry_fields(entry)))
     record = find_record(first.engine, named.source, named.name)
     # Hidden from one of the readers it is missing for both (ruling 16).
     if record is None or any(find_record(other.engine, named.source, str(record["id"])) is None for other in others):
         return None
     identity, session = str(record["id"]), str(record["session"])
     if named.source == "continuation":
-        return HistoryItem(identity, named.source, session, identity, written(record_fields(record)))
+        return HistoryItem(identity, named.source, session, identity, write_yaml(record_fields(record)))
     return HistoryItem(identity, named.source, session, identity, _snapshot(first, session, identity))
 
 
@@ -376,13 +370,13 @@ def failures(audience: Readers, task: str | None) -> str | None:
     """Return the latest failures as YAML: those of a task; without one the agent's, or if it has none, all readable ones."""
     history = audience.histories()[0]
     if task is not None:
-        rows = _failed(history, audience, None, task)
+        rows = _failed_entries(history, audience, None, task)
     else:
-        rows = _failed(history, audience, audience.recipient, None) or _failed(history, audience, None, None)
-    return listed(map(failure_fields, rows)) if rows else None
+        rows = _failed_entries(history, audience, audience.recipient, None) or _failed_entries(history, audience, None, None)
+    return list_yaml(map(failure_fields, rows)) if rows else None
 
 
-def _failed(history: Store, audience: Readers, agent: str | None, task: str | None) -> list[EntryView]:
+def _failed_entries(history: Store, audience: Readers, agent: str | None, task: str | None) -> list[EntryView]:
     # A denied call is an answer by a person or a rule, not a failure to learn from.
     filters = Filters(status=["error", "interrupted"], agent=[] if agent is None else [agent])
     places = history.queries.hits(None, filters, "entry")[-_MAX_SEARCHED:]
@@ -409,7 +403,7 @@ def runs(audience: Readers, task: str | None) -> list[Execution]:
 
 def runs_text(found: list[Execution]) -> str | None:
     """Return runs as YAML, None without any."""
-    return listed(map(execution_fields, found)) if found else None
+    return list_yaml(map(execution_fields, found)) if found else None
 
 
 def task_runs(found: list[Execution]) -> list[dict[str, Any]]:
@@ -427,7 +421,7 @@ def _snapshot(store: Store, session: str, identity: str) -> str:
         "reasoning": view.reasoning or None, "missing": view.missing or None,
     }  # fmt: skip
     entries = [entry_fields(entry) for entry in _entries(store, key, view.indexes)]
-    return written(fields) + ("entries:\n" + listed(entries, 2) if entries else "")
+    return write_yaml(fields) + ("entries:\n" + list_yaml(entries, 2) if entries else "")
 
 
 def _entries(store: Store, key: int, indexes: list[int]) -> Iterator[EntryView]:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ctxmgr.base.light_dataclass import dataclass
-from ctxmgr.detect.fast_forward import FastForward, continues, may_stand, rounds_kept
-from ctxmgr.detect.finding_lifecycle import OpenFinding
+from ctxmgr.detect.finding_lifecycle import FastForward, OpenFinding, continues, may_stand, rounds_kept
 from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step

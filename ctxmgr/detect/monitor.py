@@ -9,13 +9,12 @@ from ctxmgr.base.light_dataclass import replace
 from ctxmgr.detect.agent_state import AgentScope
 from ctxmgr.detect.detectors import DETECTORS
 from ctxmgr.detect.detectors.cycles import LOOP_SEEN
-from ctxmgr.detect.detectors.hung import BEGINS, StallWatch
+from ctxmgr.detect.detectors.hung import BEGINS, Key, StallWatch, UnseenResults
 from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion
-from ctxmgr.detect.open_calls import Key, UnseenResults
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import has_failed
-from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, text_of
+from ctxmgr.detect.text.comparison import MESSAGES, THOUGHTS, text_of
 from ctxmgr.detect.text.vocabulary import hands_over, is_shell, writes
 from ctxmgr.types.finding import Finding, Observation, Progress
 
@@ -217,7 +216,7 @@ class Monitor:
             now: seconds since 1970 to judge stalls against; None when the log is all there will ever be.
             live: whether the process may still be running. Then an open call is no evidence without a ``now``.
         """
-        found = [case.finding(self._superseded(case)) for case in self._raised]
+        found = [case.finding(self._why_superseded(case)) for case in self._raised]
         if self._watch is None or "hung" in self.settings.disabled:
             return found
         if live and now is None:
@@ -230,7 +229,7 @@ class Monitor:
     def last_progress(self) -> Progress | None:
         """What the session has last achieved: before the loop that has lasted longest, if one lasts (see `progress`)."""
         for case in self._raised:
-            if case.ended_by(self._superseded(case)) is None:
+            if case.ended_by(self._why_superseded(case)) is None:
                 return case.last_progress
         return self._progress
 
@@ -329,11 +328,11 @@ class Monitor:
         if kind == BEGINS:
             self._announce(event, watch)
         if effects.replays:
-            for scope in self._addressed(event):
+            for scope in self._scopes_of(event):
                 scope.replay()
         raised = self._hear_words(event, effects)
         if effects.bounds:
-            for scope in self._addressed(event):
+            for scope in self._scopes_of(event):
                 scope.set_boundary()
         return raised
 
@@ -424,7 +423,7 @@ class Monitor:
         last = own[-1][0]
         return [*self._wide.think(last), *(opinion for step, opinion in own if step is last)]
 
-    def _addressed(self, event: Observation) -> list[AgentScope]:
+    def _scopes_of(self, event: Observation) -> list[AgentScope]:
         """Return the scopes an event belongs to: its agent's, or all when it names none that is known."""
         if event.agent is None:
             return list(self._scopes.values())
@@ -456,7 +455,7 @@ class Monitor:
         self._seen_processes[start.process] = [start.seq, start.seq]
         self._announced.discard(start.process)
 
-    def _superseded(self, case: OpenFinding) -> str | None:
+    def _why_superseded(self, case: OpenFinding) -> str | None:
         """Return "process" when a process that began later has taken over from the one the case is about."""
         own = self._seen_processes.get(case.process)
         if own is None or len(self._seen_processes) < 2:

@@ -237,7 +237,7 @@ def _values(table: Mapping[str, object]) -> dict[str, Any]:
     for name, value in table.items():
         if name not in known:
             raise InvalidInput(f"unknown setting {name!r} for detection", f"known: {', '.join(known)}, actions")
-        values[name] = _setting(name, known[name], value)
+        values[name] = _read_setting(name, known[name], value)
     return values
 
 
@@ -254,7 +254,7 @@ def _switch(action: str, table: Mapping[str, object], name: str) -> bool:
     return value
 
 
-def _setting(name: str, default: object, value: object) -> object:
+def _read_setting(name: str, default: object, value: object) -> object:
     if isinstance(default, frozenset):
         if isinstance(value, list | tuple | set | frozenset):
             names = list(cast("Iterable[object]", value))

@@ -1,6 +1,6 @@
 """Goals that survive a crash: the tree of goal, tasks and subtasks, its brief, and the guard against loops.
 
-Begin with `service`, which answers every request. The history is the truth: `changes` says what each event does, `reducer`
+Begin with `service`, which answers every request. The history is the truth: `changes` says what each event does and
 folds the history into `state`, `repository` writes both and settles who owns the goal. May import `ctxmgr.detect`,
 `ctxmgr.types` and below, no store.
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ctxmgr.goals.edits import nothing_left
-from ctxmgr.goals.state import Action, Node, OpenAction, State
-from ctxmgr.goals.truncation import outcome_text, plain_line
+from ctxmgr.goals.edits import why_nothing_left
+from ctxmgr.goals.state import Action, Node, OpenAction, State, outcome_text, plain_line
 from ctxmgr.types.finding import Observation
 from ctxmgr.types.goal import BlockedAction, BriefAnswer, GoalSource, Moment
 
@@ -93,7 +92,7 @@ def _parts(state: State, moment: Moment) -> list[_Part]:
         _Part(5, "how the last attempt failed", _last_failure(node)),
         _Part(6, "the latest actions", _recent(state, node)),
         _Part(3, "actions in flight", _in_flight(state)),
-        _Part(2, "blocked actions", _blocked(state, node)),
+        _Part(2, "blocked actions", _blocked_lines(state, node)),
         _Part(4, "the next step", [f"NEXT: {_next(state, node)}"]),
         _Part(7, "the probes", _probes(state)),
     ]
@@ -146,7 +145,7 @@ def _in_flight(state: State) -> list[str]:
     return ["IN FLIGHT:", *lines] if lines else []
 
 
-def _blocked(state: State, node: Node) -> list[str]:
+def _blocked_lines(state: State, node: Node) -> list[str]:
     own = [each for each in state.blocked_actions if each.node == node.id]
     lines = [f"  - {_call(each)}: {plain_line(each.reason, _SHORT)}" for each in own[-_MAX_BLOCKED:]]
     if len(own) > _MAX_BLOCKED:
@@ -159,8 +158,8 @@ def _next(state: State, node: Node) -> str:
         return plain_line(state.next_step, _LONG)
     if any(each.status == "blocked" for each in state.tree.path(node)):
         after = state.tree.first_open(node)
-        return "go on with another step: ctxmgr goal next" if after else nothing_left(state)
-    following = following_in_task(state, node)
+        return "go on with another step: ctxmgr goal next" if after else why_nothing_left(state)
+    following = next_in_task(state, node)
     if following is not None:
         return plain_line(following.text, _LONG)
     if node is state.goal:
@@ -168,7 +167,7 @@ def _next(state: State, node: Node) -> str:
     return "finish this step, then: ctxmgr goal done, ctxmgr goal next"
 
 
-def following_in_task(state: State, node: Node) -> Node | None:
+def next_in_task(state: State, node: Node) -> Node | None:
     """Return the next open subtask of the same task, None when there is none; other tasks are not looked at."""
     task = state.tree.parent(node)
     if task is None or task is state.goal:
@@ -178,7 +177,7 @@ def following_in_task(state: State, node: Node) -> Node | None:
 
 
 def _next_without_step(state: State) -> str:
-    return plain_line(state.next_step, _LONG) if state.next_step else nothing_left(state)
+    return plain_line(state.next_step, _LONG) if state.next_step else why_nothing_left(state)
 
 
 def _probes(state: State) -> list[str]:
@@ -247,7 +246,7 @@ def source_of(state: State) -> GoalSource:
     path = state.tree.path(node) if node is not None else [goal]
     task = next((each for each in path if each is not goal and "." not in each.id), None)
     leaves = list(goal.leaves())
-    following = following_in_task(state, node) if node is not None else None
+    following = next_in_task(state, node) if node is not None else None
     blocked = [f"{each.id} {each.text}: {each.block.reason}" for each in goal.walk() if each.block is not None and each.is_leaf]
     blocked += [f"{each.action}: {each.reason}" for each in state.blocked_actions]
     attempt = node.attempt if node is not None else None

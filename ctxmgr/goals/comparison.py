@@ -1,4 +1,7 @@
-"""Compare the brief with the history that an agent would read without it."""
+"""Compare the brief with the history that an agent would read without it.
+
+Apart from `brief`: an agent asks for that one at every step.
+"""
 
 from __future__ import annotations
 
@@ -71,20 +74,21 @@ def compare(
     brief = Size(messages=1, chars=len(text), tokens=count(text, "text"))
     return Comparison(
         brief=brief, last_ten=ten, history=whole, counter=counter, facts=facts(state, text),
-        saved_chars=_saved(brief.chars, whole.chars), saved_tokens=_saved(brief.tokens, whole.tokens),
-        saved_chars_of_last_ten=_saved(brief.chars, ten.chars), saved_tokens_of_last_ten=_saved(brief.tokens, ten.tokens),
+        saved_chars=_percent_saved(brief.chars, whole.chars), saved_tokens=_percent_saved(brief.tokens, whole.tokens),
+        saved_chars_of_last_ten=_percent_saved(brief.chars, ten.chars),
+        saved_tokens_of_last_ten=_percent_saved(brief.tokens, ten.tokens),
     )  # fmt: skip
 
 
-def _saved(part: int, whole: int) -> float | None:
+def _percent_saved(part: int, whole: int) -> float | None:
     return round(100 * (1 - part / whole), 1) if whole else None
 
 
 def facts(state: GoalState, text: str) -> list[Fact]:
     """Return the facts that the next step needs, and for each whether the text contains it."""
     found: list[Fact] = []
-    lines = [_normalised(line) for line in text.splitlines()]
-    brief = _normalised(text)
+    lines = [_normalise(line) for line in text.splitlines()]
+    brief = _normalise(text)
 
     def add(kind: FactKind, text: str, held: bool) -> None:
         found.append(Fact(kind=kind, text=text, held=held))
@@ -96,7 +100,7 @@ def facts(state: GoalState, text: str) -> list[Fact]:
     for action in state.actions[-NEEDED_ACTIONS:]:
         add("action", _action_text(action), any(_names(line, action) for line in lines))
     for blocked in state.blocked_actions:
-        add("blocked", f"{blocked.action}: {blocked.reason}", any(_normalised(blocked.action) in line for line in lines))
+        add("blocked", f"{blocked.action}: {blocked.reason}", any(_normalise(blocked.action) in line for line in lines))
     return found
 
 
@@ -129,9 +133,9 @@ def _names(line: str, action: ActionView) -> bool:
     return bool(result and result in line) or any(word in line for word in _OUTCOMES[action.status])
 
 
-def _normalised(text: str) -> str:
+def _normalise(text: str) -> str:
     return " ".join(text.split()).lower()
 
 
 def _beginning(text: str) -> str:
-    return _normalised(text)[:_COMPARED_CHARS].rstrip()
+    return _normalise(text)[:_COMPARED_CHARS].rstrip()

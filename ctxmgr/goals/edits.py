@@ -12,11 +12,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.goals.changes import CHANGES, find
-from ctxmgr.goals.reducer import EVENT
+from ctxmgr.goals.changes import CHANGES, EVENT, find
 from ctxmgr.goals.repository import BEGIN, GoalRepository
-from ctxmgr.goals.state import Node, State
-from ctxmgr.goals.truncation import state_view
+from ctxmgr.goals.state import Node, State, state_view
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.log.journal import Durability
@@ -94,6 +92,7 @@ class GoalBase:
         probes = self._existing(self._repository.look()).probes
         if not probes:
             return []
+        # Loaded only where there are probes: an agent looks at its goal at every step.
         from pathlib import Path
 
         from ctxmgr.goals.probes import check_all
@@ -179,7 +178,7 @@ def unblock_data(state: State, request: UnblockRequest) -> dict[str, Any] | None
     return {"nodes": [], "actions": keys, "reason": request.reason}
 
 
-def nothing_left(state: State) -> str:
+def why_nothing_left(state: State) -> str:
     """Return why no leaf can be worked on."""
     if state.goal.status == "done":
         return "everything is done"

@@ -64,7 +64,7 @@ class LoopGuard:
         for settings in (self._alternation, self._guarded):
             if periods == {2} if settings is self._guarded else 2 not in periods:
                 continue
-            finding = _raised_last(settings, shown)
+            finding = _find_raised_last(settings, shown)
             if finding is not None and finding.severity == "loop":
                 return Verdict("A" if finding.period == 1 else "B", finding)
         return None
@@ -77,11 +77,11 @@ class LoopGuard:
         # The engine itself compares: with enough repeats of the former result it finds a repetition only if the new one is
         # equal.
         repeats = [last.replace(id=f"told-{number}", ts=item.ts, began=None) for number in range(_REPEATS_OF_A_POLL)]
-        return _raised_last(self._guarded, list(_observations(state.session, [*repeats, item]))) is not None
+        return _find_raised_last(self._guarded, list(_observations(state.session, [*repeats, item]))) is not None
 
     def failure(self, state: State, node: str) -> Finding | None:
         """Return the engine's finding if the attempt at ``node`` fails now; None while it may be tried again."""
-        from ctxmgr.detect.detectors.escalating_failure import EscalatingFailureDetector
+        from ctxmgr.detect.detectors.cycles import EscalatingFailureDetector
 
         outcomes = [*state.outcomes, Outcome(node=node, success=False)]
         shown = [
@@ -91,7 +91,7 @@ class LoopGuard:
             )
             for number, each in enumerate(outcomes)
         ]  # fmt: skip
-        found = _unresolved(self._settings, [EscalatingFailureDetector], shown)
+        found = _find_unresolved(self._settings, [EscalatingFailureDetector], shown)
         found = [each for each in found if each.severity == "loop"]
         return next((each for each in found if each.evidence.get("task") == node), None)
 
@@ -131,16 +131,18 @@ def _observations(session: str, items: Sequence[Action]) -> Iterable[Observation
         yield Observation("finish", 2 * place + 1, at=ended, **known, **common)
 
 
-def _raised_last(settings: DetectSettings, shown: Sequence[Observation]) -> Finding | None:
+def _find_raised_last(settings: DetectSettings, shown: Sequence[Observation]) -> Finding | None:
     """Return the unresolved repetition or cycle whose last member is the last observation."""
     from ctxmgr.detect.detectors.cycles import CycleDetector
     from ctxmgr.detect.detectors.repeated_calls import RepetitionDetector
 
-    found = _unresolved(settings, [RepetitionDetector, CycleDetector], shown)
+    found = _find_unresolved(settings, [RepetitionDetector, CycleDetector], shown)
     return next((each for each in found if each.kind != "hung" and each.last == shown[-1].id), None)
 
 
-def _unresolved(settings: DetectSettings, detectors: Sequence[type[Detector]], shown: Sequence[Observation]) -> list[Finding]:
+def _find_unresolved(
+    settings: DetectSettings, detectors: Sequence[type[Detector]], shown: Sequence[Observation]
+) -> list[Finding]:
     """Return the findings that are unresolved at the end; imports the engine, which most actions do not need."""
     from ctxmgr.detect.monitor import Monitor
 

@@ -335,7 +335,7 @@ def folded(items: Sequence[Item]) -> tuple[tuple[PlannedTask, ...], list[str]]:
             deep += len(leaves) if part.items else 0
             parts += leaves
         done = item.done or (bool(parts) and all(part.done for part in parts))
-        tasks.append(PlannedTask(title=_short(item.text), done=done, subtasks=parts))
+        tasks.append(PlannedTask(title=_shorten(item.text), done=done, subtasks=parts))
     notes = [f"{deep:,} steps lie below the level of subtasks; each became a subtask under both titles"] if deep else []
     return tuple(tasks), notes
 
@@ -343,12 +343,12 @@ def folded(items: Sequence[Item]) -> tuple[tuple[PlannedTask, ...], list[str]]:
 def _leaves(item: Item, above: str, *, done: bool) -> Iterator[PlannedStep]:
     title = f"{above}: {item.text}" if above else item.text
     if not item.items:
-        yield PlannedStep(title=_short(title), done=done or item.done)
+        yield PlannedStep(title=_shorten(title), done=done or item.done)
     for part in item.items:
         yield from _leaves(part, title, done=done or item.done)
 
 
-def _short(title: str) -> str:
+def _shorten(title: str) -> str:
     return title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1].rstrip()}…"
 
 
@@ -433,17 +433,17 @@ def _sections(tokens: Sequence[Token]) -> tuple[_Section, str]:
         elif token.type == "list_item_close":
             open_items.pop()
         elif token.type == "inline" and heading:
-            open_sections[-1].title, open_sections[-1].done = _plain(token.content)
+            open_sections[-1].title, open_sections[-1].done = _read_plain_title(token.content)
             heading = False
         elif token.type == "inline" and open_items and (item_has_no_text or not open_items[-1].text):
-            open_items[-1].text, open_items[-1].done = _plain(token.content)
+            open_items[-1].text, open_items[-1].done = _read_plain_title(token.content)
             item_has_no_text = False
         elif token.type == "inline" and not first and not top.parts and not top.items:
-            first = _plain(token.content)[0]
+            first = _read_plain_title(token.content)[0]
     return top, first
 
 
-def _plain(content: str) -> tuple[str, bool]:
+def _read_plain_title(content: str) -> tuple[str, bool]:
     """Return a line's title without inline markup, and whether its box is ticked."""
     title, done = titled(content)
     return _MARKS.sub(lambda mark: (mark[2] or mark[3]).strip(), _LINK.sub(r"\1", title)).strip(), done

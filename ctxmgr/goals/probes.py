@@ -78,14 +78,13 @@ def _contents(root: str, word: str) -> Iterator[tuple[str, str]]:
             continue
 
 
-def check(probe: Probe, folder: Path, *, commands: bool | Collection[str] = False, seconds: float = SECONDS) -> ProbeResult:
+def check(probe: Probe, folder: Path, *, commands: bool | Collection[str] = False) -> ProbeResult:
     """Run a probe; never raises.
 
     Args:
         probe: the probe.
         folder: the project's folder; relative paths start there, and commands run there.
         commands: whether commands may be run, or the fingerprints of those that may.
-        seconds: time limit of a command.
     """
     if probe.kind == "fileExists":
         found = exists(folder, probe.path or "")
@@ -95,7 +94,7 @@ def check(probe: Probe, folder: Path, *, commands: bool | Collection[str] = Fals
     elif not isinstance(commands, bool) and fingerprint(probe, folder) not in commands:
         found = ProbeOutcome(None, NOT_TRUSTED)
     elif commands:
-        found = ends_well(folder, probe.argv, probe.code, seconds)
+        found = ends_well(folder, probe.argv, probe.code)
     else:
         found = ProbeOutcome(None, "commands are not allowed")
     return ProbeResult(name=probe.name, kind=probe.kind, ok=found.holds, detail=found.why or None)
@@ -122,7 +121,7 @@ def exists(folder: Path, path: str) -> ProbeOutcome:
     return ProbeOutcome(True, f"{path} is there")
 
 
-def contains(folder: Path, path: str, text: str, seconds: float = SECONDS) -> ProbeOutcome:
+def contains(folder: Path, path: str, text: str) -> ProbeOutcome:
     """Search a regular file for a text, as UTF-8 bytes; never reads pipes, devices or endless files."""
     try:
         descriptor = open_regular(folder / path)
@@ -131,15 +130,15 @@ def contains(folder: Path, path: str, text: str, seconds: float = SECONDS) -> Pr
     except (OSError, ValueError) as error:
         return ProbeOutcome(None, f"{path}: {_reason(error)}")
     try:
-        return _search(descriptor, path, text.encode("utf-8", "surrogatepass"), seconds)
+        return _search(descriptor, path, text.encode("utf-8", "surrogatepass"))
     except OSError as error:
         return ProbeOutcome(None, f"{path}: {_reason(error)}")
     finally:
         os.close(descriptor)
 
 
-def _search(descriptor: int, path: str, wanted: bytes, seconds: float) -> ProbeOutcome:
-    end, read, tail = time.monotonic() + seconds, 0, b""
+def _search(descriptor: int, path: str, wanted: bytes) -> ProbeOutcome:
+    end, read, tail = time.monotonic() + SECONDS, 0, b""
     while chunk := os.read(descriptor, _CHUNK):
         read += len(chunk)
         window = tail + chunk

@@ -15,7 +15,7 @@ from ctxmgr.base.paths import require_no_link
 from ctxmgr.errors import Busy, NotFound, StorageFailed, Superseded
 from ctxmgr.goals import state_files
 from ctxmgr.goals import state_files as owner
-from ctxmgr.goals.reducer import EVENT, fold
+from ctxmgr.goals.changes import EVENT, fold
 from ctxmgr.goals.state import Owner, State
 from ctxmgr.goals.state_files import Included
 from ctxmgr.log.codec import Record, chain, decode, encode
@@ -154,10 +154,10 @@ class GoalRepository:
             # Our lock is whole, so another program has the history locked. Else a successor broke in, and nothing here counts.
             if lock.is_held():
                 raise
-            self._superseded()
+            self._raise_superseded()
         if not lock.is_held():
             # Checked after the write: while frozen we may have been replaced, and then it went into a file that nobody reads.
-            self._superseded()
+            self._raise_superseded()
         self._inode = owner.inode(self.path)
         for record in stored:
             fold(self.state, record)
@@ -197,7 +197,7 @@ class GoalRepository:
         """Whether the state file lags or is damaged."""
         return self._lag > 0 or bool(self._damaged_files)
 
-    def _superseded(self) -> NoReturn:
+    def _raise_superseded(self) -> NoReturn:
         self._drop()
         raise Superseded(
             f"the goal in {self.folder!r} was taken over while this process was stopped", "nothing that it wrote since counts"

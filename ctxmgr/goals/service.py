@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.goals.brief import source_of, write_brief
-from ctxmgr.goals.changes import find, why_not
-from ctxmgr.goals.edits import FOLDER, PlanEdits, nothing_left, probes_data, tasks_data
-from ctxmgr.goals.reducer import ENDED, task_of
-from ctxmgr.goals.state import Action, Node, OpenAction, State
-from ctxmgr.goals.truncation import is_shortened, key_of, outcome, owner_view, plain_line, reduced
+from ctxmgr.goals.changes import ENDED, find, task_of, why_not
+from ctxmgr.goals.edits import FOLDER, PlanEdits, probes_data, tasks_data, why_nothing_left
+from ctxmgr.goals.state import Action, Node, OpenAction, State, is_shortened, key_of, outcome, owner_view, plain_line, shorten
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.journal import read
@@ -236,7 +234,7 @@ class Goals(PlanEdits):
             else:
                 node = state.tree.first_open(active)
             if node is None:
-                return self._answer([], nothing_left(state))
+                return self._answer([], why_nothing_left(state))
             if node is active and node.status == "in_progress" and request.to is not None:
                 return self._answer([], f"{node.id} is the one in progress")
             data = {"op": "enter", "id": node.id, "leave": request.to is not None}
@@ -258,7 +256,7 @@ class Goals(PlanEdits):
             state = self._existing(change.state)
             node = state.current() if request.id is None else find(state, request.id)
             if node is None:
-                raise InvalidInput(nothing_left(state))
+                raise InvalidInput(why_nothing_left(state))
             attempt = node.attempt
             open_ = attempt is not None and attempt.status == "in_progress"
             number = attempt.number + (not open_) if attempt else 1
@@ -341,12 +339,12 @@ def candidate(state: State, request: ActionRequest, agent: str, ts: str) -> tupl
         number = attempt.number if attempt else 0
     args: Any = plain(request.args)
     item = OpenAction(
-        id=new_id(), agent=request.agent or agent, action=request.action, key=key_of(request.action, args), args=reduced(args),
+        id=new_id(), agent=request.agent or agent, action=request.action, key=key_of(request.action, args), args=shorten(args),
         began=ts, node=node.id, attempt=number,
     )  # fmt: skip
     if isinstance(request, RecordRequest) and has_result(request):
         status, output, error = outcome(request.result, request.status)
-        item = item.finished(state.count("actions") + 1, status, reduced(output), reduced(error), ts)
+        item = item.finished(state.count("actions") + 1, status, shorten(output), shorten(error), ts)
     return item, node
 
 
@@ -357,7 +355,7 @@ def has_result(request: RecordRequest) -> bool:
 
 def refusal(state: State, item: OpenAction, node: Node, guard: LoopGuard) -> Refusal | None:
     """Return the refusal of an action, None when it is allowed."""
-    stopped = _blocked_node(state, node)
+    stopped = _refuse_blocked(state, node)
     if stopped is not None:
         return stopped
     block = next((each for each in state.blocked_actions if each.key == item.key and each.node == node.id), None)
@@ -379,7 +377,7 @@ def refusal(state: State, item: OpenAction, node: Node, guard: LoopGuard) -> Ref
     return Refusal(verdict.type, reason, found, "try a different approach, or ask with 'ctxmgr goal recover'")
 
 
-def _blocked_node(state: State, node: Node) -> Refusal | None:
+def _refuse_blocked(state: State, node: Node) -> Refusal | None:
     """Return the refusal of every action at a blocked node, None when it is not blocked."""
     blocked = next((each for each in state.tree.path(node) if each.status == "blocked"), None)
     if blocked is None:

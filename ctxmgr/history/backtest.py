@@ -360,9 +360,9 @@ def moves_of(observations: Iterable[Observation]) -> list[Move]:
     return found
 
 
-def same_in_a_row(moves: Sequence[Move], times: int = ROW) -> Move | None:
-    """Return the move that repeats a call or message for the ``times``-th time in a row, of all agents together or of one."""
-    return _first(_row(stream, times) for stream in _streams(moves))
+def same_in_a_row(moves: Sequence[Move]) -> Move | None:
+    """Return the move that repeats a call or message for the `ROW`-th time in a row, of all agents together or of one."""
+    return _first(_row(stream) for stream in _streams(moves))
 
 
 def alternation(moves: Sequence[Move]) -> Move | None:
@@ -370,12 +370,12 @@ def alternation(moves: Sequence[Move]) -> Move | None:
     return _first(_abab(stream) for stream in _streams(moves))
 
 
-def any_repeat(moves: Sequence[Move], times: int = ROW) -> Move | None:
-    """Return the move that repeats a call or message for the ``times``-th time, anywhere in the session."""
+def any_repeat(moves: Sequence[Move]) -> Move | None:
+    """Return the move that repeats a call or message for the `ROW`-th time, anywhere in the session."""
     seen: Counter[str] = Counter()
     for move in moves:
         seen[move.key] += 1
-        if seen[move.key] >= times:
+        if seen[move.key] >= ROW:
             return move
     return None
 
@@ -395,11 +395,11 @@ def _first(found: Iterable[Move | None]) -> Move | None:
     return min((move for move in found if move is not None), key=lambda move: move.place, default=None)
 
 
-def _row(moves: Sequence[Move], times: int) -> Move | None:
+def _row(moves: Sequence[Move]) -> Move | None:
     length = 0
     for place, move in enumerate(moves):
         length = length + 1 if place and move.key == moves[place - 1].key else 1
-        if length >= times:
+        if length >= ROW:
             return move
     return None
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         SessionsResponse,
     )
 
-__all__ = ["FIRST_LOOK", "GONE_AFTER", "STUCK", "detect_", "explain", "judge", "judge_now", "judged_end", "sessions"]
+__all__ = ["FIRST_LOOK", "GONE_AFTER", "STUCK", "detect_", "explain", "judge", "judge_end", "judge_now", "sessions"]
 
 FIRST_LOOK = 4_000
 """Entries at the end of a session that are replayed first; a shorter session is replayed completely."""
@@ -60,11 +60,12 @@ _ACTIVITY_KINDS = tuple(kind for kind in RECORDS if kind != "session")
 UNSEEN = "the detectors were not shown this entry: it has no result, or its action is exempt"
 """Note of an entry on which no detector has an opinion."""
 
+# A factor and no step, so that all looks together cost little more than the last one.
 _GROWTH = 4  # each look that was cut goes so many times further back
 _MARGIN = 4  # a finding in the first 1/4 of a look may have begun before it
 
 
-def judged_end(
+def judge_end(
     store: Store, key: int, settings: DetectSettings, kinds: tuple[str, ...], moment: float | None, *, live: bool
 ) -> tuple[list[Finding], Progress | None]:
     """Return the findings at the end of a session, and its last progress, replaying no more of it than necessary.
@@ -132,7 +133,7 @@ def _judge_end(store: Store, key: int, settings: Mapping[str, Any], now: str | N
 
     session = store.sessions.name(key)
     moment, live = _moment(store, key, session, now)
-    findings, progress = judged_end(store, key, DetectSettings.from_table(settings), KINDS, moment, live=live)
+    findings, progress = judge_end(store, key, DetectSettings.from_table(settings), KINDS, moment, live=live)
     return _verdict(store, key, session, findings), progress
 
 
@@ -223,7 +224,7 @@ def detect_(
     cache = VerdictCache(store, settings) if request.now is None else None
     try:
         for done, key in enumerate(keys, 1):
-            verdict, judge_notes = _cached_or_judged(store, key, settings, request.now, cache)
+            verdict, judge_notes = _judge_cached(store, key, settings, request.now, cache)
             verdicts.append(verdict)
             notes += [f"{verdict.session}: {note}" for note in judge_notes]
             named_entries(store, key, verdict, entries)
@@ -235,7 +236,7 @@ def detect_(
     return DetectResponse(status="ok" if verdicts else "empty", verdicts=verdicts, entries=entries, notes=notes)
 
 
-def _cached_or_judged(
+def _judge_cached(
     store: Store, key: int, settings: Mapping[str, Any], now: str | None, cache: VerdictCache | None
 ) -> tuple[SessionVerdict, list[str]]:
     """Return the verdict on one session with the causes of unresolved findings, and notes; from the cache if it is there."""
@@ -255,9 +256,9 @@ def _with_causes(store: Store, verdict: SessionVerdict) -> SessionVerdict:
     # What is over needs no cause, and the search for causes reads related sessions too.
     if all(finding.resolved is not None for finding in verdict.findings):
         return verdict
-    from ctxmgr.history.evidence import diagnosed
+    from ctxmgr.history.evidence import diagnose_findings
 
-    return verdict.model_copy(update={"findings": diagnosed(store, verdict.session, verdict.findings)})
+    return verdict.model_copy(update={"findings": diagnose_findings(store, verdict.session, verdict.findings)})
 
 
 def named_entries(store: Store, key: int, verdict: SessionVerdict, entries: dict[str, EntryView]) -> None:
@@ -286,12 +287,12 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
     cache = VerdictCache(store, settings)
     try:
         if request.stuck:  # the total is only known once all are judged
-            every = [_judged_view(store, key, name, settings, cache) for key, name in store.sessions.keys(0, None, *chosen)]
+            every = [_judge_view(store, key, name, settings, cache) for key, name in store.sessions.keys(0, None, *chosen)]
             stuck = [view for view in every if view.verdict in STUCK]
             views, total = stuck[request.offset : request.offset + request.limit], len(stuck)
         elif request.judge:
             page = store.sessions.keys(request.offset, request.limit, *chosen)
-            views = [_judged_view(store, key, name, settings, cache) for key, name in page]
+            views = [_judge_view(store, key, name, settings, cache) for key, name in page]
             total = store.sessions.count(*chosen)
         else:
             shown = store.sessions.page(request.offset, request.limit, *chosen)
@@ -304,7 +305,7 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
     )
 
 
-def _judged_view(store: Store, key: int, name: str, settings: Mapping[str, Any], cache: VerdictCache) -> SessionView:
+def _judge_view(store: Store, key: int, name: str, settings: Mapping[str, Any], cache: VerdictCache) -> SessionView:
     """Return the row of a session with its verdict, from the cache if it is there."""
     cached = cache.row(key, name)
     if cached is not None:

@@ -138,7 +138,7 @@ def evidence_of(store: Store, session: str, finding: Finding | None) -> Evidence
     first = ListRequest(session=session, kind="event", event_type=list(_MESSAGE_TYPES[:2]), limit=_MAX_FIRST)
     last = ListRequest(session=session, kind="event", event_type=list(_MESSAGE_TYPES), limit=_MAX_MESSAGES, newest_first=True)
     shown = ListRequest(session=session, kind="event", event_type=["tool_call_update"], limit=_MAX_FIRST, newest_first=True)
-    said = _merged(_events(store, last)[::-1], _events(store, shown)[::-1])
+    said = _merge(_events(store, last)[::-1], _events(store, shown)[::-1])
     # In a short session the newest messages are the first ones too.
     known = {event.id for event in said}
     opening = [event for event in _events(store, first) if event.id not in known]
@@ -152,7 +152,7 @@ def folder_of(store: Store, session: str) -> str:
     return (store.sessions.head(key)[1] or "") if key is not None else ""
 
 
-def diagnosed(store: Store, session: str, findings: Sequence[Finding]) -> list[Finding]:
+def diagnose_findings(store: Store, session: str, findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings; unresolved ones with their cause, or, if none is known, with the most useful thing to look at.
 
     The session is read once for all of them.
@@ -160,6 +160,7 @@ def diagnosed(store: Store, session: str, findings: Sequence[Finding]) -> list[F
     Raises:
         CtxmgrError: the session can't be read.
     """
+    # Of the end of the session, whichever finding it is for: reading it is what takes the time.
     known = evidence_of(store, session, None)
     return [finding if finding.resolved is not None else _with_cause(known, finding) for finding in findings]
 
@@ -169,7 +170,7 @@ def _with_cause(known: Evidence, finding: Finding) -> Finding:
     return finding.model_copy(update={"diagnosis": diagnose(about) or contrast(about)})
 
 
-def _merged(said: Sequence[EventView], shown: Sequence[EventView]) -> list[EventView]:
+def _merge(said: Sequence[EventView], shown: Sequence[EventView]) -> list[EventView]:
     """Merge messages and the output of calls in progress, in the order of the log."""
     return sorted([*said, *shown], key=lambda event: -1 if event.after is None else event.after)
 

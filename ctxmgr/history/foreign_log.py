@@ -15,7 +15,7 @@ from ctxmgr import importers
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.formats import IMPORTERS, holds_own_records, read_head, recognised, refused, session_files
 from ctxmgr.history.ingest import import_session
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.base import Importer
 from ctxmgr.store import DamagedRange, Store
 from ctxmgr.store.engine.disposable_files import cache_name, open_cache, open_in_memory
 from ctxmgr.store.engine.sqlite import SqliteEngine

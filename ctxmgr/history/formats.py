@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput
 from ctxmgr.importers import importers
-from ctxmgr.importers.base import SQLITE_MAGIC
-from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Importer
-from ctxmgr.importers.log_files import PACKED, is_compressed, uncompressed_head
+from ctxmgr.importers.base import SQLITE_MAGIC, Coverage, Importer
+from ctxmgr.importers.log_files import HEAD_SIZE, PACKED, is_compressed, uncompressed_head
 from ctxmgr.log.codec import decode
 from ctxmgr.log.line_splitter import past_hole
 from ctxmgr.store.engine.foreign_tables import open_tables
@@ -67,9 +66,9 @@ def reads() -> str:
     return f"'ctxmgr formats' tells where each agent keeps its logs; ctxmgr reads: {known_formats()}"
 
 
-def known_formats(importers: Iterable[Importer] = IMPORTERS) -> str:
+def known_formats() -> str:
     """Return the formats that can be read, as people call them."""
-    return ", ".join(["its own", *(importer.title for importer in importers)])
+    return ", ".join(["its own", *(importer.title for importer in IMPORTERS)])
 
 
 def read_head(path: Path) -> bytes:

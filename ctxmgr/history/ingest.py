@@ -35,7 +35,7 @@ from ctxmgr.history.formats import (
     session_files,
 )
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.base import Importer
 from ctxmgr.importers.langgraph import CHANNELS, LANGGRAPH_ROWS
 from ctxmgr.importers.log_files import PACKED_SUFFIXES
 from ctxmgr.log.codec import MAX_LINE, Record, encode
@@ -176,6 +176,7 @@ def import_logs(
     chosen = _discover(importers, home, environment) if paths is None else _recognise(importers, named, only, totals)
     work: list[tuple[Importer | None, list[Path]]] = []
     for importer, files in chosen:
+        # Whichever file of a session is named, all of it is read: a sub-agent without its main log would be half a run.
         groups = importer.groups(_with_companions(importer, files)) if importer else [[path] for path in files]
         work += [(importer, group) for group in groups]
     done, total = 0, sum(_size(group) for _, group in work)

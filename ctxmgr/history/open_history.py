@@ -69,7 +69,7 @@ def open_history(
     # Found by searching upwards, as in a shared /tmp: its records could steer the agents of whoever runs a command here.
     if not explicit and is_foreign(path, os.getcwd()):
         raise InvalidInput(f"{path} belongs to another user", "name it with --store to use it all the same")
-    store = None if is_log or not head else _foreign(path, readonly=readonly, scratch=scratch, progress=progress)
+    store = None if is_log or not head else _open_foreign(path, readonly=readonly, scratch=scratch, progress=progress)
     if store is None:
         is_log = is_log or (bool(head) and not head.startswith(_DATABASE))
         store = open_store(path, create=create, readonly=readonly, masked=masked, progress=progress, is_log=is_log)
@@ -127,7 +127,7 @@ def _head(path: str) -> bytes:
     return b"" if path.lower().endswith(_DATABASES) else head
 
 
-def _foreign(path: str, *, readonly: bool, scratch: bool, progress: Progress | None) -> Store | None:
+def _open_foreign(path: str, *, readonly: bool, scratch: bool, progress: Progress | None) -> Store | None:
     """Open another agent's log; None if our own records are in it."""
     from ctxmgr.history.foreign_log import foreign_importer, open_foreign
 

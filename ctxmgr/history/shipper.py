@@ -148,6 +148,7 @@ class _Log:
 
     def mark(self, end: int) -> str:
         """Return a fingerprint of the file up to an offset, by its first and last bytes."""
+        # Not of all bytes: it is taken after each batch, and a log may hold gigabytes.
         with open(open_regular(self.path), "rb") as stream:
             begin = stream.read(min(_TAIL, end))
             stream.seek(max(0, end - _TAIL))
@@ -249,6 +250,7 @@ class Shipper:
             progress.changed += result.changed
             progress.refused += refused
             progress.left_out += batch.left_out
+            # Only now that the store has the batch: a kill in between ships it twice, which the store notices.
             progress.done, progress.shipped = batch.end, ids.now()
             progress.last = batch.last or progress.last
             failed, progress.error, progress.since = progress.error is not None, None, None
@@ -337,6 +339,7 @@ def _append(store: Store, items: Sequence[Line | Record]) -> tuple[AppendResult,
 
 
 def _append_all(store: Store, items: Sequence[Line | Record]) -> AppendResult:
+    # A batch whose answer was lost is sent again, so what the store knows is kept and no error.
     lines = [item for item in items if isinstance(item, Line)]
     if lines:
         return store.append_lines(lines, on_conflict="keep")

@@ -8,13 +8,12 @@ are pure: they may import `ctxmgr.types`, `ctxmgr.text`, `ctxmgr.log` and below,
 from __future__ import annotations
 
 from ctxmgr.importers.atif import ATIF
-from ctxmgr.importers.base import OpenTables
+from ctxmgr.importers.base import Importer, OpenTables
 from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.importers.codex import CODEX
 from ctxmgr.importers.copilot import COPILOT
-from ctxmgr.importers.gemini import GEMINI, GEMINI_PRINTED
+from ctxmgr.importers.gemini import GEMINI, GEMINI_PRINTED, QWEN
 from ctxmgr.importers.inspect_ai import INSPECT
-from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.langgraph import LANGGRAPH_ROWS, langgraph
 from ctxmgr.importers.message_list import CLINE, MESSAGE_LIST
 from ctxmgr.importers.openai_agents import OPENAI_AGENTS_TRACES, openai_agents
@@ -22,7 +21,6 @@ from ctxmgr.importers.opencode import OPENCODE_FILES, OPENCODE_PRINTED, opencode
 from ctxmgr.importers.openhands import OPENHANDS
 from ctxmgr.importers.otlp import OTLP
 from ctxmgr.importers.pi import PI
-from ctxmgr.importers.qwen import QWEN
 from ctxmgr.importers.swe_agent import MINI_SWE_AGENT, SWE_AGENT
 
 

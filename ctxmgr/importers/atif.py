@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log
-from ctxmgr.importers.chat import judged, speak, words_of
-from ctxmgr.importers.interface import Coverage
+from ctxmgr.importers.base import Coverage, JsonImporter, Log
+from ctxmgr.importers.chat import judge_result, speak, words_of
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import mapping, parsed, sequence, text
+from ctxmgr.importers.values import mapping, parse_json, sequence, text
 
 _MAX_DEPTH = 8
 
@@ -80,7 +79,7 @@ class _Trajectories:
                 outputTokens=used.get("completion_tokens"), cacheReadTokens=used.get("cached_tokens"),
             )  # fmt: skip
         elif source == "system":
-            _told(t, mapping(step.get("extra")), words, at)
+            _add_system_step(t, mapping(step.get("extra")), words, at)
         else:
             self._log.unknown(f"step of {source or '?'}")
         results = [mapping(result) for result in sequence(mapping(step.get("observation")).get("results"))]
@@ -97,7 +96,7 @@ class _Trajectories:
         Results name their calls, or are as many as the calls of their step.
         """
         extra = mapping(result.get("extra"))
-        status, output, error = judged(extra, result.get("content"))
+        status, output, error = judge_result(extra, result.get("content"))
         if key is None:
             t.event("observation", {"text": words_of(result.get("content"))}, at)
             return
@@ -107,7 +106,7 @@ class _Trajectories:
                 below.setdefault(child, t.calls[key].entry)
         # Our own export writes JSON as text, which is all that the format allows, and marks it.
         if extra.get("json") is True:
-            output = parsed(result.get("content"))
+            output = parse_json(result.get("content"))
         t.result(
             key, output, extra.get("timestamp") or at, status=status,
             error=text(extra.get("error")) if status != "ok" and "error" in extra else error,
@@ -115,7 +114,7 @@ class _Trajectories:
         )  # fmt: skip
 
 
-def _told(t: Transcript, extra: dict[str, Any], words: str, at: object) -> None:
+def _add_system_step(t: Transcript, extra: dict[str, Any], words: str, at: object) -> None:
     """Add an event that an export of ours holds in a step of the system's; any other such step tells of the set-up."""
     kind, data = text(extra.get("event")), mapping(extra.get("data"))
     if kind == "nudge":

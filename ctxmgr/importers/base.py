@@ -1,4 +1,7 @@
-"""Importers by description: of logs that are JSON, and of SQLite databases. A description is all that a format adds."""
+"""The seam of an importer, and importers by description: of logs that are JSON, and of SQLite databases.
+
+A description is all that a format adds. Importers are pure: they read the files they are given and touch no store and no clock.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,130 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ctxmgr.errors import Damaged
-from ctxmgr.importers.interface import Coverage, Place, found_at
 from ctxmgr.importers.log_files import ZSTD_REMEDY, head_values, open_log, plain_name, read_values
 from ctxmgr.importers.transcript import Cursor, Part, Transcript
 from ctxmgr.importers.values import text
 from ctxmgr.log.codec import Record
 from ctxmgr.log.foreign_jsonl import Line, Report
 from ctxmgr.types.import_report import FileCount
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an agent keeps its logs.
+
+    Attributes:
+        folder: below the user's home folder.
+        pattern: of the logs below it, as for `Path.glob`.
+        variable: environment variable that may name another folder, "" if there is none.
+        below: the folder of the logs inside the one that the variable names.
+    """
+
+    folder: str
+    pattern: str
+    variable: str = ""
+    below: str = ""
+
+    def root(self, home: Path, environment: Mapping[str, str]) -> Path:
+        """Return the folder on this machine."""
+        named = environment.get(self.variable) if self.variable else None
+        return Path(named, self.below) if named else home / self.folder
+
+    @property
+    def shown(self) -> str:
+        """The place as shown to people: ``~/.pi/agent/sessions/*/*.jsonl``."""
+        return f"~/{self.folder}/{self.pattern}"
+
+
+def find_at(places: Iterable[Place], home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the files at these places, each once."""
+    seen: set[Path] = set()
+    for place in places:
+        for path in sorted(place.root(home, environment).glob(place.pattern), key=str):  # a log comes before its folder
+            if path not in seen:
+                seen.add(path)
+                yield path
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The facts that a format's logs hold and its importer yields.
+
+    Attributes:
+        calls, results: whether there are tool calls, and results.
+        errors: whether failed calls are marked.
+        open_calls: whether a call without a result can be seen.
+        usage: whether there are tokens of each response.
+        sub_agents: whether the work of agents that the agent started is told apart.
+        times: whether calls and results have times.
+    """
+
+    calls: bool = True
+    results: bool = True
+    errors: bool = True
+    open_calls: bool = True
+    usage: bool = True
+    sub_agents: bool = True
+    times: bool = True
+
+
+class Importer(Protocol):
+    """One foreign log format.
+
+    Rules that hold for every importer (each is a fault of some published tool):
+
+    * order by place in the file, never by timestamp inside one file;
+    * a tool call is an ``entry`` record, its result a separate ``result`` record, a call without result stays open;
+    * messages, thoughts, compactions, interrupts are ``event`` records; harness text never becomes a ``user_message``;
+    * usage is an ``event`` of type ``usage``, one for each API response;
+    * ids are the source's own, so that importing twice yields the same records, byte for byte;
+    * unknown record types are counted, never fatal; damage is counted with its byte range, never silent.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name for ``ctxmgr import --from NAME``."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """The name that people use."""
+        ...
+
+    @property
+    def coverage(self) -> Coverage:
+        """The facts that its logs hold."""
+        ...
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """The places where the agent keeps its logs."""
+        ...
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """Whether a file with this path and these first bytes (up to 64 KiB) is of this format; content decides."""
+        ...
+
+    def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+        """Yield the log files that the agent keeps under the user's home folder (or where the environment says)."""
+        ...
+
+    def companions(self, path: Path) -> Sequence[Path]:
+        """Return the files that belong to the session in ``path`` (its sub-agents' logs), existing ones only."""
+        ...
+
+    def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
+        """Group files by session, a session's main log first, originals before their forks."""
+        ...
+
+    def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
+        """Yield the records of one session; append one `FileCount` for each file to ``counts``, filled when exhausted.
+
+        Raises:
+            OSError: when a file can't be read.
+        """
+        ...
+
 
 _MAX_ID = 200
 _MIN_FULL_HEAD = 60_000
@@ -81,7 +201,7 @@ class Log:
             part: what the ids of this agent's part begin with, where the session has several.
             parent: the entry by which another agent started this one.
         """
-        name = (text(session) or named_session(self.path))[:_MAX_ID]
+        name = (text(session) or session_name(self.path))[:_MAX_ID]
         key = name, part or name
         if key not in self.transcripts:
             self.transcripts[key] = self._unsettled[key] = Transcript(
@@ -158,7 +278,7 @@ class Log:
         return [record for _, record in sorted(zip(numbers, records, strict=True), key=itemgetter(0))]
 
 
-def named_session(path: Path, content: object = None) -> str:
+def session_name(path: Path, content: object = None) -> str:
     """Return a session's id for a log that states none: the UUID in its path, else its name and what it begins with."""
     for name in (plain_name(path), path.parent.name):
         if found := _UUID.search(name):
@@ -231,7 +351,7 @@ class FormatDescription:
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """Yield the logs at the places where the agent keeps them."""
-        return filter(self.is_log, found_at(self.places, home, environment))
+        return filter(self.is_log, find_at(self.places, home, environment))
 
     def companions(self, path: Path) -> Sequence[Path]:
         """Return the other files of the session in a file."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import clean, mapping, parsed, sequence, text, whole
+from ctxmgr.importers.values import clean, integer, mapping, parse_json, sequence, text
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 PEOPLE = frozenset(("user", "human"))
@@ -111,7 +111,7 @@ def read_message(
     elif role in MODELS:
         # Calls of one response were issued together: detection must not take them for a repetition in a row.
         t.step = f"{t.part}:{text(response) or message_id or t.place}"
-        _thinking(t, message, at)
+        _add_thoughts(t, message, at)
         _parts(t, role, content, at, message_id)
         for call in sequence(message.get("tool_calls")):
             _call(t, mapping(call), at)
@@ -151,14 +151,14 @@ def read_item(t: Transcript, item: Mapping[str, Any], at: object, response: int)
         t.event("compaction", {"text": words_of(item.get("summary"))}, at, item.get("id"))
     elif kind.endswith("_call"):
         t.step = f"{t.part}:response{response}"
-        t.call(key, item.get("name") or kind.removesuffix("_call"), parsed(item.get("arguments", item.get("action"))), at)
+        t.call(key, item.get("name") or kind.removesuffix("_call"), parse_json(item.get("arguments", item.get("action"))), at)
         if "call_id" not in item:  # a tool of the model host's own: its result came with it
             failed = item.get("error") is not None or item.get("status") in ("failed", "incomplete")
             t.result(key, item.get("output"), at, status="error" if failed else "ok", error=item.get("error"))
     elif kind.endswith("_call_output"):
         shown = item.get("output")
         failed = _SDK_ERROR.match(shown if isinstance(shown, str) else words_of(shown)) is not None
-        status, output, error = judged({"is_error": failed}, shown)
+        status, output, error = judge_result({"is_error": failed}, shown)
         t.result(key, output, at, status=status, error=error)
         return response + 1
     else:
@@ -187,7 +187,7 @@ def harness_origin(words: str) -> str | None:
     return (found[1] or "program") if found else None
 
 
-def unwrapped(words: str) -> str:
+def unwrap(words: str) -> str:
     """Return a person's words without the tags that a program put around them."""
     words = _DETAILS.sub("", words) if "<environment_details" in words or "<mode_notice" in words else words
     found = _WRAPPED.fullmatch(words)
@@ -197,13 +197,13 @@ def unwrapped(words: str) -> str:
 def speak(t: Transcript, words: str, at: object, record_id: object, *, pictures: int = 0) -> None:
     """Add text with the role of a user: a person's, or a program's in a person's name."""
     origin = harness_origin(words)
-    if (origin is not None and not unwrapped(words).strip()) or (origin is not None and unwrapped(words) == words):
+    if (origin is not None and not unwrap(words).strip()) or (origin is not None and unwrap(words) == words):
         t.nudge(words, origin, at, record_id)
     elif words.strip() or pictures:
-        t.user(unwrapped(words), at, record_id, pictures=pictures)
+        t.user(unwrap(words), at, record_id, pictures=pictures)
 
 
-def _thinking(t: Transcript, message: Mapping[str, Any], at: object) -> None:
+def _add_thoughts(t: Transcript, message: Mapping[str, Any], at: object) -> None:
     for name in ("reasoning_content", "reasoning", "thinking", "reasoningText"):
         if words := text(message.get(name)):
             t.thought(words, at)
@@ -242,7 +242,7 @@ def _add_said(t: Transcript, person: bool, said: list[str], pictures: int, at: o
         return
     human: list[str] = []
     for words in said:
-        if harness_origin(words) and unwrapped(words) in ("", words):
+        if harness_origin(words) and unwrap(words) in ("", words):
             speak(t, words, at, None)
         else:
             human.append(words)
@@ -264,7 +264,7 @@ def _call(t: Transcript, body: Mapping[str, Any], at: object) -> None:
     names = ("arguments", "input", "args", "parameters")
     given = next((inner[key] for key in names if key in inner), None)
     own = next((found for key in _CALL_IDS if (found := text(body.get(key)) or text(inner.get(key)))), None)
-    made = t.call(own, name, parsed(given), at)
+    made = t.call(own, name, parse_json(given), at)
     if own is None:  # older shapes name no calls: their results come in the same order
         t.unnamed.append(made)
 
@@ -287,12 +287,12 @@ def _result(t: Transcript, body: Mapping[str, Any], at: object) -> None:
     if key not in t.calls and t.unnamed and not text(inner.get("tool_call_id")):
         key = t.unnamed.pop(0)
     shown = next((inner[name] for name in ("content", "output", "result", "response") if name in inner), None)
-    status, output, error = judged(inner, shown)
+    status, output, error = judge_result(inner, shown)
     extra = mapping(inner.get("extra"))
     t.result(key, output, at, status=status, error=error, kind="exitCode" if extra.get("returncode") else "toolError")
 
 
-def judged(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None]:
+def judge_result(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None]:
     """Return status, output and error of a result by what it states; an exit code other than 0 is an error.
 
     Args:
@@ -307,7 +307,7 @@ def judged(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None
         return _judge_list(several)
     output = _output(shown)
     words = output if isinstance(output, str) else ""
-    body_of = mapping(output) or (mapping(parsed(words)) if words[:1] == "{" and len(words) < 100_000 else {})
+    body_of = mapping(output) or (mapping(parse_json(words)) if words[:1] == "{" and len(words) < 100_000 else {})
     error = text(body_of.get("error")) or text(mapping(body_of.get("error")).get("message"))
     # A refusal is looked for before a failure: clients report both as errors, and only the words tell them apart.
     stated = text(body.get("status"))
@@ -321,7 +321,7 @@ def judged(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None
         mapping(body.get("extra")).get("returncode"),
         *(body_of.get(name) for name in ("returncode", "exit_code", "exitCode")),
     )
-    failed = any(flag is True for flag in flags) or any(whole(code) not in (None, 0) for code in codes)
+    failed = any(flag is True for flag in flags) or any(integer(code) not in (None, 0) for code in codes)
     # An object that holds an error and nothing else is one, though no flag says so.
     if failed or (body_of and set(body_of) <= {"error"} and error) or body_of.get("success") is False:
         aborted = len(said) < _MAX_REFUSAL and _ABORTED.match(said)

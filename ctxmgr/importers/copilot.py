@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log
-from ctxmgr.importers.chat import judged
-from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place
+from ctxmgr.importers.chat import judge_result
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import mapping, sequence, text, whole
+from ctxmgr.importers.values import integer, mapping, sequence, text
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _FAMILIES = frozenset(
@@ -117,7 +116,7 @@ class _Session:
         failed, reason = data.get("success") is False, text(error.get("code")) or ""
         said = text(error.get("message")) or text(data.get("error"))
         code = _exit_code(data, result, shown)
-        status, kind = judged({"is_error": failed}, said if failed and said else shown)[0], "toolError"
+        status, kind = judge_result({"is_error": failed}, said if failed and said else shown)[0], "toolError"
         if failed and reason in _DENIED | _ABORTED:
             status = "denied" if reason in _DENIED else "interrupted"
         elif status == "ok" and code:
@@ -188,7 +187,7 @@ class _Session:
 def _exit_code(data: dict[str, Any], result: dict[str, Any], shown: str | None) -> int | None:
     """Return the exit code of a shell command, which each version states elsewhere."""
     parts = [mapping(part).get("exitCode") for part in sequence(result.get("contents"))]
-    stated = [whole(code) for code in (mapping(data.get("shellExecution")).get("exitCode"), *parts)]
+    stated = [integer(code) for code in (mapping(data.get("shellExecution")).get("exitCode"), *parts)]
     found = _EXIT.search(shown, max(0, len(shown) - 200)) if shown else None
     return next((code for code in stated if code is not None), int(found[1]) if found else None)
 

@@ -1,4 +1,7 @@
-"""Gemini CLI: files of lines whose messages are made of parts; and what it prints."""
+"""Gemini CLI: files of lines whose messages are made of parts; and what it prints.
+
+Qwen Code was made from it: its lines stand in the envelope of Claude Code, its messages are of Gemini's parts.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log
-from ctxmgr.importers.chat import exit_code, judged, read_message, words_of
-from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Place
-from ctxmgr.importers.log_files import open_plain
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place
+from ctxmgr.importers.chat import exit_code, harness_origin, judge_result, read_message, words_of
+from ctxmgr.importers.log_files import HEAD_SIZE, open_plain, plain_name, small_object
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import mapping, sequence, text
+from ctxmgr.importers.values import integer, mapping, sequence, text
 
 _TYPES = frozenset(("user", "gemini", "info", "warning", "error"))
 _BLOCKED = "Command injection detected: "
@@ -133,13 +135,13 @@ class _Session:
             return
         responses = [mapping(mapping(part).get("functionResponse")).get("response") for part in sequence(call.get("result"))]
         shown = responses[0] if len(responses) == 1 else responses or call.get("resultDisplay")
-        status, output, error, code = returned(source, shown, call.get("name"))
+        status, output, error, code = read_return(source, shown, call.get("name"))
         kind = "exitCode" if code else "toolError"
         meta = {"sourceStatus": source, "exitCode": code}
         t.result(key, output, call.get("timestamp"), status=status, error=error, kind=kind, meta=meta)
 
 
-def returned(
+def read_return(
     source: str | None, shown: object, tool: object, code: int | None = None
 ) -> tuple[str, Any, str | None, int | None]:
     """Return status, output, error and exit code of what a tool returned.
@@ -150,7 +152,7 @@ def returned(
         tool: its name.
         code: the exit code, where the client tells it apart from the text.
     """
-    status, output, error = judged({"is_error": source in ("error", "cancelled")}, shown)
+    status, output, error = judge_result({"is_error": source in ("error", "cancelled")}, shown)
     body = mapping(output)
     output = body["output"] if set(body) == {"output"} else error if set(body) == {"error"} and error else output
     if source == "cancelled" and status != "denied":  # a refusal is a cancelled call too; its words tell
@@ -237,7 +239,7 @@ class _Printed:
             t.call(value.get("tool_id"), value.get("tool_name"), value.get("parameters"), at)
         elif kind == "tool_result":
             reason = mapping(value.get("error")).get("message")
-            status, output, error, _ = returned(text(value.get("status")), reason or value.get("output"), None)
+            status, output, error, _ = read_return(text(value.get("status")), reason or value.get("output"), None)
             t.result(value.get("tool_id"), value.get("output", output), at, status=status, error=reason or error)
         elif kind == "error":
             t.failure(value.get("message"), at)
@@ -267,4 +269,133 @@ GEMINI_PRINTED = JsonImporter(
     proves=_is_printed,
     reader=_Printed,
     coverage=Coverage(sub_agents=False),
+)
+
+
+_QWEN_TYPES = frozenset(("user", "assistant", "tool_result", "system"))
+_INJECTED = frozenset(
+    ("notification", "cron", "background_task_completed", "agent_launch_prompt", "agent_retry", "goal_runtime")
+)
+"""Kinds of records in a person's name that a program wrote."""
+
+_CHATS, _SUBAGENTS = "chats", "subagents"
+
+
+def _is_qwen(value: dict[str, Any]) -> bool:
+    if not {"uuid", "parentUuid", "sessionId", "type"} <= value.keys():
+        return False
+    return isinstance(mapping(value.get("message")).get("parts"), list) or (
+        value.get("type") == "system" and "systemPayload" in value
+    )
+
+
+class _QwenSession:
+    """Reads the lines of a session, and after them those of its sub-agents."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._last: str | None = None
+        self._agents: dict[str, Transcript] = {}
+
+    def read(self, value: dict[str, Any]) -> None:
+        kind, own, at = text(value.get("type")), text(value.get("uuid")), value.get("timestamp")
+        if kind not in _QWEN_TYPES:
+            self._log.unknown(kind)
+            return
+        t = self._part(value)
+        t.describe(value.get("version"), at, cwd=value.get("cwd"), gitBranch=value.get("gitBranch"))
+        if own is not None and t.seen(own):
+            return
+        message = mapping(value.get("message"))
+        if kind == "assistant":
+            read_message(t, {**message, "role": "assistant"}, at, own)
+            used = mapping(value.get("usageMetadata"))
+            t.usage(
+                at, own, value.get("model"), inputTokens=used.get("promptTokenCount"),
+                outputTokens=used.get("candidatesTokenCount"), cacheReadTokens=used.get("cachedContentTokenCount"),
+                reasoningTokens=used.get("thoughtsTokenCount"),
+            )  # fmt: skip
+        elif kind == "tool_result":
+            _result(t, message, mapping(value.get("toolCallResult")), at)
+        elif kind == "user":
+            self._user(t, value, message, own)
+        else:
+            _add_program_event(t, text(value.get("subtype")), mapping(value.get("systemPayload")), at, own)
+        self._last = own
+
+    def _part(self, value: dict[str, Any]) -> Transcript:
+        """Return the part of the agent whose record it is; what stands beside a sub-agent's log names the call."""
+        main = self._log.session(value.get("sessionId"))
+        agent = text(value.get("agentId")) if value.get("isSidechain") is True else None
+        if agent is None:
+            return main
+        if agent not in self._agents:
+            name, beside = text(value.get("agentName")) or "agent", self._log.path
+            beside = beside.with_name(f"{plain_name(beside).removesuffix('.jsonl')}.meta.json")
+            name = agent if agent.startswith(name) else f"{name}-{agent[-8:]}"
+            self._agents[agent] = self._log.sub_agent(main, agent, name, small_object(beside).get("toolUseId"))
+        return self._agents[agent]
+
+    def _user(self, t: Transcript, value: dict[str, Any], message: dict[str, Any], own: str | None) -> None:
+        words, at = words_of(message.get("parts")), value.get("timestamp")
+        origin, kind = text(value.get("provenance")), text(value.get("subtype"))
+        if origin not in (None, "real_user") or kind in _INJECTED:
+            t.nudge(words, harness_origin(words) or kind or origin or "program", at, own)
+            return
+        if self._last is not None and value.get("parentUuid") not in (None, self._last):
+            t.event("rewind", {"from": text(value.get("parentUuid"))}, at)
+        read_message(t, {**message, "role": "user"}, at, own)
+
+
+def _result(t: Transcript, message: dict[str, Any], details: dict[str, Any], at: object) -> None:
+    """Add the results of calls; what the client tells beside them holds for a single one."""
+    parts = [mapping(mapping(part).get("functionResponse")) for part in sequence(message.get("parts"))]
+    for part in filter(None, parts):
+        stated = integer(mapping(details.get("resultDisplay")).get("exitCode"))
+        status, output, error, code = read_return(text(details.get("status")), part.get("response"), part.get("name"), stated)
+        if details.get("errorType") in ("execution_denied", "user_denied"):
+            status = "denied"
+        t.result(
+            text(part.get("id")) or text(details.get("callId")), output, at, status=status, error=error,
+            kind="exitCode" if code else "toolError", duration_ms=details.get("durationMs"),
+            meta={"sourceStatus": text(details.get("status")), "exitCode": code},
+        )  # fmt: skip
+
+
+def _add_program_event(t: Transcript, kind: str | None, payload: dict[str, Any], at: object, own: str | None) -> None:
+    event = mapping(payload.get("uiEvent"))
+    name = text(event.get("event.name")) or ""
+    if kind == "chat_compression":
+        info = mapping(payload.get("info"))
+        t.event("compaction", {"preTokens": info.get("originalTokenCount"), "postTokens": info.get("newTokenCount")}, at, own)
+    elif kind == "rewind":
+        t.event("rewind", {"count": payload.get("truncatedCount")}, at, own)
+    elif name.endswith(".api_error"):
+        t.failure(event.get("error") or event.get("error_message"), at, own, reason="apiError")
+    elif name.endswith("loop_detected") or kind == "notification":
+        t.nudge(text(event.get("loop_type")) or words_of(payload.get("content")) or name, "loopGuard", at, own)
+
+
+def _qwen_family(path: Path) -> Sequence[Path]:
+    """Return a session's log and those of its sub-agents: ``chats/<session>.jsonl``, ``subagents/<session>/agent-*.jsonl``."""
+    name = path.parent.name if path.parent.parent.name == _SUBAGENTS else plain_name(path).removesuffix(".jsonl")
+    project = path.parents[2] if path.parent.parent.name == _SUBAGENTS else path.parents[1]
+    if path.parent.parent.name != _SUBAGENTS and path.parent.name != _CHATS:
+        return [path]
+    main = [path] if path.parent.name == _CHATS else sorted((project / _CHATS).glob(f"{glob.escape(name)}.jsonl*"))
+    agents = sorted((project / _SUBAGENTS / name).glob("agent-*.jsonl*"))
+    return [*main, *(other for other in agents if plain_name(other).endswith(".jsonl"))] or [path]
+
+
+QWEN = JsonImporter(
+    name="qwen",
+    title="Qwen Code",
+    proves=_is_qwen,
+    reader=_QwenSession,
+    coverage=Coverage(),
+    places=(
+        Place(".qwen/projects", "*/chats/*.jsonl", variable="QWEN_HOME", below="projects"),
+        Place(".qwen/tmp", "*/chats/*.jsonl", variable="QWEN_HOME", below="tmp"),
+    ),
+    related=_qwen_family,
 )

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ctxmgr.importers.base import JsonImporter, Log
+from ctxmgr.importers.base import Coverage, JsonImporter, Log
 from ctxmgr.importers.chat import read_message, speak, words_of
-from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.log_files import ZSTD_REMEDY, open_plain, read_values
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text
@@ -201,7 +200,7 @@ def _member(stream: IO[bytes], info: zipfile.ZipInfo, report: Report) -> dict[st
         names, extra = struct.unpack("<HH", stream.read(_LOCAL_HEADER)[26:30])
         stream.seek(info.header_offset + _LOCAL_HEADER + names + extra)
         packed = stream.read(min(info.compress_size, _MAX_BYTES))
-        return mapping(json.loads(_uncompressed(info.compress_type, packed), parse_constant=str))
+        return mapping(json.loads(_uncompress(info.compress_type, packed), parse_constant=str))
     except ImportError:
         report(info.header_offset, info.compress_size, ZSTD_REMEDY)
     except (ValueError, struct.error, RecursionError, OverflowError, zlib.error) as error:
@@ -209,7 +208,7 @@ def _member(stream: IO[bytes], info: zipfile.ZipInfo, report: Report) -> dict[st
     return None
 
 
-def _uncompressed(method: int, packed: bytes) -> bytes:
+def _uncompress(method: int, packed: bytes) -> bytes:
     """Return what was packed, up to a limit.
 
     Raises:

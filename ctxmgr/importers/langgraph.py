@@ -9,11 +9,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from ctxmgr.importers.base import JsonImporter, Log, OpenTables, TableImporter, Tables
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.chat import ROLES, read_message, role_of
-from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import clean, mapping, moment, sequence, text, whole
+from ctxmgr.importers.values import clean, integer, mapping, moment, sequence, text
 
 _WRITES = ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel", "type", "value")
 _ORDER = ("thread_id", "checkpoint_id", "task_path", "task_id")
@@ -59,7 +58,7 @@ def _write(log: Log, root: Transcript, t: Transcript, row: Mapping[str, Any], at
     channel, kind = text(row.get("channel")) or "", text(row.get("type"))
     if channel not in CHANNELS:
         return
-    value = _decoded(kind, row.get("value"))
+    value = _decode(kind, row.get("value"))
     if value is None:
         if kind not in ("null", "empty"):
             log.unknown(f"value of type {kind or '?'}")
@@ -113,19 +112,19 @@ def _time(checkpoint: str) -> str | None:
     return moment(ticks / 1e7) if ticks > 0 else None
 
 
-def _decoded(kind: str | None, value: object) -> Any:
+def _decode(kind: str | None, value: object) -> Any:
     """Return what a value holds as plain JSON, None when it is of a kind that is not read, or damaged."""
     if isinstance(value, str):
         value = value.encode("utf-8", "replace")
     if not isinstance(value, bytes) or kind not in ("msgpack", "json"):
         return None
     try:
-        return json.loads(value) if kind == "json" else _unpacked(value, 0)
+        return json.loads(value) if kind == "json" else _unpack(value, 0)
     except (ValueError, RecursionError, TypeError):
         return None
 
 
-def _unpacked(data: bytes | memoryview, depth: int) -> Any:
+def _unpack(data: bytes | memoryview, depth: int) -> Any:
     """Decode msgpack; an object of a class becomes a mapping of the values that it was made with.
 
     Raises:
@@ -138,25 +137,25 @@ def _unpacked(data: bytes | memoryview, depth: int) -> Any:
 
     # LangGraph's extension types: (module, class, arguments, ...); 4 and 5 are pydantic models, with their fields.
     def extension(code: int, inner: memoryview) -> Any:
-        parts = sequence(_unpacked(inner, depth + 1))
+        parts = sequence(_unpack(inner, depth + 1))
         if code in (4, 5) and len(parts) > 2:
             return mapping(parts[2])
         return parts[2] if len(parts) > 2 and code < 4 else None
 
     try:
-        return _plain(msgpack.decode(data, ext_hook=extension), 0)
+        return _to_json(msgpack.decode(data, ext_hook=extension), 0)
     except DecodeError as error:
         raise ValueError(str(error)) from None
 
 
-def _plain(value: object, depth: int) -> Any:
+def _to_json(value: object, depth: int) -> Any:
     """Return a value as JSON has it: bytes and odd keys become text."""
     if depth > _MAX_DEPTH:
         return None
     if isinstance(value, dict):
-        return {str(key): _plain(item, depth + 1) for key, item in cast("dict[object, object]", value).items()}
+        return {str(key): _to_json(item, depth + 1) for key, item in cast("dict[object, object]", value).items()}
     if isinstance(value, list | tuple | set):
-        return [_plain(item, depth + 1) for item in cast("Sequence[object]", value)]
+        return [_to_json(item, depth + 1) for item in cast("Sequence[object]", value)]
     if isinstance(value, str | int | float) or value is None:
         return value
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
@@ -197,7 +196,9 @@ class _Rows:
     def finish(self) -> None:
         """Read the rows in the order of the checkpoints."""
         log = self._log
-        for row in sorted(self._rows, key=lambda row: [f"{row.get(name) or ''}" for name in _ORDER] + [whole(row["idx"]) or 0]):
+        for row in sorted(
+            self._rows, key=lambda row: [f"{row.get(name) or ''}" for name in _ORDER] + [integer(row["idx"]) or 0]
+        ):
             _row(log, row, {})
 
 

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.paths import open_regular
-from ctxmgr.importers.interface import HEAD_SIZE
 from ctxmgr.importers.values import decoder, mapping
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, Report, read_objects
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+HEAD_SIZE = 64 * 1024
+"""Bytes of a file by which its format is recognised. One line of Codex's alone may have 22 KB of instructions."""
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -90,7 +92,7 @@ def open_log(path: Path, report: Report) -> Generator[io.BufferedReader]:
         if magic.startswith(ZSTD_MAGIC):
             yield from _zstd(file, path.stat().st_size, report)
         elif PACKED.match(magic):
-            yield from _unpacked(file, magic, path.stat().st_size, report)
+            yield from _unpack(file, magic, path.stat().st_size, report)
         else:
             yield file
 
@@ -125,7 +127,7 @@ def _zstd(file: io.BufferedReader, size: int, report: Report) -> Generator[io.Bu
         report(0, size, "zstd data ends too early")
 
 
-def _unpacked(file: io.BufferedReader, magic: bytes, size: int, report: Report) -> Generator[io.BufferedReader]:
+def _unpack(file: io.BufferedReader, magic: bytes, size: int, report: Report) -> Generator[io.BufferedReader]:
     import bz2
     import lzma
 
@@ -280,7 +282,7 @@ def _read_document(stream: io.BufferedReader, lists: Sequence[str], report: Repo
     try:
         value = json.loads(text, parse_constant=str)
     except (ValueError, RecursionError):
-        return _salvaged(text, lists, report)
+        return _salvage(text, lists, report)
     return {ELEMENTS: value} if isinstance(value, list) else mapping(value)
 
 
@@ -388,7 +390,7 @@ class _Salvage:
         return at == len(self.text)
 
 
-def _salvaged(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]:
+def _salvage(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]:
     """Return what can be read of a damaged document.
 
     It is read twice: the first time to learn the members of elements, also of those behind a tear.
@@ -442,7 +444,7 @@ def head_values(head: bytes, lists: tuple[str, ...] = ()) -> tuple[dict[str, Any
         try:
             value: object = json.loads(text)
         except (ValueError, RecursionError):
-            return (_salvaged(text, lists, _ignore),)
+            return (_salvage(text, lists, _ignore),)
         return ({ELEMENTS: value} if isinstance(value, list) else mapping(value),)
     found: list[dict[str, Any]] = []
     for line in head.split(b"\n")[:_SNIFFED_LINES]:

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log, named_session
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place, session_name
 from ctxmgr.importers.chat import MODELS, PEOPLE, TOOLS, is_item, is_message, read_item, read_message, role_of, words_of
-from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import ELEMENTS, plain_name
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import mapping, sequence, text, whole
+from ctxmgr.importers.values import integer, mapping, sequence, text
 
 _LISTS = (
     "messages",
@@ -86,13 +85,13 @@ class _Messages:
             return
         if self._lines is None:
             named = next((text(value.get(name)) for name in _SESSIONS[:4] if text(value.get(name))), None)
-            self._lines = self._log.session(named or named_session(self._log.path, value))
+            self._lines = self._log.session(named or session_name(self._log.path, value))
         self._read(self._lines, value)
 
     def _list(self, holder: dict[str, Any], listed: list[Any], place: str) -> None:
         asked = next((item for item in listed if role_of(mapping(item)) in PEOPLE), listed[0])
         # A list states no id: the file's name and the first words of the person make one that a grown file keeps.
-        own = named_session(self._log.path, asked)
+        own = session_name(self._log.path, asked)
         t = self._log.session(_conversation_id(holder) or (own if place == "1" else f"{own}-{place}"))
         t.describe(model=holder.get("model"))
         # A run that was marked is one of a benchmark: a program plays the person.
@@ -204,7 +203,7 @@ class _ClineSession:
     def _compacted(self, value: dict[str, Any]) -> None:
         if (t := self._lead) is not None:
             words = words_of(mapping(next(iter(sequence(value.get("messages"))), None)).get("content"))
-            t.event("compaction", {"text": words}, value.get("updated_at"), f"compaction {whole(value.get(_COUNT))}")
+            t.event("compaction", {"text": words}, value.get("updated_at"), f"compaction {integer(value.get(_COUNT))}")
 
     def _part(self, value: dict[str, Any], agent: str | None) -> Transcript:
         """Return the part of the agent whose document it is: the lead's, or that of one of its team."""

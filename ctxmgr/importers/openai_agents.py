@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log, OpenTables, TableImporter, Tables
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.chat import read_item
-from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.otlp import SpanReader
-from ctxmgr.importers.otlp_values import Span
-from ctxmgr.importers.values import mapping, moment, parsed, sequence, text, whole
+from ctxmgr.importers.values import Span, integer, mapping, moment, parse_json, sequence, text
 from ctxmgr.log.ids import parse_time
 
 
@@ -30,7 +28,7 @@ def _read(log: Log, tables: Tables) -> Iterator[None]:
         for item in tables.rows("agent_messages", ("id", "message_data", "created_at"), ("id",), where):
             log.count.records += 1
             t.place = str(item.get("id"))
-            response = read_item(t, mapping(parsed(item.get("message_data"))), item.get("created_at"), response)
+            response = read_item(t, mapping(parse_json(item.get("message_data"))), item.get("created_at"), response)
         yield
 
 
@@ -85,7 +83,7 @@ class _TraceReader:
         for steps in self._traces.values():
             _count_turns(steps)
             agents = {step.own: step.agent for step in steps if step.agent}
-            for step in _settled([step for step in steps if step.attributes], agents):
+            for step in _settled_steps([step for step in steps if step.attributes], agents):
                 if agent := step.agent or agents.get(step.parent):
                     spans.add(step.span(agent))
         spans.finish()
@@ -130,7 +128,7 @@ class _Step:
         )  # fmt: skip
 
 
-def _settled(steps: list[_Step], agents: dict[str, str]) -> list[_Step]:
+def _settled_steps(steps: list[_Step], agents: dict[str, str]) -> list[_Step]:
     """Return the steps up to the turn that is going on, and all the others when its agent can be told, which is noted."""
     first = next((place for place, step in enumerate(steps) if not (step.agent or step.parent in agents)), len(steps))
     known = [step for step in steps[:first] if not step.agent]
@@ -150,7 +148,8 @@ def _count_turns(steps: list[_Step]) -> None:
         if turn.kind == "turn" and turn.own not in counted and any(turn.used.values()):
             within = [task.used for task in steps if task.kind == "task" and turn_of.get(task.parent) == turn.own]
             left = {
-                name: (whole(used) or 0) - sum(whole(task[name]) or 0 for task in within) for name, used in turn.used.items()
+                name: (integer(used) or 0) - sum(integer(task[name]) or 0 for task in within)
+                for name, used in turn.used.items()
             }
             turn.attributes = {"gen_ai.operation.name": "chat", **left}
 

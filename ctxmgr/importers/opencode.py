@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log, OpenTables, TableImporter, Tables
-from ctxmgr.importers.chat import judged, speak
-from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, OpenTables, Place, TableImporter, Tables
+from ctxmgr.importers.chat import judge_result, speak
 from ctxmgr.importers.log_files import small_object
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import mapping, parsed, text, whole
+from ctxmgr.importers.values import integer, mapping, parse_json, text
 
 _SESSION = ("id", "parent_id", "directory", "title", "version", "agent", "time_created")
 _IGNORED_PARTS = frozenset(("step-start", "step-finish", "snapshot", "patch", "file", "agent", "subtask"))
@@ -58,11 +57,11 @@ def _session(log: Log, tables: Tables, t: Transcript, own: str, started: dict[st
     where = {"session_id": own}
     parts: dict[str, list[tuple[str, dict[str, Any], object]]] = {}
     for row in tables.rows("part", ("id", "message_id", "time_created", "data"), ("message_id", "id"), where):
-        part = mapping(parsed(row.get("data")))
+        part = mapping(parse_json(row.get("data")))
         parts.setdefault(str(row.get("message_id")), []).append((str(row["id"]), part, row.get("time_created")))
     for row in tables.rows("message", ("id", "time_created", "data"), ("time_created", "id"), where):
         log.count.records += 1
-        message, key = mapping(parsed(row.get("data"))), str(row["id"])
+        message, key = mapping(parse_json(row.get("data"))), str(row["id"])
         t.place = key
         if message.get("role") == "user":
             _add_prompt(t, key, parts.get(key, []), row.get("time_created"))
@@ -154,10 +153,10 @@ def _tool(t: Transcript, part: Mapping[str, Any], created: object, started: dict
     source = text(state.get("status"))
     if source not in ("completed", "error"):
         return
-    status, output, error = judged({}, state.get("output"))
-    code, kind = whole(meta.get("exit")), "toolError"  # a command that failed is completed all the same
+    status, output, error = judge_result({}, state.get("output"))
+    code, kind = integer(meta.get("exit")), "toolError"  # a command that failed is completed all the same
     if source == "error":
-        status, error = judged({"is_error": True}, state.get("error"))[0], text(state.get("error"))
+        status, error = judge_result({"is_error": True}, state.get("error"))[0], text(state.get("error"))
     elif missing:
         status, error = "error", text(given.get("error"))
     elif code:
@@ -285,7 +284,7 @@ class _Files:
             yield {name: row.get(name) for name in columns}
 
 
-def _related(path: Path) -> list[Path]:
+def _related_files(path: Path) -> list[Path]:
     """Return the files of the session that a file belongs to, and of the sub-agents below it; the session's own first."""
     root = next((above for above in path.parents if above.name == _STORAGE), None)
     value = small_object(path)
@@ -322,5 +321,5 @@ OPENCODE_FILES = JsonImporter(
     places=(
         Place(".local/share/opencode/storage", "session/**/ses*.json", variable="XDG_DATA_HOME", below="opencode/storage"),
     ),
-    related=_related,
+    related=_related_files,
 )

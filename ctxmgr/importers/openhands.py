@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log
-from ctxmgr.importers.chat import judged, speak, words_of
-from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place
+from ctxmgr.importers.chat import judge_result, speak, words_of
 from ctxmgr.importers.log_files import ELEMENTS
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import mapping, parsed, sequence, text, whole
+from ctxmgr.importers.values import integer, mapping, parse_json, sequence, text
 
 _KINDS = frozenset(
     (
@@ -63,17 +62,17 @@ class _Conversation:
         if own is not None and t.seen(own):
             return
         if kind is None:
-            self._old(t, value, own, at)
+            self._read_old(t, value, own, at)
         elif kind not in _KINDS:
             self._log.unknown(kind)
         elif kind == "ActionEvent":
             self._action(t, value, own, at)
         elif kind == "ACPToolCallEvent":
-            self._foreign(t, value, own, at)
+            self._read_foreign(t, value, own, at)
         elif kind in ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent"):
             self._observation(t, kind, value, own, at)
         elif kind == "MessageEvent":
-            _thinking(t, value, at)
+            _add_thoughts(t, value, at)
             words = words_of(mapping(value.get("llm_message")).get("content"))
             self._spoken(t, text(value.get("source")), words, own, at)
         elif kind == "Condensation":
@@ -95,15 +94,15 @@ class _Conversation:
 
     def _action(self, t: Transcript, value: dict[str, Any], own: str | None, at: object) -> None:
         t.step = f"{t.part}:{text(value.get('llm_response_id')) or own or t.place}"
-        _thinking(t, value, at)
+        _add_thoughts(t, value, at)
         t.message(words_of(value.get("thought")), at)
         call = mapping(value.get("tool_call"))
-        given = parsed(call.get("arguments")) if call.get("arguments") is not None else value.get("action")
+        given = parse_json(call.get("arguments")) if call.get("arguments") is not None else value.get("action")
         key = text(value.get("tool_call_id")) or text(call.get("id")) or f"event {own}"
         t.call(key, value.get("tool_name") or call.get("name"), given, at)
         self._calls[own or ""] = key
 
-    def _foreign(self, t: Transcript, value: dict[str, Any], own: str | None, at: object) -> None:
+    def _read_foreign(self, t: Transcript, value: dict[str, Any], own: str | None, at: object) -> None:
         """Add a call of an agent that is run over ACP: an event tells it whole, or several tell how far it is."""
         key = text(value.get("tool_call_id")) or f"event {own}"
         if not t.answered(key):
@@ -111,7 +110,7 @@ class _Conversation:
         state = text(value.get("status"))
         if state in ("completed", "failed") or value.get("is_error") is True:
             failed = state == "failed" or value.get("is_error") is True
-            status, output, error = judged({"is_error": failed}, value.get("raw_output", value.get("content")))
+            status, output, error = judge_result({"is_error": failed}, value.get("raw_output", value.get("content")))
             t.result(key, output, at, status=status, error=error)
 
     def _observation(self, t: Transcript, kind: str, value: dict[str, Any], own: str | None, at: object) -> None:
@@ -122,15 +121,15 @@ class _Conversation:
             t.result(key, None, at, status="error", error=value.get("error"))
         else:
             body = mapping(value.get("observation"))
-            status, output, error = judged(body, body.get("content", body.get("output")))
-            code = whole(body.get("exit_code", mapping(body.get("metadata")).get("exit_code")))
+            status, output, error = judge_result(body, body.get("content", body.get("output")))
+            code = integer(body.get("exit_code", mapping(body.get("metadata")).get("exit_code")))
             failed = status == "ok" and code not in (None, 0, -1)  # -1: the command still runs
             t.result(
                 key, output, at, status="error" if failed else status, error=error, kind="exitCode" if failed else "toolError",
                 meta={"exitCode": code},
             )  # fmt: skip
 
-    def _old(self, t: Transcript, value: dict[str, Any], own: str | None, at: object) -> None:
+    def _read_old(self, t: Transcript, value: dict[str, Any], own: str | None, at: object) -> None:
         """Read an event from before 1.0, in which a result names its call by number."""
         action, seen = text(value.get("action")), text(value.get("observation"))
         args, extras = mapping(value.get("args")), mapping(value.get("extras"))
@@ -148,14 +147,14 @@ class _Conversation:
             t.step = f"{t.part}:{own or t.place}"
             t.call(f"event {own}", text(call_metadata.get("function_name")) or action, given, at)
             response = mapping(call_metadata.get("model_response"))
-            _used(t, mapping(response.get("usage")), response.get("id"), response.get("model"), at)
+            _add_usage(t, mapping(response.get("usage")), response.get("id"), response.get("model"), at)
             if action in _FINAL_ACTIONS:
                 t.message(text(args.get("final_thought")) or text(value.get("message")) or "", at)
                 t.result(f"event {own}", args.get("outputs"), at)
         elif action in ("think", "agent_think"):
             t.thought(text(args.get("thought")) or "", at, own)
         elif seen is not None and "cause" in value and f"event {value['cause']}" in t.calls:
-            code = whole(mapping(extras.get("metadata")).get("exit_code", extras.get("exit_code")))
+            code = integer(mapping(extras.get("metadata")).get("exit_code", extras.get("exit_code")))
             bad = seen == "error" or code not in (None, 0, -1)
             status = "denied" if seen == "user_rejected" else "error" if bad else "ok"
             t.result(
@@ -172,10 +171,10 @@ def _count(t: Transcript, state: dict[str, Any], at: object) -> None:
     for kind in map(mapping, kinds.values()):
         for used in map(mapping, sequence(kind.get("token_usages"))):
             if response := text(used.get("response_id")):
-                _used(t, used, response, used.get("model"), at)
+                _add_usage(t, used, response, used.get("model"), at)
 
 
-def _used(t: Transcript, used: dict[str, Any], response: object, model: object, at: object) -> None:
+def _add_usage(t: Transcript, used: dict[str, Any], response: object, model: object, at: object) -> None:
     if used:
         t.usage(
             at, response, model, inputTokens=used.get("prompt_tokens"), outputTokens=used.get("completion_tokens"),
@@ -184,7 +183,7 @@ def _used(t: Transcript, used: dict[str, Any], response: object, model: object, 
         )  # fmt: skip
 
 
-def _thinking(t: Transcript, value: dict[str, Any], at: object) -> None:
+def _add_thoughts(t: Transcript, value: dict[str, Any], at: object) -> None:
     blocks = [text(mapping(block).get("thinking")) or "" for block in sequence(value.get("thinking_blocks"))]
     t.thought("\n".join(filter(None, blocks)) or text(value.get("reasoning_content")) or "", at)
 

@@ -11,13 +11,23 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log
-from ctxmgr.importers.chat import CALL_PARTS, PEOPLE, judged, read_message, role_of, speak, words_of
-from ctxmgr.importers.interface import Coverage
+from ctxmgr.importers.base import Coverage, JsonImporter, Log
+from ctxmgr.importers.chat import CALL_PARTS, PEOPLE, judge_result, read_message, role_of, speak, words_of
 from ctxmgr.importers.log_files import ELEMENTS
-from ctxmgr.importers.otlp_values import Span, messages_of, spans_of, take_message
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import clean, mapping, moment, number, parsed, sequence, text
+from ctxmgr.importers.values import (
+    Span,
+    clean,
+    mapping,
+    messages_of,
+    moment,
+    number,
+    parse_json,
+    sequence,
+    spans_of,
+    take_message,
+    text,
+)
 
 _MODEL_CALLS = frozenset(("chat", "text_completion", "generate_content", "completion"))
 _SESSIONS = ("gen_ai.conversation.id", "session.id", "conversation.id", "thread_id", "langgraph.thread_id")
@@ -123,7 +133,7 @@ class SpanReader:
         for at, starting, _, span in sorted(happenings, key=lambda item: item[:3]):
             t = self._transcript(span)
             t.place = span.own
-            self._happened(t, span, at if at > _MIN_TIME else None, starting=bool(starting))
+            self._add_happening(t, span, at if at > _MIN_TIME else None, starting=bool(starting))
         # From now on calls and executions may arrive in any order, so the rules that compare their times are loosened.
         self._in_batches = True
 
@@ -168,7 +178,7 @@ class SpanReader:
                 above = self._by_id.get(above.parent)
         met: dict[str, tuple[str, str]] = {}
         for span in ordered:
-            own = text(span.first(*_SESSIONS)) or text(mapping(parsed(span.first("metadata"))).get("thread_id")) or ""
+            own = text(span.first(*_SESSIONS)) or text(mapping(parse_json(span.first("metadata"))).get("thread_id")) or ""
             session, agent = met.get(span.trace or own, ("", ""))
             met[span.trace or own] = session or own, agent or span.agent
         for span in ordered:
@@ -194,11 +204,11 @@ class SpanReader:
             above = self._by_id.get(above.parent)
         return self._log.session(name, agent=agent, part=f"{name}/{agent}", parent=parent)
 
-    def _happened(self, t: Transcript, span: Span, at: object, *, starting: bool) -> None:
+    def _add_happening(self, t: Transcript, span: Span, at: object, *, starting: bool) -> None:
         if span.kind == "waiting":
-            self._waited(t, span, at, starting=starting)
+            self._add_waiting(t, span, at, starting=starting)
         elif span.kind == "log":
-            _logged(t, span, span.first("timestamp") or at, heard=lambda words: self._heard(t, words, "log"))
+            _add_log(t, span, span.first("timestamp") or at, heard=lambda words: self._heard(t, words, "log"))
         elif span.kind == "prompt":
             words = text(span.first("user_prompt")) or ""
             if words and self._heard(t, words, "prompt"):
@@ -212,14 +222,14 @@ class SpanReader:
         elif starting:
             self._call(t, span, at)
         else:
-            self._returned(t, span, at)
+            self._add_result(t, span, at)
 
     def _heard(self, t: Transcript, words: str, source: str) -> bool:
         """Whether a person's words are new: spans and log records of one program tell of the same prompts."""
         known = self._prompts_seen.setdefault((t.session, hash(words)), source)
         return known == source
 
-    def _waited(self, t: Transcript, span: Span, at: object, *, starting: bool) -> None:
+    def _add_waiting(self, t: Transcript, span: Span, at: object, *, starting: bool) -> None:
         if starting:
             t.event("waiting", {"reason": "permission", "toolUseId": span.first("gen_ai.tool.call.id", "tool_use_id")}, at)
         elif text(span.first("decision")) in ("reject", "denied", "deny", "abort"):
@@ -243,7 +253,7 @@ class SpanReader:
                 self._prompts_seen[t.session, hash(words)] = "model"
                 speak(t, words, span.start if span.start > _MIN_TIME else at, None)
         answered = messages_of(span, "gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
-        answered = answered or span.answered or [_responded(span)]
+        answered = answered or span.answered or [_read_response(span)]
         self._known[t.part] = marks
         # A model may be asked for several answers at once; programs go on with the first.
         for message in answered[:1]:
@@ -293,20 +303,20 @@ class SpanReader:
         if span.key in t.calls:
             return
         # OpenInference gives executions no call id: the call that the model asked for is sought by name and input.
-        if span.key == span.own and (asked := self._asked(t, span)):
+        if span.key == span.own and (asked := self._find_call(t, span)):
             span.key = asked
             t.calls[asked].taken = True
             return
         name = text(_tool_of(span)) or span.name
-        t.call(span.key, name, _given(span), at)
+        t.call(span.key, name, _read_input(span), at)
         early = span.key if span.key != span.own else f"a call of {name}"
-        self._early.setdefault((t.session, early), []).append((span.start, _without_spelling(_given(span))))
+        self._early.setdefault((t.session, early), []).append((span.start, _without_spelling(_read_input(span))))
 
-    def _asked(self, t: Transcript, span: Span) -> str | None:
+    def _find_call(self, t: Transcript, span: Span) -> str | None:
         """Return the id of the call that a model asked for last before this span, which names none, and that it may be."""
         name, given, began = (
             _tool_of(span) or span.name,
-            _without_spelling(_given(span)),
+            _without_spelling(_read_input(span)),
             moment(span.start if span.start > _MIN_TIME else None) or "",
         )
         handoff = isinstance(name, str) and name.startswith("handoff to ")
@@ -323,15 +333,17 @@ class SpanReader:
         earlier = {key: (t.waiting[key].at or "") <= began for key in fitting}
         return max(fitting, key=lambda key: (earlier[key], alike[key], t.waiting[key].at or ""), default=None)
 
-    def _returned(self, t: Transcript, span: Span, at: object) -> None:
-        shown = parsed(span.first("gen_ai.tool.call.result", "output.value", "traceloop.entity.output", "ai.toolCall.result"))
+    def _add_result(self, t: Transcript, span: Span, at: object) -> None:
+        shown = parse_json(
+            span.first("gen_ai.tool.call.result", "output.value", "traceloop.entity.output", "ai.toolCall.result")
+        )
         if shown is None and (fields := mapping(span.first("tool.output"))):
             shown = fields.get("output", fields.get("content", fields))
         # LangGraph's tools return a serialized message: ``{"lc": 1, "kwargs": {"content": ..., "status": ...}}``.
         body = mapping(mapping(shown).get("kwargs")) or mapping(mapping(shown).get("output")) or mapping(shown)
         if "content" in body:
             shown = body["content"]
-        status, output, error = judged({"status": span.first("ctxmgr.status") or body.get("status")}, shown)
+        status, output, error = judge_result({"status": span.first("ctxmgr.status") or body.get("status")}, shown)
         failed = span.failed or span.first("success") in (False, "false")
         # Written by our own exporter: OTLP has no status for what was denied or interrupted.
         stated = span.first("ctxmgr.status")
@@ -344,9 +356,9 @@ class SpanReader:
         t.result(span.key, output, at, status=status, error=error, duration_ms=spent)
 
 
-def _responded(span: Span) -> dict[str, Any]:
+def _read_response(span: Span) -> dict[str, Any]:
     """Return what a model answered, as the AI SDK tells it: its words and its calls apart."""
-    calls = parsed(span.first("ai.response.toolCalls"))
+    calls = parse_json(span.first("ai.response.toolCalls"))
     return {"content": text(span.first("ai.response.text")), "tool_calls": [mapping(call) for call in sequence(calls)]}
 
 
@@ -376,12 +388,12 @@ def _tool_of(span: Span) -> object:
     return span.first("gen_ai.tool.name", "tool.name", "traceloop.entity.name", "tool_name", "ai.toolCall.name")
 
 
-def _given(span: Span) -> Any:
+def _read_input(span: Span) -> Any:
     names = ("gen_ai.tool.call.arguments", "input.value", "tool.parameters", "traceloop.entity.input", "full_command")
-    return parsed(span.first(*names, "ai.toolCall.args", "file_path", "skill_name"))
+    return parse_json(span.first(*names, "ai.toolCall.args", "file_path", "skill_name"))
 
 
-def _logged(t: Transcript, span: Span, at: object, *, heard: Callable[[str], bool]) -> None:
+def _add_log(t: Transcript, span: Span, at: object, *, heard: Callable[[str], bool]) -> None:
     """Add what a log record tells; one of another program's tells nothing.
 
     Args:
@@ -399,7 +411,7 @@ def _logged(t: Transcript, span: Span, at: object, *, heard: Callable[[str], boo
         _log_of_result(t, span, at)
     elif name == "tool_decision" and text(span.first("decision")) in _REFUSALS:
         if span.key not in t.calls:
-            t.call(span.key, span.first(*_TOOLS), parsed(span.first(*_GIVEN)), at)
+            t.call(span.key, span.first(*_TOOLS), parse_json(span.first(*_GIVEN)), at)
         t.result(span.key, None, at, status="denied")
     elif name in ("api_request", "sse_event", "api_response"):
         t.usage(
@@ -419,7 +431,7 @@ def _log_of_result(t: Transcript, span: Span, at: object) -> None:
     spent = number(span.count("duration_ms")) or 0
     # The record is written when the tool ends; only its duration tells when it began.
     begun = int(span.start - spent * 1e6) if span.start else None
-    t.call(span.key, span.first(*_TOOLS), parsed(span.first(*_GIVEN)), begun)
+    t.call(span.key, span.first(*_TOOLS), parse_json(span.first(*_GIVEN)), begun)
     status = "error" if span.first("success") in (False, "false") else "ok"
     if text(span.first("decision")) in _REFUSALS:
         status = "denied"

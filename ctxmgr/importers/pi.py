@@ -10,10 +10,9 @@ import json
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log, named_session
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place, session_name
 from ctxmgr.importers.chat import read_message, words_of
-from ctxmgr.importers.interface import HEAD_SIZE, Coverage, Place
-from ctxmgr.importers.log_files import open_plain
+from ctxmgr.importers.log_files import HEAD_SIZE, open_plain
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, text
 from ctxmgr.log.ids import parse_time
@@ -48,10 +47,10 @@ def _owners(path: Path, header: dict[str, Any]) -> list[tuple[float | None, str]
     """
     found: list[tuple[float | None, str]] = []
     while origin := text(header.get("parentSession")):
-        found.append((parse_time(header.get("timestamp")), text(header.get("id")) or named_session(path)))
+        found.append((parse_time(header.get("timestamp")), text(header.get("id")) or session_name(path)))
         path = path.with_name(PurePosixPath(origin.replace("\\", "/")).name or "?")
         header = _header(path) if len(found) < _MAX_FORKS else {}
-    return [*found, (None, text(header.get("id")) or named_session(path))] if found else []
+    return [*found, (None, text(header.get("id")) or session_name(path))] if found else []
 
 
 def _header(path: Path) -> dict[str, Any]:

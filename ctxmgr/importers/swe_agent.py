@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ctxmgr.importers.base import JsonImporter, Log, named_session
+from ctxmgr.importers.base import Coverage, JsonImporter, Log, session_name
 from ctxmgr.importers.chat import MODELS, PEOPLE, is_message, read_message, role_of, words_of
-from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import mapping, number, parsed, sequence, text, whole
+from ctxmgr.importers.values import integer, mapping, number, parse_json, sequence, text
 
 _NO_MESSAGE: dict[str, Any] = {}
 _EXIT = re.compile(r"\s*exit_[a-z_]+\s*")
@@ -35,7 +34,7 @@ class _Run:
         own_messages = [message for message in history if message.get("is_demo") is not True]
         # Demonstrations stand before the task in the history; they are another run's.
         asked = next((message for message in own_messages if role_of(message) in PEOPLE), _NO_MESSAGE)
-        t = self._log.session(named_session(self._log.path, words_of(asked.get("content"))))
+        t = self._log.session(session_name(self._log.path, words_of(asked.get("content"))))
         t.describe(environment=value.get("environment"))
         # Old demonstrations have a history and no steps; where there are steps, the history repeats them.
         steps = sequence(value.get("trajectory"))
@@ -65,7 +64,7 @@ def _step(t: Transcript, step: dict[str, Any]) -> None:
     if step.get("observation") is None:
         return
     spent = number(step.get("execution_time"))
-    state = mapping(parsed(step.get("state")))
+    state = mapping(parse_json(step.get("state")))
     t.result(
         entry, step.get("observation"), duration_ms=None if spent is None else spent * 1000,
         meta={"cwd": text(state.get("working_dir"))},
@@ -135,7 +134,7 @@ class _MiniRun:
         info = mapping(value.get("info"))
         messages = [mapping(item) for item in sequence(value.get("messages"))]
         asked = next((message for message in messages if role_of(message) in PEOPLE), _NO_MESSAGE)
-        t = self._log.session(named_session(self._log.path, words_of(asked.get("content"))))
+        t = self._log.session(session_name(self._log.path, words_of(asked.get("content"))))
         model = mapping(mapping(info.get("config")).get("model")).get("model_name")
         t.describe(info.get("mini_version"), formatVersion=value.get("trajectory_format"), model=model)
         for place, message in enumerate(messages, 1):
@@ -157,14 +156,14 @@ class _MiniRun:
         if not is_message(message):
             self._log.unknown(f"role {role}")
         elif role == "tool" or (role in PEOPLE and t.turn is not None):
-            _observed(t, message, extra, at)
+            _add_observation(t, message, extra, at)
         else:
             read_message(t, message, at)
         if role in MODELS:
-            _answered(t, message, extra, at)
+            _add_answer(t, message, extra, at)
 
 
-def _answered(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at: object) -> None:
+def _add_answer(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at: object) -> None:
     """Add what stands beside an answer: the command, where it is no tool's call, and the tokens."""
     if not sequence(message.get("tool_calls")):
         written = _COMMAND.findall(words_of(message.get("content")))
@@ -180,14 +179,14 @@ def _answered(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at:
     )  # fmt: skip
 
 
-def _observed(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at: object) -> None:
+def _add_observation(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at: object) -> None:
     """Add the result of a command; a message in the user's name that is none is what the program had to say."""
     words, key = words_of(message.get("content")), text(message.get("tool_call_id"))
     if key is None and not t.unnamed:
         t.failure(words, at, reason="noCommand")
         return
     found = _CODE.search(words)
-    code = whole(extra.get("returncode")) if "returncode" in extra else int(found[1]) if found else None
+    code = integer(extra.get("returncode")) if "returncode" in extra else int(found[1]) if found else None
     fault = text(extra.get("exception_info"))
     ended, late = fault == _SUBMITTED, _TIMED_OUT.match(words) is not None
     shown = str(extra["raw_output"]) if isinstance(extra.get("raw_output"), str) else words

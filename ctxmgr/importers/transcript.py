@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.log_files import plain_name
-from ctxmgr.importers.values import SIMPLE, clean, elapsed, moment, number, text, title, whole
+from ctxmgr.importers.values import SIMPLE, clean, integer, milliseconds_between, moment, number, text, title
 from ctxmgr.log.codec import Record
 from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.plain_records import MAX_TIMEOUT_MS, build
@@ -386,11 +386,11 @@ class Transcript(Part):
 
     def lasted(self, call: Call, at: object) -> float | None:
         """Return the milliseconds from a call's record to its result's, for a result that states no duration."""
-        return elapsed(call.at, self.when(at))
+        return milliseconds_between(call.at, self.when(at))
 
     def usage(self, at: object, response: object, model: object = None, **tokens: object) -> None:
         """Add the tokens of one model response. A second record with the same response id adds nothing."""
-        found = {name: max(count, 0) for name, value in tokens.items() if (count := whole(value)) is not None}
+        found = {name: max(count, 0) for name, value in tokens.items() if (count := integer(value)) is not None}
         key = f"usage:{text(response) or self._place_id()}"
         if not any(found.values()) or key in self._used:
             return

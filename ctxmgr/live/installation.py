@@ -26,7 +26,7 @@ from typing import Any, Literal, get_args
 from ctxmgr import __file__ as package
 from ctxmgr.base.paths import make_private_folder, read_regular, replace_file
 from ctxmgr.clients import CLIENTS, Client, as_object, client, state_folder
-from ctxmgr.detect.descriptions import duration
+from ctxmgr.detect.step import duration
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.json_text import blank_comments, insert_items, remove_items
 from ctxmgr.log.codec import digest

@@ -88,7 +88,7 @@ def score(counts: Sequence[float], weights: Sequence[float], length: float) -> f
     )
 
 
-def searched(text: str, tags: Sequence[str]) -> str:
+def searched_text(text: str, tags: Sequence[str]) -> str:
     """Return the text of an episode that recall searches: its content and its own tags."""
     if len(tags) == 1 and tags[0] in _MARKERS:
         return text
@@ -97,7 +97,7 @@ def searched(text: str, tags: Sequence[str]) -> str:
 
 def _frequencies(asked: Sequence[Term], episode: Episode) -> tuple[list[float], int]:
     """Return the count of each term in the episode, and its number of words."""
-    text = searched(episode.text, episode.tags)
+    text = searched_text(episode.text, episode.tags)
     frequencies, folded = Counter(stems(text)), fold(text)
     counts: list[float] = []
     for term in asked:
@@ -171,7 +171,7 @@ class TextFinder:
         best: list[Episode] = []
         outdated: list[Episode] = []
         # Superseded ones are put aside, so as many more are looked at.
-        for match in self._ordered(seen, weights, max(MIN_CANDIDATES, 4 * request.limit) + len(seen.replaced)):
+        for match in self._order(seen, weights, max(MIN_CANDIDATES, 4 * request.limit) + len(seen.replaced)):
             successor = self._successor(match, seen)
             if successor is None and len(best) < max(MIN_CANDIDATES, 4 * request.limit):
                 best += self._episode(match)
@@ -197,7 +197,7 @@ class TextFinder:
             if session is not None and storable(str(record.get("session"))) != session:
                 continue
             seen.looked_at += 1
-            text = fold(searched(str(record.get("content", "")), tags))
+            text = fold(searched_text(str(record.get("content", "")), tags))
             for needle in needles:  # a plain loop: most notes end here, and any() would cost more than the search itself
                 if needle in text:
                     break
@@ -213,7 +213,7 @@ class TextFinder:
         return seen
 
     @staticmethod
-    def _ordered(seen: _Pass, weights: Sequence[float], limit: int) -> list[_Match]:
+    def _order(seen: _Pass, weights: Sequence[float], limit: int) -> list[_Match]:
         """Return the best matches by a coarse score from counts alone, the later ones first among equals."""
         kept = [(counts, match) for counts, alike in seen.alike.items() for match in alike.latest]
         average = sum(match.length for _, match in kept) / max(1, len(kept)) or 1.0

@@ -116,9 +116,9 @@ def episode_record(store: Store, key: int, *, if_telling: bool = False) -> Recor
     asked = [line for event in first if event.type in _PERSON and (line := _event_line("a person asked", event))][:1]
     parts: dict[str, list[Line]] = {
         "Asked": asked,
-        "Decided": _decided(entries, messages),
-        "Learned": _learned(entries),
-        "Left open": _left_open(entries, messages),
+        "Decided": _decision_lines(entries, messages),
+        "Learned": _lesson_lines(entries),
+        "Left open": _open_lines(entries, messages),
     }
     if if_telling and not any(found for title, found in parts.items() if title != "Asked"):
         return None
@@ -149,7 +149,7 @@ def _present_episode(store: Store, key: int, identity: str) -> str | None:
     return earlier[-1] if earlier else None
 
 
-def _decided(entries: Sequence[EntryView], messages: Sequence[EventView]) -> list[Line]:
+def _decision_lines(entries: Sequence[EntryView], messages: Sequence[EventView]) -> list[Line]:
     lines: list[Line] = []
     for event in messages:
         if event.type in _AGENT_MESSAGES and _DECIDED.search(_words(event)):
@@ -158,11 +158,11 @@ def _decided(entries: Sequence[EntryView], messages: Sequence[EventView]) -> lis
     for entry in entries:
         for note in entry.notes:
             if _DECISION_TAGS & set(map(fold, note.tags)) and EPISODE_TAG not in note.tags:
-                lines.append((f"noted at @{entry.index}: {_quoted(note.content, _QUOTE)}", [entry.id, note.id]))
+                lines.append((f"noted at @{entry.index}: {_quote(note.content, _QUOTE)}", [entry.id, note.id]))
     return list({text: (text, ids) for text, ids in lines}.values())[-_MAX_LINES:]
 
 
-def _learned(entries: Sequence[EntryView]) -> list[Line]:
+def _lesson_lines(entries: Sequence[EntryView]) -> list[Line]:
     """Return what failed first and then succeeded with another input, by action and agent."""
     failed: dict[tuple[str, str], EntryView] = {}
     lines: list[Line] = []
@@ -175,11 +175,11 @@ def _learned(entries: Sequence[EntryView]) -> list[Line]:
             prefix = (
                 f"{_name(entry.action)} failed at @{before.index} ({_error(before)}) and went through at @{entry.index} with "
             )
-            lines.append((prefix + _quoted(_input(entry), _QUOTE), [before.id, entry.id]))
+            lines.append((prefix + _quote(_input(entry), _QUOTE), [before.id, entry.id]))
     return lines[-_MAX_LINES:]
 
 
-def _left_open(entries: Sequence[EntryView], messages: Sequence[EventView]) -> list[Line]:
+def _open_lines(entries: Sequence[EntryView], messages: Sequence[EventView]) -> list[Line]:
     # The last entry of each call decides: a call that failed and was repeated with success is not open.
     latest = {(entry.agent, entry.action, _input(entry)): entry for entry in entries}
     passed = {(entry.agent, entry.action): entry.index for entry in entries if entry.status == "ok"}
@@ -201,7 +201,7 @@ def _event_line(what: str, event: EventView) -> Line | None:
     if not words.strip():
         return None
     place = "at the start" if event.after is None else f"after @{event.after}"
-    return f"{what} {place}: {_quoted(words, _QUOTE)}", [event.id, *([event.entry] if event.entry is not None else [])]
+    return f"{what} {place}: {_quote(words, _QUOTE)}", [event.id, *([event.entry] if event.entry is not None else [])]
 
 
 def _words(event: EventView) -> str:
@@ -214,7 +214,7 @@ def _error(entry: EntryView) -> str:
     error: object = entry.error
     message = cast("dict[str, object]", error).get("message") if isinstance(error, dict) else error
     text = message if isinstance(message, str) else entry.output if isinstance(entry.output, str) else "no reason given"
-    return _quoted(text.strip().partition("\n")[0], _ERROR)
+    return _quote(text.strip().partition("\n")[0], _ERROR)
 
 
 def _input(entry: EntryView) -> str:
@@ -222,7 +222,7 @@ def _input(entry: EntryView) -> str:
     return given if isinstance(given, str) else fast_json.dumps(given)
 
 
-def _quoted(text: str, limit: int) -> str:
+def _quote(text: str, limit: int) -> str:
     """Return the beginning of a text as one JSON string, so that nothing in it ends the quote or the line."""
     line = " ".join(text[: 4 * limit].split())
     return json.dumps(line[:limit] + ("…" if len(line) > limit else ""))
@@ -230,4 +230,4 @@ def _quoted(text: str, limit: int) -> str:
 
 def _name(text: str) -> str:
     # Names of agents and actions are recorded text: quoted where they could pass for more than a name.
-    return text if re.fullmatch(r"[\w.:/@-]{1,80}", text) else _quoted(text, 80)
+    return text if re.fullmatch(r"[\w.:/@-]{1,80}", text) else _quote(text, 80)

@@ -97,7 +97,7 @@ def linked_entries(store: Store, episode: Episode, reach: int) -> list[EntryView
     if reach < 1:
         return []
     found: dict[tuple[int, int], EntryView] = {}
-    for key, index in _linked(store, episode):
+    for key, index in _linked_places(store, episode):
         # The linked entry first, then its neighbours outwards, so that the cap never drops the entry itself.
         for place in sorted(range(max(0, index - reach), index + reach + 1), key=lambda place: abs(place - index)):
             if len(found) >= MAX_EXPANDED:
@@ -108,7 +108,7 @@ def linked_entries(store: Store, episode: Episode, reach: int) -> list[EntryView
     return [found[place] for place in sorted(found, key=lambda place: (order.index(place[0]), place[1]))]
 
 
-def _linked(store: Store, episode: Episode) -> list[tuple[int, int]]:
+def _linked_places(store: Store, episode: Episode) -> list[tuple[int, int]]:
     own = store.sessions.key(episode.session)
     if own is None:
         return []
@@ -157,7 +157,7 @@ class EmbeddedMemory:
         Raises:
             InvalidInput: "Query cannot be empty". NotFound: the named session does not exist.
         """
-        ranked = self._ranked(self._finder.find(request), request.query)[: request.limit]
+        ranked = self._rank(self._finder.find(request), request.query)[: request.limit]
         episodes = [
             each.model_copy(update={"score": score, "around": linked_entries(self._store, each, request.expand)})
             for each, score in ranked
@@ -174,7 +174,7 @@ class EmbeddedMemory:
         """
         asked = RecallRequest(query=request.query, session=request.session, tags=request.tags, limit=request.limit)
         found = self._finder.find(asked)
-        ranked = [(each, score) for each, score in self._ranked(found, request.query) if not _is_reflection(each)]
+        ranked = [(each, score) for each, score in self._rank(found, request.query) if not _is_reflection(each)]
         sources = [each.model_copy(update={"score": score}) for each, score in ranked[: request.limit]]
         outdated = [each for each in found.outdated if not _is_reflection(each)]
         answer = reflection(self._store, request.query, sources, outdated)
@@ -182,7 +182,7 @@ class EmbeddedMemory:
             answer = answer.model_copy(update={"kept": self._keep(request, answer, sources, found)})
         return ReflectResponse(status="ok" if sources else "empty", reflection=answer)
 
-    def _ranked(self, found: Candidates, query: str) -> list[tuple[Episode, float]]:
+    def _rank(self, found: Candidates, query: str) -> list[tuple[Episode, float]]:
         return (self._ranker or LexicalRanker(found.weights)).rank(query, found.episodes)
 
     def _keep(self, request: ReflectRequest, answer: Reflection, sources: list[Episode], found: Candidates) -> str:
@@ -282,7 +282,7 @@ def disagreement(newer: Claim, older: Claim) -> str | None:
         return f'"{opposite[0]}" against "{opposite[1]}"' if opposite is not None else "one of them negates it"
     # Numbers only where nearly all words agree: "timeout 30" against "timeout 60".
     if opposite is None and overlap >= SAME and newer.numbers and older.numbers and newer.numbers.isdisjoint(older.numbers):
-        return f"{_listed(newer.numbers)} against {_listed(older.numbers)}"
+        return f"{_join(newer.numbers)} against {_join(older.numbers)}"
     return None
 
 
@@ -300,7 +300,7 @@ def _overlap(one: Claim, other: Claim) -> float:
     return common / max(1, len(one.about | other.about))
 
 
-def _listed(numbers: frozenset[str]) -> str:
+def _join(numbers: frozenset[str]) -> str:
     return ", ".join(sorted(numbers)[:3])
 
 
@@ -323,8 +323,8 @@ def reflection(store: Store, query: str, episodes: Sequence[Episode], outdated: 
     newest = sorted(episodes, key=lambda each: (parse_time(each.ts) or 0.0, each.id), reverse=True)
     claims = [claim(each.text) for each in newest]
     found = Reflection(
-        query=query, text="", episodes=list(episodes), topics=_topics(store, newest), recurring=_recurring(newest, claims),
-        contradictions=_contradictions(newest, claims), superseded=_superseded(store, newest, outdated),
+        query=query, text="", episodes=list(episodes), topics=_topics(store, newest), recurring=_find_recurring(newest, claims),
+        contradictions=_contradictions(newest, claims), superseded=_find_superseded(store, newest, outdated),
         questions=[_statement(each) for each in newest if _asks(each.text)],
         sessions=list(dict.fromkeys(each.session for each in newest)),
     )  # fmt: skip
@@ -342,7 +342,7 @@ def quoted(text: str) -> str:
     return "".join(_visible(char) for char in json.dumps(shown, ensure_ascii=False))
 
 
-def _quoted_inside(name: str) -> str:
+def _quote_inside(name: str) -> str:
     return quoted(name)[1:-1]
 
 
@@ -382,7 +382,7 @@ def _subject(store: Store, episode: Episode) -> tuple[Literal["action", "tag", "
     return ("none", None) if tag is None else ("tag", tag)
 
 
-def _recurring(newest: Sequence[Episode], claims: Sequence[Claim]) -> list[Recurrence]:
+def _find_recurring(newest: Sequence[Episode], claims: Sequence[Claim]) -> list[Recurrence]:
     """Return statements that several episodes make, the most frequent first."""
     groups: list[list[int]] = []
     for place, own in enumerate(claims):
@@ -418,7 +418,7 @@ def _contradictions(newest: Sequence[Episode], claims: Sequence[Claim]) -> list[
     return found
 
 
-def _superseded(store: Store, newest: Sequence[Episode], outdated: Sequence[Episode]) -> list[Superseded]:
+def _find_superseded(store: Store, newest: Sequence[Episode], outdated: Sequence[Episode]) -> list[Superseded]:
     """Return superseded statements: those the query finds, and those that the recalled episodes replaced."""
     found = {each.id: Superseded(episode=each.id, by=each.superseded_by or "", text=each.text[:EXCERPT]) for each in outdated}
     for episode in newest:
@@ -458,7 +458,7 @@ def _written(found: Reflection, newest: Sequence[Episode]) -> Iterator[str]:
     if found.superseded:
         yield "\n## Superseded"
         for old in found.superseded:
-            yield f"- [{_quoted_inside(old.episode)}] by [{_quoted_inside(old.by)}]: {quoted(old.text)}"
+            yield f"- [{_quote_inside(old.episode)}] by [{_quote_inside(old.by)}]: {quoted(old.text)}"
     if found.questions:
         yield "\n## Still asked"
         yield from (_line(named[statement.episode]) for statement in found.questions)

@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ctxmgr.store.integrity.damage import DamagedRange
+    from ctxmgr.store.engine.log_bytes import DamagedRange
     from ctxmgr.store.log.log_store import LogStore, Progress
     from ctxmgr.store.server_store import Administration
     from ctxmgr.store.write.append import AppendResult
@@ -36,7 +36,7 @@ SERVERS = ((("postgresql", "postgres"), "ctxmgr.store.server_store", "psycopg"),
 
 LOG_SUFFIXES = (".jsonl", ".ndjson")
 
-_HOMES = {"AppendResult": "write.append", "DamagedRange": "integrity.damage", "LogStore": "log.log_store"}
+_HOMES = {"AppendResult": "write.append", "DamagedRange": "engine.log_bytes", "LogStore": "log.log_store"}
 
 
 if not TYPE_CHECKING:
@@ -80,7 +80,7 @@ def open_store(
         raise InvalidInput(f"{location!r} can't name a store", "give a path, e.g. --store .ctxmgr/history.db")
     if "://" in location or is_url(location):
         return _open_server(location, create=create, readonly=readonly, masked=masked)
-    path = _tidied(location)
+    path = _tidy(location)
     is_log = is_log or _suffix(path) in LOG_SUFFIXES
     try:
         # A log may be read through a link; the journal refuses to write through one.
@@ -149,7 +149,7 @@ def _server_module(location: str) -> Any:
     raise InvalidInput(f"no store engine for {scheme}://", f"give a path to a .db or .jsonl file, or a URL: {known}")
 
 
-def _tidied(location: str) -> str:
+def _tidy(location: str) -> str:
     """Return a path without empty parts and parts that say "here"; ".." is left, for it may follow a link."""
     root = "/" if location.startswith("/") else ""
     return root + "/".join(part for part in location.split("/") if part not in ("", ".")) or "."

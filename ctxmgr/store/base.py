@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import Engine, OnConflict
-    from ctxmgr.store.integrity.damage import DamagedRange
+    from ctxmgr.store.engine.log_bytes import DamagedRange
     from ctxmgr.store.integrity.verification import Examined
     from ctxmgr.store.repositories.annotations import Annotations
     from ctxmgr.store.repositories.bookkeeping import Imported, Leases
@@ -63,7 +63,7 @@ class Store:
             if name not in _LAZY:
                 raise AttributeError(f"a store has no {name!r}")
             # Found as an ordinary attribute from now on: `__getattr__` is only asked for what is missing.
-            setattr(self, name, _made(name, self.engine, masked=self._masked))
+            setattr(self, name, _make(name, self.engine, masked=self._masked))
             return self.__dict__[name]
 
     def team(self) -> str | None:
@@ -224,7 +224,7 @@ class Store:
 _LAZY = ("annotations", "leases", "imported", "artifacts", "shared", "_appender")
 
 
-def _made(name: str, engine: Engine, *, masked: bool) -> object:
+def _make(name: str, engine: Engine, *, masked: bool) -> object:
     if name == "annotations":
         from ctxmgr.store.repositories.annotations import Annotations
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 PROJECT = "ctxmgr:project"
 """Id of the session. It is never the latest one, and no agent sees its events: their own commands show what they say."""
 
+# Types of the events that the project's state is made of; each holds a whole change.
 VERSION = "project_version"
 PRUNED = "project_version_pruned"
 KEY = "project_context"
@@ -22,8 +23,6 @@ RULES = "project_access_rules"
 NEEDS = "project_context_needs"
 PACKAGE = "project_context_package"
 ACCESS = "project_access"
-EVENT_TYPES = (VERSION, PRUNED, KEY, RULES, NEEDS, PACKAGE, ACCESS)
-"""Types of the events that the project's state is made of; each holds a whole change."""
 
 EXECUTION = "execution"
 """Action and input type of the entries that record a run of an agent; they stand in any session."""

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput
-from ctxmgr.store.engine.driver import sqlite
-from ctxmgr.store.engine.sqlite import SqliteEngine
+from ctxmgr.store.engine.sqlite import SqliteEngine, sqlite
 from ctxmgr.store.project_session import PROJECT
 
 FINDINGS = "findings"
@@ -244,7 +243,7 @@ class ReadQuery:
             raise InvalidInput("the query is empty", "e.g. ctxmgr sql 'SELECT action, count(*) FROM entries GROUP BY action'")
         watch = _Watch(time.monotonic() + seconds, seconds)
         found = Rows()
-        with self._guarded(watch):
+        with self._guard(watch):
             try:
                 cursor = self._connection.execute(query, values)
                 if cursor.description is None:
@@ -254,7 +253,7 @@ class ReadQuery:
                     if len(found.rows) == most:
                         found.more = True
                         break
-                    found.rows.append(tuple(map(_plain, row)))
+                    found.rows.append(tuple(map(_to_json, row)))
                     # SQLite calls the watch while it computes; rows that are large and quick to find are counted here.
                     if watch():
                         if watch.raised is not None:
@@ -275,12 +274,12 @@ class ReadQuery:
         return found
 
     @contextmanager
-    def _guarded(self, watch: _Watch) -> Generator[None]:
+    def _guard(self, watch: _Watch) -> Generator[None]:
         connection = self._connection
         self._refused, self._named = "", set()
         # Beside the authorizer, which is code of ours and may have a hole.
         connection.execute("PRAGMA query_only = ON")
-        connection.set_authorizer(self._allowed)
+        connection.set_authorizer(self._authorise)
         connection.set_progress_handler(watch, _STEPS)
         try:
             yield
@@ -290,7 +289,7 @@ class ReadQuery:
             if not self._engine.readonly:
                 connection.execute("PRAGMA query_only = OFF")
 
-    def _allowed(self, action: int, first: str | None, second: str | None, base: str | None, inner: str | None) -> int:
+    def _authorise(self, action: int, first: str | None, second: str | None, base: str | None, inner: str | None) -> int:
         """Answer SQLite whether a statement may do this; whatever is not known to only read is refused."""
         if action in (sqlite.SQLITE_SELECT, sqlite.SQLITE_RECURSIVE):
             return sqlite.SQLITE_OK
@@ -342,7 +341,7 @@ class _Watch:
 
     def __init__(self, end: float, seconds: float) -> None:
         self._end, self._seconds = end, seconds
-        self._most = self._used() + _MAX_MEMORY
+        self._most = self._memory_used() + _MAX_MEMORY
         self.stopped = ""
         self.raised: BaseException | None = None
 
@@ -350,7 +349,7 @@ class _Watch:
         try:
             if time.monotonic() > self._end:
                 self.stopped = f"it took longer than {self._seconds:g} s"
-            elif self._used() > self._most:
+            elif self._memory_used() > self._most:
                 self.stopped = "it took more than 1 GB of memory"
         except BaseException as error:
             self.raised = error
@@ -358,7 +357,7 @@ class _Watch:
         return 1 if self.stopped else 0
 
     @staticmethod
-    def _used() -> int:
+    def _memory_used() -> int:
         """Return the most bytes that this process has held so far."""
         # macOS counts bytes, Linux kilobytes.
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -375,7 +374,7 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """Return a value that JSON can hold: bytes as hexadecimal digits, infinities as text."""
     if isinstance(value, bytes):
         return value.hex()

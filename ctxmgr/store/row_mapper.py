@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine, Row
-    from ctxmgr.types.view import EntryView, EventView, NoteView
+    from ctxmgr.types.view import EntryView, EventView
 
     _T = TypeVar("_T")
     Plain = dict[str, Any]
@@ -43,7 +43,7 @@ _EVENT = (
     "SELECT event.seq, event.session, event.after, record.body FROM event {} record ON record.seq = event.seq "
     "AND record.session = event.session "
 )
-ENTRY_COLUMNS, EVENT_COLUMNS = _ENTRY.format("JOIN"), _EVENT.format("JOIN")
+ENTRY_COLUMNS = _ENTRY.format("JOIN")
 # CROSS JOIN keeps SQLite from changing the order of the tables, NOT INDEXED leaves it the place alone to look rows up by.
 BY_PLACE = {"entry": _ENTRY.format("NOT INDEXED CROSS JOIN"), "event": _EVENT.format("NOT INDEXED CROSS JOIN")}
 """The same columns by kind, for rows of which the places are known: each is looked up there, whatever else is asked of it."""
@@ -83,9 +83,9 @@ def load(body: object) -> Record:
     try:
         record: object = fast_json.loads(text)
     except ValueError:
-        raise _changed() from None
+        raise _change_error() from None
     if not isinstance(record, dict):
-        raise _changed()
+        raise _change_error()
     return cast("Record", record)
 
 
@@ -97,7 +97,7 @@ class _Readable:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if isinstance(error, ValueError | TypeError | KeyError | AttributeError):
-            raise _changed() from None
+            raise _change_error() from None
 
 
 def readable() -> _Readable:
@@ -105,7 +105,7 @@ def readable() -> _Readable:
     return _Readable()
 
 
-def _changed() -> Damaged:
+def _change_error() -> Damaged:
     return Damaged("a stored record was changed and can't be read", "'ctxmgr verify' finds it; restore a backup")
 
 
@@ -128,10 +128,10 @@ def entry_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[P
         records = [(row, load(row[4]), load(row[5]) if row[5] is not None else None) for row in batch]
         with readable():
             keyed = [(int(row[1]), storable(str(record["id"]))) for row, record, _ in records]
-        noted, with_events = _attached(engine, {key for key, _ in keyed})
+        noted, with_events = _find_attached(engine, {key for key, _ in keyed})
         notes = _notes_on(engine, [place for place in keyed if place[0] in noted])
         events = _event_counts(engine, [place for place in keyed if place[0] in with_events])
-        gone = _gone_parents(engine, [(int(row[1]), record.get("parent")) for row, record, _ in records])
+        gone = _find_gone_parents(engine, [(int(row[1]), record.get("parent")) for row, record, _ in records])
         with readable():
             for (row, record, result), place in zip(records, keyed, strict=True):
                 lost = bool(gone) and (int(row[1]), str(record.get("parent"))) in gone
@@ -139,7 +139,7 @@ def entry_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[P
     return found
 
 
-def _attached(engine: Engine, keys: set[int]) -> tuple[set[int], set[int]]:
+def _find_attached(engine: Engine, keys: set[int]) -> tuple[set[int], set[int]]:
     """Return those of the sessions with these keys that have notes on entries, and those that have events of entries."""
     noted, with_events = set[int](), set[int]()
     for key in keys:
@@ -158,7 +158,7 @@ _ATTACHED = (
 
 def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], events: int, *, gone: bool) -> Plain:
     get, done = record.get, record.get if result is None else result.get
-    meta = get("meta") if result is None else _merged(get("meta"), done("meta"))
+    meta = get("meta") if result is None else _merge(get("meta"), done("meta"))
     missing = [f"parent {record['parent']}"] if gone else []
     if isinstance(meta, dict):
         missing += _list(cast("dict[str, Any]", meta).get("missing"))
@@ -177,7 +177,7 @@ def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], 
     }  # fmt: skip
 
 
-def _merged(first: Any, second: Any) -> Any:
+def _merge(first: Any, second: Any) -> Any:
     if first is None or second is None:
         return second if first is None else first
     both: dict[str, Any] = {"entry": first, "result": second}
@@ -204,11 +204,11 @@ def _number(value: object) -> float | None:
 
 
 def event_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[Plain]:
-    """Return what JSON shows of `EVENT_COLUMNS` rows, in their order."""
+    """Return what JSON shows of rows as `BY_PLACE` finds them, in their order."""
     found = [event_row(row, load) for row in rows]
     for batch in batches(list(zip(rows, found, strict=True))):
         keyed = [(int(row[1]), storable(shown["entry"]), shown) for row, shown in batch if shown["entry"] is not None]
-        noted, _ = _attached(engine, {key for key, _, _ in keyed})
+        noted, _ = _find_attached(engine, {key for key, _, _ in keyed})
         notes = _notes_on(engine, list({(key, entry): None for key, entry, _ in keyed if key in noted}))
         for key, entry, shown in keyed:
             shown["notes"] = notes.get((key, entry)) or []
@@ -216,7 +216,7 @@ def event_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[P
 
 
 def event_row(row: Row, load: Load = load) -> Plain:
-    """Return what JSON shows of one `EVENT_COLUMNS` row, but for the notes on its entry."""
+    """Return what JSON shows of one row as `BY_PLACE` finds it, but for the notes on its entry."""
     record = load(row[3])
     with readable():
         return {
@@ -311,7 +311,7 @@ def _event_counts(engine: Engine, keyed: Sequence[tuple[int, str]]) -> dict[tupl
     return counts
 
 
-def _gone_parents(engine: Engine, parents: Sequence[tuple[int, object]]) -> set[tuple[int, str]]:
+def _find_gone_parents(engine: Engine, parents: Sequence[tuple[int, object]]) -> set[tuple[int, str]]:
     gone: set[tuple[int, str]] = set()
     for key in {key for key, parent in parents if parent is not None}:
         named = [str(parent) for owner, parent in parents if owner == key and parent is not None]
@@ -322,7 +322,7 @@ def _gone_parents(engine: Engine, parents: Sequence[tuple[int, object]]) -> set[
 
 def entry_shape(row: Plain) -> EntryView:
     """Return the view of one of `entry_rows`."""
-    view: EntryView = _made("entry", _with_note_shapes(row))
+    view: EntryView = _make("entry", _with_note_shapes(row))
     return view
 
 
@@ -335,11 +335,11 @@ def _with_note_shapes(row: Plain) -> Plain:
 
 def event_shape(row: Plain) -> EventView:
     """Return the view of an `event_row`."""
-    view: EventView = _made("event", _with_note_shapes(row))
+    view: EventView = _make("event", _with_note_shapes(row))
     return view
 
 
-def _made(kind: str, row: Plain) -> Any:
+def _make(kind: str, row: Plain) -> Any:
     """Return the view that a row was made for, field by field; to look at each value once more would take most of the time."""
     shape, names = _shape(kind)
     values = dict(zip(names, row.values(), strict=True))  # a row has the fields of its shape, in their order
@@ -362,18 +362,6 @@ _shapes: dict[str, tuple[Any, tuple[str, ...]]] = {}
 def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:
     """Return the views of `ENTRY_COLUMNS` rows, in their order."""
     return [entry_shape(row) for row in entry_rows(engine, rows)]
-
-
-def event_view(row: Row) -> EventView:
-    """Return the view of one `EVENT_COLUMNS` row."""
-    return event_shape(event_row(row))
-
-
-def note_views(engine: Engine, rows: Sequence[Row]) -> list[NoteView]:
-    """Return the views of `NOTE_COLUMNS` rows, in their order."""
-    from ctxmgr.types.view import NoteView
-
-    return [NoteView.model_validate(row) for row in note_rows(engine, rows)]
 
 
 _LONG_TEXT = 4_096

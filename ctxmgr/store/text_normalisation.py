@@ -84,7 +84,7 @@ def flat_texts(values: Iterable[Any]) -> list[str]:
     return texts
 
 
-def folded_text(record: Record) -> str | None:
+def fold_text(record: Record) -> str | None:
     """Return the searchable text of a record, or None for kinds that search does not cover."""
     texts = [fold(text) for _, text in texts_of(record)]
     return _SEPARATOR.join(texts) if texts else None
@@ -107,7 +107,7 @@ def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
         return
     elif isinstance(value, dict):
         for name, item in cast("dict[object, Any]", value).items():
-            key = name if isinstance(name, str) else _spelled(name)
+            key = name if isinstance(name, str) else _spell(name)
             yield f"{path}.{key}", key
             yield from _walk(f"{path}.{key}", item, depth - 1)
     elif isinstance(value, list | tuple):
@@ -115,7 +115,7 @@ def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
             yield from _walk(f"{path}[{number}]", item, depth - 1)
 
 
-def _spelled(key: object) -> str:
+def _spell(key: object) -> str:
     """Return what JSON makes of a key that is no text."""
     import json
 
@@ -131,7 +131,7 @@ def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None
             last = first + len(needle)
             # Some letters fold to several (ß to ss), so a place in the folded text is none in the text itself.
             if len(folded) != len(text):
-                first, last = _unfolded(text, first), _unfolded(text, last)
+                first, last = _unfold(text, first), _unfold(text, last)
             start, end = max(0, first - width), min(len(text), last + width)
             return name + path, ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
     return None
@@ -146,7 +146,7 @@ def _first(value: Any, needle: str, depth: int) -> tuple[str, str, str] | None:
         return None
     if isinstance(value, dict):
         for name, item in cast("dict[object, Any]", value).items() if depth else ():
-            key = name if isinstance(name, str) else _spelled(name)
+            key = name if isinstance(name, str) else _spell(name)
             folded = key.lower() if key.isascii() else fold(key)
             if needle in folded:
                 return f".{key}", key, folded
@@ -162,7 +162,7 @@ def _first(value: Any, needle: str, depth: int) -> tuple[str, str, str] | None:
     return None
 
 
-def _unfolded(text: str, place: int) -> int:
+def _unfold(text: str, place: int) -> int:
     """Return the place in a text of a place in its folded form: one letter may fold to as many as three."""
     passed = 0
     for number, letter in enumerate(text):

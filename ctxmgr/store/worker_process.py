@@ -222,7 +222,7 @@ def serve(source: BufferedReader) -> None:
         telling = Thread(target=_tell, args=(source.fileno(), waiting.get))
         telling.start()
         try:
-            for item in _named(function)(*arguments):
+            for item in _load(function)(*arguments):
                 waiting.put(_framed(_ITEM, item))
             waiting.put(_framed(_END, ""))
         except Exception as error:
@@ -243,7 +243,7 @@ def _tell(descriptor: int, next_frame: Callable[[], bytes]) -> None:
         os._exit(0)
 
 
-def _named(function: str) -> Callable[..., Iterator[object]]:
+def _load(function: str) -> Callable[..., Iterator[object]]:
     from importlib import import_module
 
     module, _, name = function.partition(":")

@@ -23,6 +23,7 @@ class AccessRule(Shape):
     agent: Text
     resource_type: ResourceType
     pattern: Text
+    # Part of the key: without it a rule to read would take the place of one to write (ruling 14).
     permission: Permission
     priority: Annotated[int, Field(ge=MIN_PRIORITY, le=MAX_PRIORITY)] = DEFAULT_PRIORITY
 

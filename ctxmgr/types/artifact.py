@@ -31,11 +31,13 @@ class ArtifactView(Shape):
     agent: Text
     name: Text
     type: Text
+    # A content that a later version still shows keeps the version in which it appeared, and so its id.
     version: int
     description: Text | None = None
     hash: Text
     size: int
     tokens: int
+    # An estimate is told from an exact count by the name of what counted (ruling 17).
     counter: Text
     created_at: Text | None = None
     path: Text
@@ -68,6 +70,7 @@ class GetResponse(Shape):
 
     artifact: ArtifactView
     content: Text | None = None
+    # Bytes that are no UTF-8 would come back changed from JSON as text.
     encoding: Literal["utf-8", "base64"] | None = None
 
 
@@ -94,6 +97,7 @@ class VersionCreated(Shape):
     """A version made on request, holding what its parent held."""
 
     version: int
+    # After a rollback it is not the number before: the parent is what was current (ruling 18).
     previous_version: int | None
     path: Text
 

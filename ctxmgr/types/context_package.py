@@ -160,6 +160,7 @@ class AssembleRequest(Shape):
 
     agent: Text
     max_tokens: int = DEFAULT_BUDGET
+    # The figures of spec 003 are absolute and fail every budget below 7,000, so the usual ones are shares (ruling 27).
     reserve_prompt: int | None = None
     reserve_task: int | None = None
     task: Text | None = None
@@ -196,6 +197,7 @@ class RequestedItem(Shape):
 
     source: Text
     name: Text
+    # There is no "denied": it would say that there is something to be denied (ruling 16).
     status: Literal["success", "missing", "noRoom"]
     id: Text | None = None
     type: str | None = None
@@ -218,14 +220,6 @@ class RequestItemsResponse(Shape):
 
 
 WhyGot = Literal[Got, "held", "absent"]
-WhyRule = Literal[
-    "held",  # the agent had it unchanged from the package before
-    "everyPackage",  # the project's or the task's context
-    "noNeed",  # nothing asked for it
-    "later",  # needed now, but not when the package was assembled
-    "denied",  # the agent may not read it; said to the operator alone
-    "notThere",
-]
 
 
 class WhyRequest(Shape):
@@ -248,6 +242,9 @@ class Why(Shape):
     assembled_at: Text | None
     asked: Literal["full", "summary"] | None
     got: WhyGot
+    # The rule of a decision, or where none was made: ``held`` (the agent had it unchanged from the package before),
+    # ``everyPackage`` (the project's or the task's context), ``noNeed`` (nothing asked for it), ``later`` (needed now, but not
+    # when the package was assembled), ``denied`` (the agent may not read it; said to the operator alone), ``notThere``.
     rule: Text
     reason: Text
     decisions: list[Decision] = []

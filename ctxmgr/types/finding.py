@@ -18,6 +18,7 @@ FindingKind = Literal[
     "recoveryLoop", "pingPong", "hung",
 ]  # fmt: skip
 Severity = Literal["warn", "loop", "hung"]
+# A session may go in circles in one agent and hang in another: neither hides the other.
 Verdict = Literal["healthy", "warn", "loop", "hung", "loop+hung"]
 
 
@@ -96,6 +97,7 @@ class SessionVerdict(Shape):
 
 def summary_of(verdict: Verdict, notes: list[str]) -> str:
     """Return a verdict in words."""
+    # Healthy is said only where nothing is wrong (ruling 28).
     return ", ".join(["no loop found" if verdict == "healthy" and notes else verdict, *notes])
 
 
@@ -168,6 +170,7 @@ class Observation:
     data: Any = None
     meta: Any = None
     task: str | None = None
+    # Noted as it happens: what detectors still remember is emptied by a message of a person, and this must outlast it.
     progress: Progress | None = None
 
 
@@ -204,6 +207,7 @@ class Diagnosis(Shape):
 
     kind: str
     cause: Text
+    # A cause is stated only where the record shows it, so each comes with what it rests on.
     evidence: tuple[Quote, ...]
     next_step: Text
     check: Text | None

@@ -22,6 +22,7 @@ GOAL_ID = "goal"
 NodeStatus = Literal["pending", "in_progress", "done", "failed", "blocked", "split", "dropped"]
 AttemptStatus = Literal["in_progress", "done", "failed", "left"]
 ResultStatus = Literal["ok", "error", "denied", "interrupted"]
+# The letters of spec 004: A is a repetition, B an alternation, C failures that climb from attempts to tasks.
 LoopType = Literal["A", "B", "C"]
 BlockedBy = Literal["loop", "attempts", "escalation", "user"]
 Moment = Literal["start", "continue", "resume", "compaction"]
@@ -141,6 +142,7 @@ class LoopRecord(Shape):
 class OwnerView(Shape):
     """Who may work on the goal: the epoch grows with every owner; the rest is null when nobody holds it."""
 
+    # By it an owner that was stopped and comes back learns that another one has taken over: what it writes does not count.
     epoch: int
     owner: Text | None = None
     pid: int | None = None
@@ -201,6 +203,7 @@ class GoalState(Shape):
     next: str | None
     next_step: Text | None
     actions: list[ActionView]
+    # A process that died between an action and its result leaves open which of the two it reached.
     in_flight: list[ActionView]
     blocked_actions: list[BlockedAction]
     loop_counts: dict[LoopType, int]
@@ -209,6 +212,7 @@ class GoalState(Shape):
     actions_total: int
     refused_total: int
     owner: OwnerView
+    # The history is synced before the state that names it, so a recovery folds in what lies behind these records (ruling 19).
     generation: int
     records: int
     sum: str
@@ -263,6 +267,7 @@ class StartRequest(Shape):
     goal: Description | None
     tasks: list[TaskDraft] = []
     probes: list[Probe] = []
+    # Two goals in one folder would share one history, so the other one is given up in so many words or refused.
     replace: bool = False
 
 
@@ -363,6 +368,7 @@ class ResumeRequest(Shape):
     ``take_over`` also from an owner that is alive; it is then refused from its next write on.
     """
 
+    # Not by default: an owner that is only slow would lose what it is about to write.
     take_over: bool = False
 
 

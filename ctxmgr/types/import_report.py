@@ -40,6 +40,7 @@ class FileCount:
     messages: int = 0
     thoughts: int = 0
     responses: int = 0
+    # One response may stand in several lines, each with the figures of the whole.
     usage: Counter[str] = field(default_factory=lambda: Counter[str]())
     unknown: Counter[str] = field(default_factory=lambda: Counter[str]())
     damaged: list[tuple[int, int, str]] = field(default_factory=lambda: list[tuple[int, int, str]]())

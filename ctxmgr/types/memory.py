@@ -42,8 +42,10 @@ class Episode(Shape):
     tags: list[Text]
     entries: list[Text]
     indexes: list[int]
+    # A text outlives its entries: it is still recalled, and says that they are gone (ruling 12).
     missing: list[Text] = []
     links: list[Text] = []
+    # Whoever reads it has to know who said so: it is evidence by an agent or a model, and no order.
     author: Text | None
     supersedes: Text | None = None
     superseded_by: Text | None = None

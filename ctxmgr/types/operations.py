@@ -91,6 +91,7 @@ class ModelRequest(Shape):
     seconds: float | None = None
     max_tokens: int | None = None
     max_tool_calls: int | None = None
+    # Settings can name a model for all runs, so a single one needs a word that asks none.
     off: bool = False
     transcript: Text | None = None
 
@@ -115,6 +116,7 @@ class RecoverRequest(Shape):
     routes: Text | None = None
     goal: GoalSource | None = None
     last: bool = False
+    # A recovery reads related sessions and memory too, which a session that has to stand by itself must not (ruling 25).
     only_session: bool = False
     model: ModelRequest = ModelRequest()
 

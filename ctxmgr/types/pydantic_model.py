@@ -18,11 +18,11 @@ def model_of(shape: type[FieldTable]) -> type[BaseModel]:
     """Return the model of a shape: its fields, names, limits and hooks; nested shapes stay shapes."""
     found = _models.get(shape)
     if found is None:
-        found = _models[shape] = _built(shape)
+        found = _models[shape] = _build(shape)
     return found
 
 
-def _built(shape: type[FieldTable]) -> type[BaseModel]:
+def _build(shape: type[FieldTable]) -> type[BaseModel]:
     body: dict[str, Any] = {"__module__": shape.__module__, "__qualname__": shape.__qualname__, "__doc__": shape.__doc__}
     body["model_config"] = ConfigDict(
         populate_by_name=True, frozen=True, extra="ignore" if shape.ignores_unknown else "forbid", serialize_by_alias=True,

@@ -36,7 +36,7 @@ _TYPES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _declared(field: RecordField) -> tuple[Any, Any]:
+def _declare(field: RecordField) -> tuple[Any, Any]:
     """Return the type and the default of a model's field."""
     kind: Any = Annotated[Text, Field(min_length=1)] if field.filled else _TYPES[field.holds]
     if field.required:
@@ -45,7 +45,7 @@ def _declared(field: RecordField) -> tuple[Any, Any]:
 
 
 def _model(kind: str) -> type[_Kind]:
-    fields: dict[str, Any] = {_snake(name): _declared(field) for name, field in RECORDS[kind].items()}
+    fields: dict[str, Any] = {_snake(name): _declare(field) for name, field in RECORDS[kind].items()}
     return create_model(f"_{kind[0].upper()}{kind[1:]}", __base__=_Kind, **fields)
 
 

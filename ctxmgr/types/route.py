@@ -15,6 +15,7 @@ from ctxmgr.types.base import ComputedField, Field, Json, Shape, Text
 from ctxmgr.types.finding import Diagnosis
 
 RequestType = Literal["INTROSPECT_AGENT_CONTEXT", "PROCEED"]
+# The entry points are explicit: nothing routes to the context manager that nobody asked (ruling 22, FR-017).
 Source = Literal["agentRequest", "stuckHandler", "reviewMerge"]
 Label = Literal["verified", "recorded", "reconstructed", "unknown"]
 By = Literal["rules", "model"]
@@ -92,6 +93,7 @@ class Fact(Shape):
 class Held(Shape):
     """A fact that the agent was given before: its hash, the continuation that gave it, the records it rests on."""
 
+    # By the hash and not by the text: a diff leaves the text out, which the agent holds already.
     hash: str
     given: Text
     entries: list[Text]
@@ -123,6 +125,7 @@ class Context(Shape):
     summary: Text
     facts: list[Fact]
     sections: list[Section]
+    # An estimate, so it names what counted: a package or another model may count otherwise (ruling 17).
     token_count: int
     counter: str
     unanswered: list[Text] = []
@@ -140,6 +143,7 @@ class Pattern(Shape):
     kind: str
     period: int
     count: int
+    # A loop may have thousands of members, and a continuation is stored whole and told again.
     members: list[Text]
     start: Text | None
     last_progress: Text | None
@@ -219,6 +223,7 @@ class Continuation(Shape):
     notes: list[Text]
     by: By
     fallback: bool
+    # The cap on attempts is by loop and not by session: a session may have several loops, each with its own (ruling 11).
     attempts: int
     routing: Routing = "history"
     request: Json = None
@@ -227,6 +232,7 @@ class Continuation(Shape):
     diagnosis: Diagnosis | None = None
     basis: Text | None = None
     question: Text | None = None
+    # It says something of the call and not of the answer: what is stored stays the same however often it is told (ruling 24).
     told_again: Annotated[bool, Field(exclude=True)] = False
 
     @property
@@ -236,6 +242,7 @@ class Continuation(Shape):
 
     def model_checked(self) -> None:
         """Refuse a target that is not allowed."""
+        # A recovery that sends the context manager on would be a recovery of itself (FR-019, ruling 11).
         if any(is_context_manager(agent) for agent in self.candidates):
             raise ValueError("the context manager is never a target")
         if self.target not in self.candidates or len(set(self.candidates)) != len(self.candidates):
@@ -247,6 +254,7 @@ class Continuation(Shape):
         if self.diagnosis is not None:
             # JSON has no tuples: the answer reads back as it was written.
             data["diagnosis"]["evidence"] = list(data["diagnosis"]["evidence"])
+        # Spec 000 writes one branch for each allowed agent; kept so in Python, zero or two of them could be built (ruling 20).
         branches: dict[str, Any] = dict.fromkeys(data.pop("candidates"))
         plain = {"type": self.request_type, "reason": self.reason, "goal": self.goal}
         asked = data.pop("request")
@@ -265,6 +273,7 @@ class Continuation(Shape):
         """
         known = {field.alias for field in cls.model_fields.values()}
         fields = {"loop": None, "stall": None, "snapshot": None}  # a record leaves out what is null
+        # A record has members of its own, and those of a later version: neither makes it less of a continuation.
         fields |= {name: value for name, value in data.items() if name in known}
         branches = cast("dict[str, Any]", data.get("returnTo") or {})
         context = dict(cast("dict[str, Any]", data.get("context") or {}))

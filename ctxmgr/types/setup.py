@@ -51,6 +51,7 @@ class SettingView(Shape):
     about: Text
     option: Text | None
     variable: Text | None
+    # A file that came with a checkout may tune; only the user grants (ruling 29).
     project: Literal["free", "inside", "restrict"]
 
 
@@ -74,6 +75,7 @@ class TrustedCommand(Shape):
 
     probe: Text
     folder: Text
+    # Shown as it would run: the trust covers this command, and a changed script needs a new one.
     argv: list[Text]
     trusted: bool
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from ctxmgr.types.base import Json, Shape, Text
 
+# Open is no status that anybody records: it is what an entry without a result is shown as.
 EntryStatus = Literal["ok", "error", "denied", "interrupted", "open"]
 
 
@@ -28,6 +29,7 @@ class NoteView(Shape):
     author: Text | None
     supersedes: Text | None
     superseded_by: Text | None
+    # What is gone is named, never left out or made up (ruling 12).
     missing: list[Text]
 
 
@@ -82,6 +84,7 @@ class EventView(Shape):
     entry: Text | None
     after: int | None
     data: Json
+    # SC-008: a note must be seen wherever the entry is, so also beside a message about it.
     notes: list[NoteView] = []
 
 
@@ -120,6 +123,7 @@ class SessionView(Shape):
     source: Json
     title: Text | None
     project: Text | None = None
+    # A session is one workflow, which several executions may have worked on (ruling 10).
     processes: list[ProcessView]
     agents: list[Text]
     entries: int
@@ -132,6 +136,7 @@ class SessionView(Shape):
     live: bool
     outcome: Text | None
     usage: dict[str, int]
+    # Null in a list that was not judged: a verdict takes a replay of the session, the rest only its row.
     verdict: Text | None = None
     summary: Text | None = None
     findings: int | None = None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.context.candidates import STRENGTH, depending
+from ctxmgr.context.candidates import STRENGTH, find_dependencies
 from ctxmgr.store.repositories.shared_state import ArtifactRow, DependencyRow
 from tests.context.world import World, got
 
@@ -47,7 +47,7 @@ def test_every_graph(links: dict[tuple[str, str], str], start: dict[str, str], s
     def find(_: str, name: str) -> ArtifactRow | None:
         return None if name == "x" else row(name)
 
-    found = depending(asked, targets, find)  # pyright: ignore[reportArgumentType]
+    found = find_dependencies(asked, targets, find)  # pyright: ignore[reportArgumentType]
     best = {name: level for name, level in strongest(start, links).items() if name != "x"}
     direct = {name: STRENGTH[need] for name, need in start.items()}
 

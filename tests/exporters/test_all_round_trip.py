@@ -12,7 +12,7 @@ import pytest
 from ctxmgr.exporters import EXPORTERS
 from ctxmgr.exporters.conversation import Exporter, conversation_of
 from ctxmgr.history.formats import IMPORTERS, read_head, recognised
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.base import Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.goals.brief import write_brief
-from ctxmgr.goals.reducer import fold
+from ctxmgr.goals.changes import fold
 from ctxmgr.goals.state import State
 from ctxmgr.types.goal import (
     ActionRequest,

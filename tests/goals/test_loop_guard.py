@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.goals.truncation import outcome
+from ctxmgr.goals.state import outcome
 from ctxmgr.types.goal import EndRequest, MessageRequest, UnblockRequest
 from tests.goals.scene import act, advance, ask, begun, done, fail, open_goals, statuses, stored, ticking
 

@@ -12,7 +12,7 @@ import pytest
 
 from ctxmgr.detect import monitor as engine
 from ctxmgr.goals import Goals, state_files
-from ctxmgr.goals.reducer import fold
+from ctxmgr.goals.changes import fold
 from ctxmgr.goals.state import WINDOW, State
 from ctxmgr.types.goal import StartRequest
 from tests.goals.scene import act, begun, open_goals, ticking

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.goals.reducer import fold
+from ctxmgr.goals.changes import fold
 from ctxmgr.goals.state import State
 from ctxmgr.log.journal import read
 from tests.goals.layout import CASES, FILES, FIXTURES, VIEW, copied, made, shown

@@ -19,7 +19,7 @@ from ctxmgr.history.formats import IMPORTERS, format_views
 from ctxmgr.history.ingest import import_logs
 from ctxmgr.history.open_history import open_history
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.engine.driver import sqlite
+from ctxmgr.store.engine.sqlite import sqlite
 
 FORMATS = Path(__file__).parents[2] / "fixtures" / "formats"
 UUID = "01a203d1-8438-7a50-ba56-5cb0349d5187"

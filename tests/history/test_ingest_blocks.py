@@ -21,7 +21,7 @@ from ctxmgr.log.reader import read, records_of
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.write import log_parser
-from ctxmgr.store.write.encoded_record import prepared_line
+from ctxmgr.store.write.encoded_record import prepare_line
 from ctxmgr.types.record import check
 from tests import builders as b
 from tests.doors import invoke
@@ -72,7 +72,7 @@ def _is_storable(body: bytes) -> bool:
     try:
         for line in records_of(raw, 0, len(raw) + 1, "", _ignore, lambda: None):
             check(line.record)
-            prepared_line(line, masked=True)
+            prepare_line(line, masked=True)
     except InvalidInput:
         return False
     return True

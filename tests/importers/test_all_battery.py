@@ -20,7 +20,7 @@ import pytest
 from ctxmgr.detect.monitor import detect
 from ctxmgr.detect.replay import observations_of
 from ctxmgr.history.formats import IMPORTERS, read_head, recognised
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.base import Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.finding import verdict_of
 from ctxmgr.types.import_report import FileCount

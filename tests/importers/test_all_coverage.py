@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from ctxmgr.history.formats import IMPORTERS
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.base import Importer
 from ctxmgr.log.codec import Record
 from ctxmgr.types.import_report import FileCount
 

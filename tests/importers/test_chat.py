@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.importers.chat import judged, unwrapped
+from ctxmgr.importers.chat import judge_result, unwrap
 
 DENIED = [
     "The user rejected permission to use this specific tool call.",
@@ -48,21 +48,21 @@ FAILED = [
 def test_a_refusal_is_told_from_a_failure(words: str) -> None:
     """Whatever stands before it: the kind of an error, an article, a mark of the client's."""
     for shown in (words, {"error": words}):
-        status, _, error = judged({"is_error": True}, shown)
+        status, _, error = judge_result({"is_error": True}, shown)
         assert (status, error) == ("denied", words)
 
 
 @pytest.mark.parametrize("words", ABORTED)
 def test_an_abort_is_told_from_a_failure(words: str) -> None:
     """A call that was stopped has not failed; one that succeeded may print such words."""
-    assert judged({"is_error": True}, words)[0] == "interrupted"
-    assert judged({}, words)[0] == "ok"
+    assert judge_result({"is_error": True}, words)[0] == "interrupted"
+    assert judge_result({}, words)[0] == "ok"
 
 
 @pytest.mark.parametrize("words", FAILED)
 def test_a_failure_that_sounds_like_either_is_one(words: str) -> None:
     """A system may deny and abort, too."""
-    assert judged({"is_error": True}, words)[0] == "error"
+    assert judge_result({"is_error": True}, words)[0] == "error"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_failure_that_sounds_like_either_is_one(words: str) -> None:
 )
 def test_a_type_tells_how_a_call_ended(shown: dict[str, Any], status: str) -> None:
     """The AI SDK's results say so by their type; an object of another kind is kept as it is."""
-    found, output, _ = judged({}, shown)
+    found, output, _ = judge_result({}, shown)
     assert found == status
     assert output == shown.get("value", shown.get("reason", shown))
 
@@ -85,4 +85,4 @@ def test_a_type_tells_how_a_call_ended(shown: dict[str, Any], status: str) -> No
 def test_a_notice_of_the_client_is_no_word_of_a_person() -> None:
     """What Cline puts into a person's words is taken out again."""
     words = '<user_input mode="act">Do it<mode_notice>You are in act mode</mode_notice></user_input>'
-    assert unwrapped(words) == "Do it"
+    assert unwrap(words) == "Do it"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.importers.base import damage_reporter
-from ctxmgr.importers.values import clean, is_time, moment, parsed, texts, title
+from ctxmgr.importers.values import clean, is_time, moment, parse_json, texts, title
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.import_report import FileCount
 
@@ -33,14 +33,14 @@ def test_json_in_a_text_is_cut_where_json_in_a_record_is(depth: int) -> None:
     """Nesting ends at the same depth whether a value stands in the log itself or as JSON in a text of it."""
     for start, end in (("[", "]"), ('{"a":', "}")):
         told = start * depth + "1" + end * depth
-        assert parsed(told) == clean(json.loads(told))
-        assert ("nested too deep" in json.dumps(parsed(told))) is (depth > 81)
+        assert parse_json(told) == clean(json.loads(told))
+        assert ("nested too deep" in json.dumps(parse_json(told))) is (depth > 81)
 
 
 def test_numbers_that_json_has_not_become_texts() -> None:
     """At any depth, and keys are texts."""
     assert clean({1: [float("inf"), {"a": float("nan")}], "b": 1.5}) == {"1": ["inf", {"a": "nan"}], "b": 1.5}
-    assert parsed('[NaN, {"a": 1e999}]') == ["nan", {"a": "inf"}]
+    assert parse_json('[NaN, {"a": 1e999}]') == ["nan", {"a": "inf"}]
 
 
 def test_texts_of_content_are_those_of_its_parts() -> None:

@@ -35,7 +35,9 @@ Draft = Annotated[
 _TYPES = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
 
 
-def continuation_answer(workspace: Workspace, found: RecoverResponse, *, prompt: bool = False, store: str | None = None) -> Answer:
+def continuation_answer(
+    workspace: Workspace, found: RecoverResponse, *, prompt: bool = False, store: str | None = None
+) -> Answer:
     """Return a continuation as JSON and as a page; with ``prompt`` the text for the agent in place of the page.
 
     ``store``: the one that the user named, for the command that prints the text.

@@ -157,9 +157,9 @@ class GrammarSummariser:
         if not found:
             return
         for count in BODY_LINES:
-            yield "\n".join(_written(found, 240, 400, mark, count)) + "\n"
+            yield "\n".join(_write(found, 240, 400, mark, count)) + "\n"
         for doc, data in ((240, 400), (160, 200), (100, 120), (60, 0), (0, 0)):
-            yield "\n".join(_written(found, doc, data, mark)) + "\n"
+            yield "\n".join(_write(found, doc, data, mark)) + "\n"
 
 
 def has_grammar(kind: str) -> bool:
@@ -310,7 +310,7 @@ def _text(source: bytes) -> str:
     return source.decode("utf-8", "replace")
 
 
-def _written(found: list[Signature], doc: int, data: int, mark: str, body: int = 0) -> Iterator[str]:
+def _write(found: list[Signature], doc: int, data: int, mark: str, body: int = 0) -> Iterator[str]:
     for signature in found:
         indent = "  " * min(signature.depth, 20)
         if doc and signature.doc:

@@ -221,10 +221,10 @@ class LineSummariser:
         found = list(_definitions(text, notation, fenced=kind == MARKDOWN))
         mark = "//" if notation.comments[:1] and notation.comments[0].startswith("//") else "#"
         for count in BODY_LINES if found and kind in _CODE else ():
-            yield "\n".join(_written(found, 160, mark, count)) + "\n"
+            yield "\n".join(_write(found, 160, mark, count)) + "\n"
         for comment in (160, 80, 0):
             if found:
-                yield "\n".join(_written(found, comment, mark)) + "\n"
+                yield "\n".join(_write(found, comment, mark)) + "\n"
         if kind in ("yaml", "json") and found:
             for levels in (3, 2, 1):
                 yield from _outer(found, levels)
@@ -248,7 +248,7 @@ def _definitions(text: str, notation: Notation, *, fenced: bool) -> Iterator[_De
             comments.append(bare)
         elif bare and notation.opens.match((" " if line[0] in " \t" else "") + one_line(bare[:_MAX_LINE_CHARS])):
             body = []
-            yield _Definition(_opening(line), len(line) - len(line.lstrip()), _comment(comments), body)
+            yield _Definition(_opening_line(line), len(line) - len(line.lstrip()), _comment(comments), body)
             comments = []
         # Decorators and attributes stand between a comment and its definition.
         elif bare and not bare.startswith(("@", "#[")):
@@ -257,7 +257,7 @@ def _definitions(text: str, notation: Notation, *, fenced: bool) -> Iterator[_De
                 body.append(line[: 2 * _MAX_LINE_CHARS])
 
 
-def _opening(line: str) -> str:
+def _opening_line(line: str) -> str:
     """Return a definition's line without the brace that opens its body."""
     return re.sub(r"\s*\{\s*$", "", shortened(line.rstrip()[: _MAX_LINE_CHARS + 1], _MAX_LINE_CHARS))
 
@@ -272,7 +272,7 @@ def _comment(lines: Sequence[str]) -> str:
     return one_line(" ".join(words))
 
 
-def _written(found: Sequence[_Definition], limit: int, mark: str, count: int = 0) -> Iterator[str]:
+def _write(found: Sequence[_Definition], limit: int, mark: str, count: int = 0) -> Iterator[str]:
     for definition in found:
         sentence = first_sentence(definition.comment, limit) if limit and definition.comment else ""
         indent = " " * min(definition.indent, 40)

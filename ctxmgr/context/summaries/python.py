@@ -53,7 +53,7 @@ def _statement(node: ast.stmt, depth: int) -> Iterator[Line]:
         yield depth, "# try"
         yield from _block(node.body, depth)
         for handler in node.handlers:
-            caught = _short(handler.type, "...") if handler.type is not None else "anything"
+            caught = _shorten(handler.type, "...") if handler.type is not None else "anything"
             yield depth, f"# except {caught}"
             yield from _block(handler.body, depth)
         for name, part in (("else", node.orelse), ("finally", node.finalbody)):
@@ -61,7 +61,7 @@ def _statement(node: ast.stmt, depth: int) -> Iterator[Line]:
                 yield depth, f"# {name}"
                 yield from _block(part, depth)
         return
-    opening = _opening(node)
+    opening = _opening_line(node)
     if opening is None:
         yield depth, _simple(node)
         return
@@ -89,40 +89,40 @@ def _block_with_statement(body: Sequence[ast.stmt], depth: int) -> Iterator[Line
         yield depth, "..."
 
 
-def _opening(node: ast.stmt) -> str | None:
+def _opening_line(node: ast.stmt) -> str | None:
     """Return the line that opens a compound statement; None for a simple one."""
     wait = "async " if isinstance(node, ast.AsyncFor | ast.AsyncWith | ast.AsyncFunctionDef) else ""
     if isinstance(node, ast.If | ast.While):
-        return f"{'if' if isinstance(node, ast.If) else 'while'} {_short(node.test, '...')}:"
+        return f"{'if' if isinstance(node, ast.If) else 'while'} {_shorten(node.test, '...')}:"
     if isinstance(node, ast.For | ast.AsyncFor):
-        return f"{wait}for {_short(node.target, '_')} in {_short(node.iter, '...')}:"
+        return f"{wait}for {_shorten(node.target, '_')} in {_shorten(node.iter, '...')}:"
     if isinstance(node, ast.With | ast.AsyncWith):
-        return f"{wait}with {', '.join(_short(item, '...') for item in node.items)}:"
+        return f"{wait}with {', '.join(_shorten(item, '...') for item in node.items)}:"
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return f"{wait}def {node.name}({_short(node.args, '*_')}):"
+        return f"{wait}def {node.name}({_shorten(node.args, '*_')}):"
     return f"class {node.name}:" if isinstance(node, ast.ClassDef) else None
 
 
 def _simple(node: ast.stmt) -> str:
     """Return a simple statement as one line, with an ellipsis for long parts."""
-    text = _short(node, "")
+    text = _shorten(node, "")
     if text:
         return text
     if isinstance(node, ast.Return):
         return "return ..."
     if isinstance(node, ast.Assign):
-        return f"{' = '.join(_short(target, '_') for target in node.targets)} = ..."
+        return f"{' = '.join(_shorten(target, '_') for target in node.targets)} = ..."
     if isinstance(node, ast.Raise):
         return f"raise {_call(node.exc)}"
     return _call(node.value) if isinstance(node, ast.Expr) else "..."
 
 
 def _call(node: ast.expr | None) -> str:
-    name = _short(node.func, "") if isinstance(node, ast.Call) else ""
+    name = _shorten(node.func, "") if isinstance(node, ast.Call) else ""
     return f"{name}(...)" if name else "..."
 
 
-def _short(node: ast.AST, instead: str) -> str:
+def _shorten(node: ast.AST, instead: str) -> str:
     """Return the source of a node if it is short and printable as one line, else ``instead``."""
     text = ast.unparse(node)
     return text if text and len(text) <= _MAX_WIDTH and text.isprintable() else instead

@@ -137,18 +137,18 @@ class _Outline:
         for entry in node.entries[: self._detail.keys]:
             text = self._inline(entry.value, depth + 1)
             parts.append(f"{_key(entry.key)}: {text}" if text else _key(entry.key))
-        return "{" + _joined(parts, node.count) + "}"
+        return "{" + _join(parts, node.count) + "}"
 
     def _inline_list(self, node: Listing, depth: int) -> str:
         if node.overlaid is None:
             return "[]"
         if not isinstance(node.overlaid, Scalar):
-            return "[" + _joined([self._inline(node.overlaid, depth)], node.count) + "]"
+            return "[" + _join([self._inline(node.overlaid, depth)], node.count) + "]"
         first = [item for item in node.items[: self._detail.items] if isinstance(item, Scalar)]
         shown = [text for text in map(self._scalar, first) if text]
         if not shown and self._values > 0:
             shown = [node.overlaid.type]
-        return "[" + _joined(shown, node.count) + "]"
+        return "[" + _join(shown, node.count) + "]"
 
     def _comment(self, entry: Entry, indent: str) -> Iterator[str]:
         if self._detail.comment and entry.comments:
@@ -162,20 +162,20 @@ class _Outline:
         if limit == 0:
             return node.type
         line = shortened(one_line(node.text[: 4 * limit + 40]), limit)
-        return line if node.type not in ("str", "nested") else _quoted(line)
+        return line if node.type not in ("str", "nested") else _quote(line)
 
 
-def _joined(shown: list[str], count: int) -> str:
+def _join(shown: list[str], count: int) -> str:
     hidden = count - len(shown)
     return ", ".join([*shown, *([f"{MORE}{hidden:,} more"] if hidden > 0 else [])])
 
 
 def _key(text: str) -> str:
     line = shortened(text, 200)
-    return line if _NUMERIC.fullmatch(line) else _quoted(line)
+    return line if _NUMERIC.fullmatch(line) else _quote(line)
 
 
-def _quoted(line: str) -> str:
+def _quote(line: str) -> str:
     plain = _PLAIN.fullmatch(line) and line.lower() not in _OTHER_WORDS
     # Escapes show what could not be seen, such as a text that runs from right to left.
     return line if plain else json.dumps(line, ensure_ascii=not line.isprintable())

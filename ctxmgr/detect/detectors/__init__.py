@@ -1,17 +1,20 @@
 """The detectors of loops, those of one kind of trouble in a module; `DETECTORS` names the module of each pattern.
 
 Begin with `repeated_calls`. A detector remembers what it needs of its agent's steps and knows no other detector; `interface`
-says what it may ask for. Silence and calls beyond their limit are watched for by `hung.StallWatch`, which
-`ctxmgr.detect.monitor` asks. May import `ctxmgr.detect.step`, `polling` and `text`.
+says what it may ask. Silence and calls beyond their limit are watched for by `hung.StallWatch`, which
+`ctxmgr.detect.monitor` asks. May import `ctxmgr.detect.interface`, `step` and `text`.
 """
 
 from __future__ import annotations
 
-from ctxmgr.detect.detectors.context_loop import ContextLoopDetector
-from ctxmgr.detect.detectors.cycles import CycleDetector, PingPongDetector, RecoveryLoopDetector
-from ctxmgr.detect.detectors.edit_revert import EditRevertDetector
-from ctxmgr.detect.detectors.escalating_failure import EscalatingFailureDetector
-from ctxmgr.detect.detectors.failures import DeniedDetector, ErrorRepetitionDetector, FailureStreakDetector, UnknownToolDetector
+from ctxmgr.detect.detectors.cycles import CycleDetector, EscalatingFailureDetector, PingPongDetector, RecoveryLoopDetector
+from ctxmgr.detect.detectors.failures import (
+    ContextLoopDetector,
+    DeniedDetector,
+    ErrorRepetitionDetector,
+    FailureStreakDetector,
+    UnknownToolDetector,
+)
 from ctxmgr.detect.detectors.messages import ChantingDetector, MonologueDetector
 from ctxmgr.detect.detectors.repeated_calls import (
     InterleavedDetector,
@@ -19,7 +22,13 @@ from ctxmgr.detect.detectors.repeated_calls import (
     RepetitionDetector,
     TrivialChangeDetector,
 )
-from ctxmgr.detect.detectors.stagnation import BusyDetector, NoProgressDetector, SleepBudgetDetector, StagnationDetector
+from ctxmgr.detect.detectors.stagnation import (
+    BusyDetector,
+    EditRevertDetector,
+    NoProgressDetector,
+    SleepBudgetDetector,
+    StagnationDetector,
+)
 from ctxmgr.detect.interface import Detector
 
 DETECTORS: tuple[type[Detector], ...] = (

@@ -1,18 +1,22 @@
-"""Detect calls and hand-overs that go round: cycles of steps, work passed to and fro, recoveries that return to their loop."""
+"""Detect calls and hand-overs that go round: cycles of steps, work passed to and fro, and what returns after help.
+
+A recovery returns to its loop; a task fails again, and its failures climb from attempts to subtasks to tasks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, cast
 
-from ctxmgr.detect import polling
-from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, is_paced, is_patient, is_poll_only, waits
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
+from ctxmgr.detect.text import fingerprints
+from ctxmgr.detect.text.comparison import MESSAGES, MessageText, text_of
 from ctxmgr.detect.text.fingerprints import blur, blur_numbers
-from ctxmgr.detect.text.message_text import MESSAGES, MessageText, text_of
-from ctxmgr.detect.text.vocabulary import hands_over, passes_on, tells_trouble
+from ctxmgr.detect.text.vocabulary import delegates, hands_over, passes_on, tells_trouble
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
 _MAX_LENGTH_DIFFERENCE, _MAX_COMPARED = 24, 4_000
@@ -49,7 +53,7 @@ class CycleDetector(StepDetector):
         else:  # a question that is new within the longest period breaks every round
             self.state = ()
             return None
-        if polling.is_patient(past[-1], step, self._settings) and not polling.is_poll_only(past[-1], step, self._settings):
+        if is_patient(past[-1], step, self._settings) and not is_poll_only(past[-1], step, self._settings):
             self.state = ()
             return None
         if self.state and self.state.same[1] >= self._settings.max_period and past[-1].query == query and step.same(past[-1]):
@@ -91,7 +95,7 @@ class CycleDetector(StepDetector):
         for shorter in range(1, period):
             if period % shorter == 0 and queries == queries[shorter:] + queries[:shorter]:
                 return None
-        if polling.is_paced(round_, self._settings) or self._polls(round_):
+        if is_paced(round_, self._settings) or self._polls(round_):
             return None
         if rounds > self._settings.cycle_rounds and not self._is_futile(round_, steps):
             return None
@@ -109,10 +113,10 @@ class CycleDetector(StepDetector):
 
         One look at a thing that is pending, in a round of other questions, does not make the round a poll.
         """
-        waiting = [step for step in round_ if polling.waits(step, self._settings)]
+        waiting = [step for step in round_ if waits(step, self._settings)]
         if 2 * len(waiting) < len(round_):
             return False
-        return any(polling.is_poll_only(before, step, self._settings) for before, step in pairwise(round_) if step in waiting)
+        return any(is_poll_only(before, step, self._settings) for before, step in pairwise(round_) if step in waiting)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say which period fits best, and how many rounds of it were seen."""
@@ -137,10 +141,10 @@ def _is_alike(step: Step, other: Step) -> bool:
     if step.failed != other.failed or len(step.calls) > 1 or len(other.calls) > 1 or step.first.finish is None:
         return False
     one, two = step.answer(), other.answer()
-    return -_MAX_LENGTH_DIFFERENCE <= len(one) - len(two) <= _MAX_LENGTH_DIFFERENCE and _plain(one) == _plain(two)
+    return -_MAX_LENGTH_DIFFERENCE <= len(one) - len(two) <= _MAX_LENGTH_DIFFERENCE and _blur_all(one) == _blur_all(two)
 
 
-def _plain(text: str) -> str:
+def _blur_all(text: str) -> str:
     return blur_numbers(blur(text[:_MAX_COMPARED], ids=True))
 
 
@@ -209,7 +213,7 @@ class PingPongDetector:
         """Take a hand-over; a change of the world ends the talk."""
         start = step.first.start
         if hands_over(start.action):
-            word = _Word((start.agent, start.process), (step.query, step.results()), step, _passed_on(start))
+            word = _Word((start.agent, start.process), (step.query, step.results()), step, _find_passed_on(start))
             return self._add(word)
         changed = self.state is not None and not step.failed and step.changes(self._settings.pollers)
         if changed and self.state is not None:
@@ -227,10 +231,10 @@ class PingPongDetector:
 
     def _add(self, word: _Word) -> Sighting | None:
         state = self.state or _State((), _NO_RUNS)
-        words, runs = _extended(state.words, state.runs, word, _Word.is_again)
+        words, runs = _extend(state.words, state.runs, word, _Word.is_again)
         passed, passes = state.passed, state.passes
         if word.about is not None:
-            passed, passes = _extended(passed, passes, word, _Word.is_about_the_same)
+            passed, passes = _extend(passed, passes, word, _Word.is_about_the_same)
         self.state = _State(words, runs, passed, passes)
         rounds = self._settings.handoff_rounds
         found = self._sighting(words, runs, rounds, _Word.as_key)
@@ -268,7 +272,7 @@ class PingPongDetector:
         self.state = None
 
 
-def _extended(
+def _extend(
     words: tuple[_Word, ...], runs: Sequence[int], word: _Word, is_same: Callable[[_Word, _Word], bool]
 ) -> tuple[tuple[_Word, ...], tuple[int, ...]]:
     """Return the words with one more, and for each period p how many of the last equal the one p places before."""
@@ -279,7 +283,7 @@ def _extended(
     return (*words, word)[-_MAX_WORDS:], tuple(now)
 
 
-def _passed_on(start: Observation) -> Hashable:
+def _find_passed_on(start: Observation) -> Hashable:
     """Return the names and numbers of a call that passes something on (a ticket, a team); None when it holds words alone.
 
     A thing that goes round among agents is given new words each time, but it keeps its number and its receivers.
@@ -371,3 +375,151 @@ def _identities(data: object) -> list[str]:
         return []
     answers = cast("dict[str, object]", data).get("answers")
     return [item for item in cast("list[object]", answers)[:64] if isinstance(item, str)] if isinstance(answers, list) else []
+
+
+RESULTS = frozenset({"subtask_result", "task_result", "attempt_result"})
+_MAX_TASKS = 32
+_LEFT_AFTER = 6
+_PARTS = lazy_pattern(r"[/.:>]+")
+_TASKS = ("task", "task_id", "taskId", "parent", "goal")
+_SUBTASKS = ("subtask", "subtask_id", "subtaskId", "subtask_name", "subtaskName")
+_NAMES = ("name", "title", "description")
+_FAILED = frozenset({"error", "failed", "failure", "fail", "blocked", "denied", "exhausted", "aborted"})
+_DONE = frozenset({"ok", "success", "succeeded", "completed", "complete", "done", "passed"})
+_QUIET = ("query", "poll", "sleep", "paced", "gesture")
+
+
+class _Attempts(NamedTuple):
+    """The failed attempts at one subtask since its last success; ``by_result`` when results of subtasks say so themselves."""
+
+    failures: tuple[Step, ...]
+    by_result: bool
+
+
+class EscalatingFailureDetector:
+    """Counts the failed attempts of each task that entries or results name.
+
+    A result of a subtask is an attempt by its own words, and so is work that was handed over and came back failed. Any
+    other failed entry is one only if it was meant to change something: a question that fails is no attempt. Two failed
+    attempts put the subtask in doubt (a loop when its results said so); twice as many, or a second subtask of the same task
+    in the same state, put the task itself in doubt.
+    """
+
+    kind: FindingKind = "escalatingFailure"
+    wake: int = Wake.TASK
+    hears = RESULTS
+    watchful = False
+    session_wide = False
+
+    def __init__(self, settings: DetectSettings) -> None:
+        self._settings = settings
+        self.state: dict[str, _Attempts] = {}
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when the step is one failed attempt too many."""
+        task = _task_of(step)
+        if not task or step.meaning(self._settings.pollers) in _QUIET:
+            return None
+        return self._note(task, step, step.failed, by_result=False)
+
+    def hear(self, event: Observation) -> Sighting | None:
+        """Take the result of a subtask."""
+        task, failed = _result(event)
+        if failed is None:
+            return None
+        return self._note(task, Step((Call.said(event, task),)), failed, by_result=True)
+
+    def _note(self, task: str, step: Step, failed: bool, *, by_result: bool) -> Sighting | None:
+        old = self.state.get(task, _Attempts((), by_result))
+        if not failed:
+            self.state = {name: attempts for name, attempts in self.state.items() if name != task}
+            return None
+        new = _Attempts((*old.failures, step)[-self._settings.window :], by_result or old.by_result)
+        kept = {name: attempts for name, attempts in self.state.items() if name != task}
+        while len(kept) >= _MAX_TASKS:
+            del kept[next(iter(kept))]
+        self.state = {**kept, task: new}
+        needed = self._settings.escalate_attempts
+        if len(new.failures) < needed:
+            return None
+        # Names like "build/tests" carry their parent: a second subtask that fails under it is a failure of the task.
+        parent = _parent(task)
+        siblings = sum(
+            len(attempts.failures) >= needed for name, attempts in self.state.items() if parent and _parent(name) == parent
+        )
+        climbed = siblings >= needed or len(new.failures) >= 2 * needed
+        facts = (("task", task), ("level", "task" if climbed else "subtask"), ("failedSubtasks", max(1, siblings)))
+        return Sighting(
+            self.kind, ("task", task), 1, new.failures[-needed:], needed, 0.85 if climbed or new.by_result else 0.6,
+            severity="loop" if climbed or new.by_result else "warn", leave=_LEFT_AFTER, facts=facts,
+        )  # fmt: skip
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how many attempts of the step's task failed."""
+        needed = self._settings.escalate_attempts
+        task = _task_of(step)
+        if not task:
+            return Opinion(self.kind, excerpt(step), 0, needed, "the entry names no task")
+        count = len(self.state[task].failures) if task in self.state else 0
+        return Opinion(
+            self.kind, f"task {task[:80]}", count, needed, "seen" if count >= needed else "more failed attempts wanted"
+        )
+
+    def reset(self) -> None:
+        """Forget everything: a person spoke."""
+        self.state = {}
+
+
+def _task_of(step: Step) -> str:
+    """Return the task a step belongs to, or that it hands over; "" when there is none."""
+    start = step.first.start
+    if start.task is not None:
+        return start.task[:200]
+    if isinstance(start.input, dict) and len(step.calls) == 1 and delegates(start.action):
+        return _name(cast("dict[str, object]", start.input), None)
+    return ""
+
+
+def _parent(task: str) -> str:
+    parts = _PARTS.split(task)
+    return "/".join(parts[:-1])
+
+
+def _name(fields: Mapping[str, object], given: object) -> str:
+    """Return what the task of a result is called: its own name below that of its parent, else what it was given to do.
+
+    Results are attempts of one subtask only where all of this is equal.
+    """
+    own = _first(fields, _SUBTASKS) or _first(fields, _NAMES)
+    parts = [part for part in (_first(fields, _TASKS), own) if part]
+    if not parts:
+        parts = [_first(fields, ("id",)) or (fingerprints.canonical(given) or "" if given else "")]
+    return "/".join(parts)[:200]
+
+
+def _first(fields: Mapping[str, object], keys: tuple[str, ...]) -> str:
+    for key in keys:
+        value = fields.get(key)
+        if isinstance(value, dict):
+            value = _first(cast("dict[str, object]", value), ("id", *_NAMES)) or None
+        if isinstance(value, str | int) and str(value):
+            return str(value)
+    return ""
+
+
+def _result(event: Observation) -> tuple[str, bool | None]:
+    """Return which task an event tells of, and whether it failed (None: it does not say)."""
+    if not isinstance(event.data, dict):
+        return "", None
+    data = cast("dict[str, object]", event.data)
+    inner = data.get("input")
+    fields = {**cast("dict[str, object]", inner), **data} if isinstance(inner, dict) else data
+    name = _name(fields, cast("object", inner))
+    for key in ("success", "ok", "passed"):
+        if isinstance(fields.get(key), bool):
+            return name, not fields[key]
+    for key in ("result", "status", "outcome", "output"):
+        value = fields.get(key)
+        if isinstance(value, str) and value.lower() in _FAILED | _DONE:
+            return name, value.lower() in _FAILED
+    return name, None

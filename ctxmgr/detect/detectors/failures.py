@@ -1,4 +1,4 @@
-"""Detect calls that keep failing: with one error, in a row, refused, or of a tool that is not there."""
+"""Detect calls that keep failing: with one error, in a row, refused, of a tool that is missing, or in a full context."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.detect import polling
-from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, backs_off, is_patient, seconds_between
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
-from ctxmgr.detect.text.message_text import MESSAGES, text_of
-from ctxmgr.detect.text.similarity import PATH_KEYS, target_of
+from ctxmgr.detect.text.comparison import MESSAGES, PATH_KEYS, target_of, text_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -55,7 +53,7 @@ class ErrorRepetitionDetector(StepDetector):
             return None
         self._name()
         core = fingerprints.error_core(step.first.error())
-        streak = self._extended(core, step, past)
+        streak = self._extend(core, step, past)
         # Taken out and put in again as the newest, so that the oldest streak is dropped first.
         streaks = {error: self._without_query(other, step) for error, other in self.state.items() if error != core}
         while len(streaks) >= _MAX_STREAKS:
@@ -70,13 +68,13 @@ class ErrorRepetitionDetector(StepDetector):
         if alone is not None:
             self.state = {fingerprints.error_core(alone.failures[-1].first.error()): alone}
 
-    def _extended(self, core: str, step: Step, past: Sequence[Step]) -> _ErrorStreak:
+    def _extend(self, core: str, step: Step, past: Sequence[Step]) -> _ErrorStreak:
         old = self.state.get(core)
         if old is None or step.number - old.failures[-1].number > self._settings.error_gap:
             return _ErrorStreak((step,), (step,), None)
         last = old.failures[-1]
-        gap = polling.gap(last, step)
-        if polling.is_patient(past[-1] if past else last, step, self._settings) or polling.backs_off(old.gap, gap, step):
+        gap = seconds_between(last, step)
+        if is_patient(past[-1] if past else last, step, self._settings) or backs_off(old.gap, gap, step):
             return _ErrorStreak((step,), (step,), gap)
         keep = self._settings.window
         return _ErrorStreak((*old.failures, step)[-keep:], (*old.unbroken, step)[-keep:], gap)
@@ -241,7 +239,7 @@ class FailureStreakDetector(StepDetector):
         count = len(streak.steps)
         if streak.cause is None or count < self._settings.error_varied_rounds:
             return None
-        warned, proved = _needed(streak, self._settings.of(streak.steps[-1].action))
+        warned, proved = _rounds_needed(streak, self._settings.of(streak.steps[-1].action))
         # One call that fails over and over is not for this detector: here the input varies.
         tried = len({step.query for step in streak.steps[-warned:]})
         if count < warned or tried < min(3, warned):
@@ -259,7 +257,7 @@ class FailureStreakDetector(StepDetector):
         if not step.failed or streak is None:
             why = "a refusal, or trouble that may pass" if step.failed else "it did not fail"
             return Opinion(self.kind, excerpt(step), 0, settings.failing_rounds, why, _RULE)
-        needed = _needed(streak, settings)[0]
+        needed = _rounds_needed(streak, settings)[0]
         why = "seen" if self._sighting(streak) else "more failures in a row wanted, of different calls"
         compared = fingerprints.one_line(streak.cause or step.first.error())
         return Opinion(self.kind, compared, len(streak.steps), needed, why, _RULE)
@@ -280,7 +278,7 @@ def _is_refused(step: Step) -> bool:
     return step.first.finish is not None and step.first.finish.status == "denied"
 
 
-def _needed(streak: _Streak, settings: DetectSettings) -> tuple[int, int | None]:
+def _rounds_needed(streak: _Streak, settings: DetectSettings) -> tuple[int, int | None]:
     """Return after how many failures to warn, and how many prove a loop (None: no number of them)."""
     last = streak.steps[-1]
     if vocabulary.is_login_error(streak.cause or ""):
@@ -452,3 +450,105 @@ def _type(finish: object) -> str:
     error = getattr(finish, "error", None)
     kind = cast("dict[str, object]", error).get("type") if isinstance(error, dict) else None
     return "".join(char for char in kind[:80].lower() if char.isalnum()) if isinstance(kind, str) else ""
+
+
+_ACROSS_TURNS = 2
+"""Factor on the number of compactions when a person spoke between them."""
+_LEFT_AFTER = 4
+_CONTEXT_WORDS = (
+    "context length", "context window", "context_length", "maximum context", "context limit", "prompt is too long",
+    "input is too long", "too many tokens", "token limit exceeded", "exceeds the maximum number of tokens",
+    "reduce the length of the messages", "context size", "contextwindowexceeded",
+)  # fmt: skip
+
+_CONTEXT_HINTS = ("context", "is too long", "token", "reduce the length")
+"""Each of `_WORDS` holds one of these: four searches spare most errors the longer list."""
+
+
+class _ContextErrors(NamedTuple):
+    """Compactions since the last new work; ``older`` of them lie before the last word of a person."""
+
+    compactions: tuple[Step, ...] = ()
+    older: int = 0
+    errors: tuple[Step, ...] = ()
+
+
+class ContextLoopDetector:
+    """Two rules. Compactions between which nothing new was done, and context-length errors without a success between.
+
+    A person who speaks does not make the context smaller: compactions on both sides of a message still count, only more
+    of them are wanted. A loop that lives through a compaction needs no rule: a compaction resets nothing.
+    """
+
+    kind: FindingKind = "contextLoop"
+    wake: int = Wake.FAILED
+    hears = frozenset({"compaction", "error"})
+    watchful = True
+    session_wide = False
+
+    def __init__(self, settings: DetectSettings) -> None:
+        self._settings = settings
+        self.state: _ContextErrors | None = None
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when the step says once too often that the context is full."""
+        state = self.state or _ContextErrors()
+        if not step.failed:
+            # Reading again what the compaction took away is no new work.
+            new = not any(earlier.query == step.query for earlier in past)
+            state = _ContextErrors() if new else state._replace(errors=())
+        elif is_context_error(step.first.error()):
+            state = state._replace(errors=(*state.errors, step)[-self._settings.window :])
+            self.state = state
+            return self._too_long(state.errors)
+        self.state = state if state != _ContextErrors() else None
+        return None
+
+    def hear(self, event: Observation) -> Sighting | None:
+        """Return a sighting when this is one compaction, or one error, too many."""
+        state = self.state or _ContextErrors()
+        keep = self._settings.window
+        if event.type == "error":
+            text = text_of(event)
+            if text is None or not is_context_error(text):
+                return None
+            self.state = state._replace(errors=(*state.errors, Step((Call.said(event, "context"),)))[-keep:])
+            return self._too_long(self.state.errors)
+        step = Step((Call.said(event, "compaction"),))
+        compactions = (*state.compactions, step)[-keep:]
+        self.state = state = state._replace(compactions=compactions, older=min(state.older, len(compactions)))
+        rounds = self._settings.compaction_rounds
+        fresh = len(compactions) - state.older
+        if fresh >= rounds:
+            return Sighting(self.kind, "compaction", 1, compactions[-rounds:], rounds, 0.9, leave=_LEFT_AFTER)
+        if len(compactions) >= rounds * _ACROSS_TURNS:
+            return Sighting(self.kind, "compaction", 1, compactions, len(compactions), 0.8, leave=_LEFT_AFTER)
+        return None
+
+    def _too_long(self, errors: tuple[Step, ...]) -> Sighting | None:
+        rounds = self._settings.context_error_rounds
+        if len(errors) < rounds:
+            return None
+        return Sighting(self.kind, "context error", 1, errors[-rounds:], rounds, 0.9, leave=_LEFT_AFTER)
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how many errors in a row said that the context is full."""
+        rounds = self._settings.context_error_rounds
+        if not step.failed or not is_context_error(step.first.error()):
+            return Opinion(self.kind, excerpt(step), 0, rounds, "no error that says the context is full")
+        count = len(self.state.errors) if self.state else 0
+        return Opinion(
+            self.kind, fingerprints.one_line(step.first.error()), count, rounds, "seen" if count >= rounds else "more wanted"
+        )
+
+    def reset(self) -> None:
+        """Note that a person spoke: earlier errors are forgotten, earlier compactions count less."""
+        if self.state is not None:
+            compactions = self.state.compactions
+            self.state = _ContextErrors(compactions, len(compactions)) if compactions else None
+
+
+def is_context_error(error: str) -> bool:
+    """Whether an error says that the context of the model is full."""
+    head = error[:2000].lower()
+    return any(hint in head for hint in _CONTEXT_HINTS) and any(words in head for words in _CONTEXT_WORDS)

@@ -1,14 +1,269 @@
-"""Detect stalls: a call beyond its limit, silence, a log that ends inside a call."""
+"""Detect stalls: a call beyond its limit, silence, a log that ends inside a call; and which calls are in flight."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal, cast
 
-from ctxmgr.detect.open_calls import Flow, OpenCall, Stall, declared_limit, stall_finding
+from ctxmgr.base.light_dataclass import dataclass
+from ctxmgr.detect.agent_state import AgentScope
+from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.step import Call, call_text, duration, who
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.detect.text.message_text import is_farewell, text_of
-from ctxmgr.types.finding import Finding, Observation, Progress
+from ctxmgr.detect.text.comparison import is_farewell, text_of
+from ctxmgr.detect.text.fingerprints import one_line
+from ctxmgr.detect.text.vocabulary import delegates
+from ctxmgr.log.codec import fingerprint
+from ctxmgr.types.finding import Finding, Observation, Progress, Scope, Severity
+from ctxmgr.types.plain_records import MAX_TIMEOUT_MS
+
+_SECONDS_KEYS = ("timeout_s", "timeout_seconds", "timeoutSeconds", "timeout_sec")
+_MILLISECONDS_KEYS = ("timeoutMs", "timeout_ms", "timeoutMillis")
+_LIMIT_KEYS = frozenset({*_SECONDS_KEYS, *_MILLISECONDS_KEYS, "timeout"})
+_SURELY_MILLISECONDS = 10_000
+"""From here on a bare ``timeout`` is in milliseconds: as seconds it would be nearly three hours."""
+
+
+@dataclass(slots=True)
+class Flow:
+    """One agent in one process.
+
+    Attributes:
+        calls: ids of its current batch of calls.
+        landed: whether anything came in since its last call, so that the next call begins a new batch and what the
+            old one left open is left behind.
+        over: whether it has spoken since its last call: it has gone on without what is still open.
+        latest: its latest time in seconds since 1970, None while it has none.
+    """
+
+    calls: list[str]
+    landed: bool = False
+    over: bool = False
+    latest: float | None = None
+
+
+@dataclass(slots=True)
+class OpenCall:
+    """A call without a result, and whether other agents worked for it meanwhile."""
+
+    start: Observation
+    limit: float
+    declared: bool
+    flow: Flow
+    child_at: float | None = None
+    child_seen: bool = False
+    alive: bool = False
+
+
+@dataclass(slots=True)
+class Stall:
+    """A stall before it is written as a finding.
+
+    Attributes:
+        calls: the calls it is about, none when nothing is in flight.
+        why: ``overdue``, ``late`` (the result came after the limit), ``silent`` or ``torn`` (the log ends there).
+        seconds: how long it lasted, None without times.
+        limit: the limit in seconds that was passed, None where the log ends.
+        last: id and index of the session's last record.
+        ended: whether the log is all there will ever be.
+    """
+
+    calls: list[OpenCall]
+    why: str
+    seconds: float | None
+    limit: float | None
+    last: tuple[str, int | None]
+    ended: bool = False
+    resolved: str | None = None
+    severity: Severity = "hung"
+    progress: Progress | None = None
+
+
+def declared_limit(start: Observation) -> float | None:
+    """Return the limit in seconds that a call declares, in its record or within its input, or None.
+
+    A bare ``timeout`` may be seconds or milliseconds: from 10,000 on it is taken as milliseconds, since a limit that
+    is read too long only reports late, while one read too short would report a healthy call.
+    """
+    if start.timeout_ms is not None:
+        return _positive(start.timeout_ms, 1000)
+    if not isinstance(start.input, dict) or _LIMIT_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
+        return None
+    fields = cast("dict[str, Any]", start.input)
+    for keys, unit in ((_SECONDS_KEYS, 1), (_MILLISECONDS_KEYS, 1000)):
+        for key in keys:
+            if key in fields:
+                return _positive(fields[key], unit)
+    value = _positive(fields.get("timeout"), 1)
+    return value / 1000 if value is not None and value >= _SURELY_MILLISECONDS else value
+
+
+def _positive(value: object, unit: float) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_TIMEOUT_MS:
+        return None
+    return value / unit
+
+
+def stall_finding(stall: Stall, session: str, newest: Observation | None) -> Finding:
+    """Return the finding for a stall.
+
+    Args:
+        stall: what was seen.
+        session: id of the session.
+        newest: the last start or result of the session.
+    """
+    progress = stall.progress
+    first = stall.calls[0].start if stall.calls else newest
+    agent = None if first is None else first.agent
+    process = None if first is None else first.process
+    starts = [call.start for call in stall.calls]
+    identity = fingerprint([agent, "hung", stall.why, [[call.action, call.input] for call in starts]])
+    anchor = (first.id, first.index) if first is not None else stall.last
+    indexes: dict[str, Any] = {
+        "first": anchor[1],
+        "last": anchor[1] if not starts else starts[-1].index,
+        "raisedAt": stall.last[1],
+        "lastProgress": None if progress is None else progress.index,
+        "members": [call.index for call in starts],
+    }
+    evidence: dict[str, Any] = {
+        "identity": identity,
+        "indexes": indexes,
+        "stalledSeconds": None if stall.seconds is None else round(stall.seconds, 3),
+        "limitSeconds": stall.limit,
+        "ended": stall.ended,
+        "openCalls": [
+            {
+                "id": call.start.id,
+                "action": call.start.action,
+                "input": call.start.input,
+                "limitSeconds": call.limit,
+            }
+            for call in stall.calls
+        ],
+    }
+    return Finding(
+        id=fingerprint([session, "hung", agent, process, anchor[0], stall.why]),
+        kind="hung",
+        severity=stall.severity,
+        period=0,
+        count=1,
+        first=anchor[0],
+        last=starts[-1].id if starts else anchor[0],
+        raised_at=stall.last[0],
+        resolved=stall.resolved,
+        members=[call.id for call in starts],
+        last_progress=None if progress is None else progress.id,
+        scope=Scope(agent=agent, process=process),
+        confidence=0.8 if stall.ended else 0.9,
+        reason=stall_reason(stall, agent, newest),
+        evidence=evidence,
+    )
+
+
+def stall_reason(stall: Stall, agent: str | None, newest: Observation | None) -> str:
+    """Return the sentence for a stall."""
+    name = who(agent)
+    if stall.calls:
+        call = stall.calls[0]
+        what = call_text(call.start)
+        more = f" and {len(stall.calls) - 1} more" if len(stall.calls) > 1 else ""
+        if stall.ended:
+            return f"the log ends inside {what}{more} by {name}: no result was recorded"
+        limit = f"its {'declared ' if call.declared else ''}limit of {duration(call.limit)}"
+        took = duration(stall.seconds or 0)
+        if stall.resolved:
+            return f"{name} waited {took} for {what}, beyond {limit}; then the result came"
+        if stall.severity == "warn":
+            return f"{name} has waited {took} for {what}{more}, which gave no sign of life; its limit is {duration(call.limit)}"
+        if stall.why == "overdue":
+            return f"{name} has waited {took} for {what}{more}, beyond {limit}"
+    if newest is None:
+        lasted = "" if stall.seconds is None else f" in {duration(stall.seconds)}"
+        return f"the run began, and nothing was ever done{lasted}"
+    verb = "finished" if newest.kind == "finish" else "started"
+    after = f" since {who(newest.agent)} {verb} {one_line(call_text(newest), 120)}"
+    return f"nothing has happened for {duration(stall.seconds or 0)}{after}, and nothing is in flight"
+
+
+_MAX_ASSIGNMENTS = 1000
+
+Key = tuple[str | None, str | None]
+"""Agent and process."""
+
+
+class UnseenResults:
+    """A scope for each agent and process whose results the log does not hold, until a first result comes.
+
+    The answer to a call is foreseen when the call before it is over (its agent has spoken since, so it had an answer,
+    recorded or not) and nothing since makes the question a new one: no other agent was seen to change anything, and no work
+    was handed over for the first time. Handing over is no change itself: what comes of it is in the log.
+    """
+
+    def __init__(self, make: Callable[[], AgentScope]) -> None:
+        self._make = make
+        self._scopes: dict[Key, AgentScope | None] = {}
+        self._watched: dict[str | None, AgentScope] = {}
+        self._seen: dict[Key, tuple[int, int]] = {}
+        self._changes = 0
+        self._assignments: dict[int, int] = {}
+        self._assigned = -1
+
+    def begin(self, start: Observation, key: Key) -> list[OpenFinding]:
+        """Take the start of an entry; return the cases raised by it."""
+        if key not in self._scopes:
+            scope = self._scopes[key] = self._watched[start.agent] = self._make()
+        elif not self._watched:
+            return []
+        else:
+            scope = self._scopes[key]
+        if delegates(start.action):
+            self._assign(start)
+        elif Call(start, None, 0).changes():
+            self._changes += 1
+        if scope is None:
+            return []
+        changes, place = self._seen.get(key, (0, 0))
+        scope.foreseen = scope.spoke_since and changes == self._changes and self._assigned <= place
+        scope.spoke_since = False
+        self._seen[key] = (self._changes, start.seq)
+        scope.begin(start)
+        return scope.end(start, None)  # entered at its start: no result is waited for
+
+    def is_over(self, key: Key) -> bool:
+        """Whether this agent's results are recorded and no other agent is watched: then an entry changes nothing here."""
+        return not self._watched and self._scopes.get(key, self) is None
+
+    def _assign(self, start: Observation) -> None:
+        """Note where in the log what is handed over now was handed over first."""
+        # Forgetting makes an old assignment count as new, which only means one suspicion less.
+        if len(self._assignments) >= _MAX_ASSIGNMENTS:
+            self._assignments.clear()
+        self._assigned = self._assignments.setdefault(Call.of(start, None).query, start.seq)
+
+    def end(self, key: Key) -> None:
+        """Stop watching an agent: its results are recorded after all, so what was seen without them is no evidence."""
+        scope = self._scopes.get(key)
+        if scope is None:
+            return
+        scope.reset("progress")
+        self._scopes[key] = None
+        if self._watched.get(key[0]) is scope:
+            del self._watched[key[0]]
+
+    def speak(self, agent: str | None) -> None:
+        """Note that an agent said or thought something: the call before it is over."""
+        scope = self._watched.get(agent)
+        if scope is not None:
+            scope.spoke_since = True
+
+    def reset(self, why: str) -> None:
+        """Forget all evidence: a person spoke."""
+        for scope in self._scopes.values():
+            if scope is not None:
+                scope.reset(why)
+
 
 State = Literal["new", "working", "done", "waiting", "paused", "ended"]
 """What the run is doing apart from calls in flight; ``done`` is a finished turn, ``waiting`` waits for a person."""
@@ -64,7 +319,7 @@ class StallWatch:
 
     def begin(self, start: Observation) -> None:
         """Take the start of an entry."""
-        flow = self._begun_flow(start)
+        flow = self._begin_flow(start)
         flow.landed = False
         limit = declared_limit(start)
         if self._delegated or start.parent is not None:
@@ -80,7 +335,7 @@ class StallWatch:
         self._begun += 1
         self._note_move(start, flow)
 
-    def _begun_flow(self, start: Observation) -> Flow:
+    def _begin_flow(self, start: Observation) -> Flow:
         """Return the flow that a call begins in. If results came since its last call, the calls still open there are dropped.
 
         An agent makes its next call when it has the answers to the last ones: one without a result is lost, not in flight.
@@ -113,7 +368,7 @@ class StallWatch:
         if began is None or ended is None or ended - began <= call.limit + self._settings.call_grace:
             return
         # It waited for a person, a child worked for it, or its agent had gone on without it.
-        if self._excused(call) or call.child_seen or call.flow.over:
+        if self._is_excused(call) or call.child_seen or call.flow.over:
             return
         last = (finish.id, finish.index)
         # The result came after all: the stall is over, and still worth knowing.
@@ -121,7 +376,7 @@ class StallWatch:
 
     def take_whole(self, start: Observation, finish: Observation) -> None:
         """Take an entry that was recorded with its result: `begin` and `end` at one moment."""
-        flow = self._begun_flow(start)
+        flow = self._begin_flow(start)
         flow.landed = True
         flow.calls.append(start.id)
         if self._delegated or start.parent is not None:
@@ -162,6 +417,7 @@ class StallWatch:
         """Take what asks something of the run."""
         if event.type in ("user_message", "user_message_chunk"):
             self.leave_open()
+        # Two of three real runs that succeeded end with thanks or a goodbye, and would be called hung two minutes later.
         if self._answered and is_farewell(text_of(event) or ""):
             self._state = "done"  # nobody waits for an answer to that
             return
@@ -218,7 +474,7 @@ class StallWatch:
         times = [flow.latest for own in self._flows.values() for flow in own.values() if flow.latest is not None]
         if self._state != "working" or not times:
             return []
-        if any(self._excused(call) and not call.flow.over for call in self._open.values()):
+        if any(self._is_excused(call) and not call.flow.over for call in self._open.values()):
             return []
         silent = max(0.0, now - max(times))
         if silent <= self._settings.stall_seconds:
@@ -256,7 +512,7 @@ class StallWatch:
 
     def _in_flight(self) -> list[OpenCall]:
         """Return the calls that their agent still waits for; none when the log does not seem to record results."""
-        calls = [call for call in self._open.values() if not call.flow.over and not self._excused(call)]
+        calls = [call for call in self._open.values() if not call.flow.over and not self._is_excused(call)]
         # A log in which no call of several has a result does not record results; calls of one batch may all be in flight.
         if not self._finished and self._begun > 1:
             steps = {call.start.step for call in calls}
@@ -279,7 +535,7 @@ class StallWatch:
         return began if call.child_at is None else max(began, call.child_at)
 
     @staticmethod
-    def _excused(call: OpenCall) -> bool:
+    def _is_excused(call: OpenCall) -> bool:
         return vocabulary.asks_human(call.start.action)
 
     def _keep_parents_alive(self, observation: Observation) -> None:

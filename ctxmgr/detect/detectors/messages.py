@@ -9,8 +9,8 @@ from typing import NamedTuple
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
+from ctxmgr.detect.text.comparison import CHUNKS, MESSAGES, THOUGHTS, MessageText, are_alike, length_of, may_hold_stub, text_of
 from ctxmgr.detect.text.fingerprints import one_line
-from ctxmgr.detect.text.message_text import CHUNKS, MESSAGES, THOUGHTS, MessageText, alike, length_of, may_hold_stub, text_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -456,7 +456,7 @@ class MonologueDetector:
             last = old.messages[-1]
             if said == last:
                 same, near = old.same + 1, old.near + 1
-            elif alike(said.gist, last.gist):
+            elif are_alike(said.gist, last.gist):
                 near = old.near + 1
         run = _Monologue(
             ((*old.messages, said) if old is not None else (said,))[-max(self._kept, _MAX_TURNS * rounds) :], same, near
@@ -492,9 +492,9 @@ class MonologueDetector:
 def _alternates(messages: Sequence[MessageText], rounds: int) -> bool:
     """Whether two things were said in turn so many times, each in nearly the same words."""
     last = messages[-2 * rounds :]
-    if len(last) < 2 * rounds or not alike(last[-1].gist, last[-3].gist):
+    if len(last) < 2 * rounds or not are_alike(last[-1].gist, last[-3].gist):
         return False
-    return all(alike(one.gist, two.gist) for one, two in zip(last, last[2:], strict=False))
+    return all(are_alike(one.gist, two.gist) for one, two in zip(last, last[2:], strict=False))
 
 
 def _goes_round(messages: Sequence[MessageText], period: int, rounds: int) -> bool:

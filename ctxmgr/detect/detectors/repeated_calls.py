@@ -6,12 +6,21 @@ import re
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple, cast
 
-from ctxmgr.detect import polling
-from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
+from ctxmgr.detect.interface import (
+    Opinion,
+    Sighting,
+    StepDetector,
+    Wake,
+    backs_off,
+    is_patient,
+    rounds_needed,
+    seconds_between,
+    waits,
+)
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
+from ctxmgr.detect.text.comparison import Span, counts_up, drift_key, near_key, span_of, target_of
 from ctxmgr.detect.text.fingerprints import blur, blur_numbers, blur_receipts, blur_ticks, blur_times
-from ctxmgr.detect.text.similarity import Span, counts_up, drift_key, near_key, span_of, target_of
 from ctxmgr.detect.text.vocabulary import is_lookout, writes
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind
@@ -40,14 +49,14 @@ class RepetitionDetector(StepDetector):
             return None
         run: _Run = self.state or _Run(1, None, last if last is not past[-1] else None)
         settings = self._settings.of(step.action)
-        gap = polling.gap(last, step)
-        if polling.is_patient(last, step, settings) or polling.backs_off(run.gap, gap, step):
+        gap = seconds_between(last, step)
+        if is_patient(last, step, settings) or backs_off(run.gap, gap, step):
             self.state = _Run(1, gap)
             return None
         self.state = run = _Run(run.length + 1, gap, run.first, run.foreseen and step.foreseen)
         if run.length < settings.repeat_rounds:
             return None
-        needed = polling.rounds_needed(step, settings, run.foreseen)
+        needed = rounds_needed(step, settings, run.foreseen)
         if run.length < needed:
             return None
         steps = (*past[len(past) - needed + 1 :], step)
@@ -60,7 +69,7 @@ class RepetitionDetector(StepDetector):
         """Say how often this step came in a row, and what it was told apart by."""
         settings = self._settings.of(step.action)
         run: _Run = self.state or _Run(1, None)
-        needed = polling.rounds_needed(step, settings, run.foreseen)
+        needed = rounds_needed(step, settings, run.foreseen)
         last = past[-1] if past else None
         if run.length >= needed:
             why = "seen"
@@ -149,9 +158,9 @@ class TrivialChangeDetector(StepDetector):
         settings = self._settings.of(step.action)
         if last is None or last.query != step.query or step.failed != last.failed or len(step.calls) > 1:
             return None
-        if polling.is_patient(last, step, settings):
+        if is_patient(last, step, settings):
             return None
-        if polling.waits(step, settings) and (step.started is None or not _PROGRESS.search(step.answer()[:_MAX_TEXT])):
+        if waits(step, settings) and (step.started is None or not _PROGRESS.search(step.answer()[:_MAX_TEXT])):
             return None
         old: _Changes | None = self.state
         same = step.same(last)
@@ -268,8 +277,8 @@ class NearDuplicateDetector(StepDetector):
             or step.failed
             or (step.results() != last.results() and not step.shows_the_same(last))
             or step.meaning(settings.pollers) in (_CHANGES_STATE if step.shows_a_view() else _ACTS)
-            or polling.waits(step, settings)
-            or polling.is_patient(last, step, settings)
+            or waits(step, settings)
+            or is_patient(last, step, settings)
         ):
             return None
         if run is not None and step.query == last.query:  # the same question has the same keys
@@ -317,7 +326,7 @@ class NearDuplicateDetector(StepDetector):
         stale = fresh < max(1.0, _NEW_SHARE * (span.last - span.first + 1)) and bool(old.pieces)
         near = step.number - old.seen <= _MAX_GAP
         run = ((*old.stale, step) if near else (step,)) if stale else ()
-        new = _Reading(_merged(span, old.pieces), run[-self._settings.window :], step.number)
+        new = _Reading(_merge(span, old.pieces), run[-self._settings.window :], step.number)
         kept = {name: reading for name, reading in files.items() if name != span.target}
         while len(kept) >= _MAX_FILES:
             del kept[next(iter(kept))]
@@ -352,7 +361,7 @@ def _unread_lines(span: Span, pieces: tuple[tuple[int, int], ...]) -> int:
     return span.last - span.first + 1 - known
 
 
-def _merged(span: Span, pieces: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+def _merge(span: Span, pieces: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     """Return the pieces with the span added, apart from each other and in order."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted((*pieces, (span.first, span.last))):
@@ -431,7 +440,7 @@ class InterleavedDetector(StepDetector):
         for earlier in reversed(past[-settings.window :]):
             known = answers.setdefault(earlier.query, earlier)
             if earlier.query == step.query:
-                if not earlier.same(step) or polling.is_patient(earlier, seen[-1], settings):
+                if not earlier.same(step) or is_patient(earlier, seen[-1], settings):
                     break
                 seen.append(earlier)
                 edited = edited or pending

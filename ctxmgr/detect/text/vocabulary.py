@@ -161,7 +161,7 @@ def _words(name: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _plain(name: str) -> str:
+def _normalise(name: str) -> str:
     return _LETTERS.sub("", name[:200].lower())
 
 
@@ -170,7 +170,7 @@ def asks_human(action: str) -> bool:
     """Whether the action's answer comes from a person, however long that takes."""
     words = frozenset(_words(action))
     asks = not words.isdisjoint(_REQUESTS)
-    return _plain(action) in ASKS_HUMAN or (asks and ("approval" in words or not words.isdisjoint(_PERSONS)))
+    return _normalise(action) in ASKS_HUMAN or (asks and ("approval" in words or not words.isdisjoint(_PERSONS)))
 
 
 def writes(start: Observation) -> bool:
@@ -239,13 +239,13 @@ def asks_the_time(start: Observation) -> bool:
 @lru_cache(maxsize=1024)
 def finishes(action: str) -> bool:
     """Whether the action declares the work done."""
-    return _plain(action) in FINISHES
+    return _normalise(action) in FINISHES
 
 
 @lru_cache(maxsize=1024)
 def delegates(action: str) -> bool:
     """Whether the action hands work to another agent."""
-    return _plain(action) in DELEGATES or not DELEGATES.isdisjoint(_words(action))
+    return _normalise(action) in DELEGATES or not DELEGATES.isdisjoint(_words(action))
 
 
 def passes_on(action: str) -> bool:

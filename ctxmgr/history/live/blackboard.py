@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, Unpack
 from ctxmgr.base.paths import is_url
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, InvalidInput
-from ctxmgr.history.live.bus import ActionFinished, ActionStarted, EventBus, Subscription, described
+from ctxmgr.history.live.bus import ActionFinished, ActionStarted, EventBus, Subscription, describe
 from ctxmgr.history.live.monitor import LiveMonitor, ObservedRecorder, Options, StallAlarm, past_records
 from ctxmgr.log.codec import Record
 from ctxmgr.log.json_value import count_unstored
@@ -188,7 +188,7 @@ class BlackboardHistory:
         return GuardedStep(self, self._recorder, agent, name, details)
 
     def receive(self, event: object, seq: int) -> None:
-        """Record a published event: an `Event`, an action's start or end, or any other object (see `described`).
+        """Record a published event: an `Event`, an action's start or end, or any other object (see `describe`).
 
         Raises:
             CtxmgrError: it could not be recorded completely, and counts as lost.
@@ -229,7 +229,7 @@ class BlackboardHistory:
                 entry, event.status, output=event.output, error=event.error, duration_ms=event.duration_ms, usage=event.usage
             )
         else:
-            described_event = described(event)
+            described_event = describe(event)
             entry = None if described_event.entry is None else self._actions.get(described_event.entry, described_event.entry)
             self._recorder.event(described_event.type, described_event.data, entry=entry, agent=described_event.agent)
 

@@ -73,7 +73,7 @@ class ActionFinished:
     usage: dict[str, Any] | None = None
 
 
-def described(event: object) -> Event:
+def describe(event: object) -> Event:
     """Return any published object as an event.
 
     A mapping is read by its keys ``type``, ``data``, ``agent`` and ``entry``; without ``data`` its other keys are the data. Any

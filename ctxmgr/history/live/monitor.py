@@ -64,7 +64,7 @@ class RecordStream:
                 return []
             self._begin(name, record)
         seen = list(observations_of(context))
-        return [self._numbered(each, index) for each in (seen[-1:] if kind == "result" else seen)]
+        return [self._number(each, index) for each in (seen[-1:] if kind == "result" else seen)]
 
     def _begin(self, name: str, record: Record) -> None:
         self._known[name] = None
@@ -76,7 +76,7 @@ class RecordStream:
                 del self._open[next(iter(self._open))]
         self.entries += 1
 
-    def _numbered(self, seen: Observation, index: int) -> Observation:
+    def _number(self, seen: Observation, index: int) -> Observation:
         seen.seq = 2 * self._place + (seen.seq & 1)
         seen.index = None if seen.index is None else index
         return seen
@@ -245,7 +245,7 @@ class ObservedRecorder(Recorder):
         self._masks = mask
         self._complete = complete
         self._written = written
-        super().__init__(target, mask=False, **options)  # masked in `_ready`, so that the listener sees it masked too
+        super().__init__(target, mask=False, **options)  # masked in `_complete_record`, so that the listener sees it masked too
 
     def _open_sink(self) -> Sink:
         return _HookedSink(super()._open_sink(), self)
@@ -258,7 +258,7 @@ class ObservedRecorder(Recorder):
             StorageFailed, Busy: it could not be written, twice.
         """
         with self.lock:
-            ready = [self._ready(record) for record in records]
+            ready = [self._complete_record(record) for record in records]
             try:
                 sink.append(ready)
             # Another process may have held the lock a moment too long; losing the record would leave a hole in the history.
@@ -268,7 +268,7 @@ class ObservedRecorder(Recorder):
             for record in ready:
                 self._written(record)
 
-    def _ready(self, record: Record) -> Record:
+    def _complete_record(self, record: Record) -> Record:
         # A copy: the agent's own dictionary stays as it gave it.
         completed = dict(record)
         self._complete(completed)
@@ -280,6 +280,7 @@ class ObservedRecorder(Recorder):
 
     def leave_parent(self) -> None:
         """Become a process of its own in a forked child."""
+        # A thread of the parent may have held the lock; in the child nobody would ever release it.
         self.lock = threading.RLock()
         super().leave_parent()
 

@@ -16,7 +16,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import Busy, NotFound, StorageFailed
 from ctxmgr.history.formats import IMPORTERS, OWN_FORMAT, read_head, recognised, refused, session_files
 from ctxmgr.history.live.monitor import RecordStream
-from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.base import Importer
 from ctxmgr.log import reader
 from ctxmgr.log.codec import Record
 from ctxmgr.log.line_splitter import last_data_end
@@ -294,7 +294,7 @@ class _Run:
             del self.known[each.id]
         self.known.update(found)
         if self.end is not None and self.ends > self.reported_ends:
-            sights.append(Sight("ended", session, None, str(self.end.get("outcome")), _lost(self.end)))
+            sights.append(Sight("ended", session, None, str(self.end.get("outcome")), _read_lost(self.end)))
         self.reported_ends = max(self.ends, self.reported_ends)
         return sights
 
@@ -393,7 +393,7 @@ class Follower:
         return run
 
 
-def _lost(end: Record) -> int | None:
+def _read_lost(end: Record) -> int | None:
     capture = end.get("capture")
     lost = cast("dict[str, Any]", capture).get("lost") if isinstance(capture, dict) else None
     return lost if isinstance(lost, int) and not isinstance(lost, bool) else None

@@ -217,6 +217,7 @@ class Feed:
             return
         for key, last in self._given.items():
             for place, record in records_after(self._store.engine, key, self._caught_up.get(key, 0)):
+                # From there on the newcomer is given records together with the others.
                 if place > last:
                     break
                 self._caught_up[key] = place
@@ -228,6 +229,7 @@ class Feed:
 
     def _look(self) -> None:
         engine = self._store.engine
+        # Asked before the changes: what commits between the two lies behind it and is found next time.
         upto = settled_place(engine)
         if self._place is None:
             found = recent_sessions(engine, self._store.clock() - RECENT)

@@ -83,7 +83,7 @@ def session_key(store: Store, session: str | None, entry_id: str | None = None) 
     raise NoSession(session)
 
 
-def queried_session(store: Store, request: Any) -> int | None:
+def session_of_query(store: Store, request: Any) -> int | None:
     """Return the row key of a query's session: the one that it names, else the one that its process executed.
 
     Raises:

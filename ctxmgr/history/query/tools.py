@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound
-from ctxmgr.history.query.address import entries_from, entry_from, linked, queried_session, session_key
+from ctxmgr.history.query.address import entries_from, entry_from, linked, session_key, session_of_query
 from ctxmgr.store.repositories.filters import moment_of
 from ctxmgr.store.repositories.queries import Rows
 from ctxmgr.types.plain_records import build
@@ -103,7 +103,7 @@ def search(store: Store, reader: Any, request: Any, hit: Hit) -> Found:
     """
     if not request.query.replace("\0", " ").strip():
         raise InvalidInput("Query cannot be empty", "give some text to search for")
-    key = None if request.all_sessions else queried_session(store, request)
+    key = None if request.all_sessions else session_of_query(store, request)
     _check_times(request)
     found: list[Any] = []
     total, exact = 0, True
@@ -134,7 +134,7 @@ def messages(store: Store, reader: Any, request: Any) -> Found:
         NoHistory, OutOfBounds, NotFound, InvalidInput: as `show`, when an entry is named.
     """
     asked = request.index is not None or request.entry_id is not None
-    key = session_key(store, request.session, request.entry_id) if asked else queried_session(store, request)
+    key = session_key(store, request.session, request.entry_id) if asked else session_of_query(store, request)
     entry = None
     if asked:
         entry = entry_from(store, reader, key, request.index, request.entry_id)
@@ -147,7 +147,7 @@ def messages(store: Store, reader: Any, request: Any) -> Found:
 
 def _session(store: Store, request: Any) -> int | None:
     """Return the row key of the request's session; invalid times are refused even if the history is empty."""
-    key = queried_session(store, request)
+    key = session_of_query(store, request)
     _check_times(request)
     return key
 

@@ -1,7 +1,7 @@
 """Read Claude Code transcripts of every version, web exports and stream-json logs.
 
-Begin with `records`, the raw lines of one file, then `session`, which puts the files of a session in step; `threads` has
-one part for each agent, `events` judges single records. May import what every importer may, and no other format.
+Begin with `records`, the raw lines of one file, then `session`, which puts the files of a session in step, with one
+part for each agent; `events` judges single records. May import what every importer may, and no other format.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ctxmgr.importers.base import FormatDescription
+from ctxmgr.importers.base import Coverage, FormatDescription, Place
 from ctxmgr.importers.claude_code.records import STATE_TYPES, Head, Raw, Source, head_of, is_export
-from ctxmgr.importers.claude_code.session import Session
-from ctxmgr.importers.claude_code.threads import LogFile
-from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.claude_code.session import LogFile, Session
 from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Part
 from ctxmgr.importers.values import ident, mapping
@@ -69,7 +67,7 @@ class _ParallelFilesImporter(FormatDescription):
         session, unused = Session(part), Session(copied)
         emitted: set[str] = set()
         with ExitStack() as stack:
-            for file, raw in _merged(own_counts, stack):
+            for file, raw in _merge(own_counts, stack):
                 copies = file.head.stream and not file.is_first
                 feeding = unused if copies else session
                 if copies and raw is None:
@@ -78,12 +76,12 @@ class _ParallelFilesImporter(FormatDescription):
                 for record in records:
                     if not copies and _is_new(record, emitted):
                         if len(emitted) == 1:
-                            yield _opening(head, part)
+                            yield _opening_record(head, part)
                         yield record
         yield from session.end()
 
 
-def _merged(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
+def _merge(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
     """Yield each record with its file, by time across files and by place inside each; None at a file's end.
 
     A record without a time follows the one before it.
@@ -124,7 +122,7 @@ def _is_new(record: Record, emitted: set[str]) -> bool:
     return True
 
 
-def _opening(head: Head, part: Part) -> Record:
+def _opening_record(head: Head, part: Part) -> Record:
     about = {
         "cwd": head.cwd, "gitBranch": head.branch, "title": head.title, "forkedFrom": head.forked_from, "live": False,
     }  # fmt: skip

@@ -82,7 +82,7 @@ def starts_turn(origin: str) -> bool:
     return origin in _COMMANDS
 
 
-def tagged(words: str, tag: str) -> str | None:
+def read_tag(words: str, tag: str) -> str | None:
     """Return what stands between the first ``<tag>`` and the ``</tag>`` behind it, or None."""
     start = words.find(f"<{tag}>")
     end = words.find(f"</{tag}>", start) if start >= 0 else -1
@@ -146,7 +146,7 @@ def attachment_event(record: dict[str, Any]) -> EventFields | None:
         words = "Reached the maximum number of turns" + (f" ({turns:g})" if turns is not None else "")
         return "error", present(text=words, reason="maxTurns", turns=positive(attachment.get("turnCount")))
     if kind == "queued_command":
-        return _queued(record, attachment)
+        return _read_queued(record, attachment)
     if kind in _HOOK_ERRORS:
         inner = mapping(attachment.get("blockingError"))
         words = next(
@@ -169,7 +169,7 @@ def attachment_event(record: dict[str, Any]) -> EventFields | None:
     return None
 
 
-def _queued(record: dict[str, Any], attachment: dict[str, Any]) -> EventFields | None:
+def _read_queued(record: dict[str, Any], attachment: dict[str, Any]) -> EventFields | None:
     words = prompt_words(attachment.get("prompt"))
     origin, said = text_origin(words)
     mode = ident(attachment.get("commandMode"))
@@ -197,17 +197,17 @@ def notification(record: dict[str, Any]) -> tuple[str | None, str | None, dict[s
         words = "\n".join(texts(mapping(record.get("message")).get("content")))
     if "<task-notification>" not in words[:200]:
         return None
-    task = ident((tagged(words, "task-id") or "").strip())
+    task = ident((read_tag(words, "task-id") or "").strip())
     update = present(
-        status=ident((tagged(words, "status") or "").strip()),
+        status=ident((read_tag(words, "status") or "").strip()),
         taskId=task,
-        text=tagged(words, "summary"),
-        output=tagged(words, "result"),
+        text=read_tag(words, "summary"),
+        output=read_tag(words, "result"),
     )
-    return ident((tagged(words, "tool-use-id") or "").strip()), task, update
+    return ident((read_tag(words, "tool-use-id") or "").strip()), task, update
 
 
-def ending(record: dict[str, Any]) -> tuple[str, EventFields | None]:
+def read_ending(record: dict[str, Any]) -> tuple[str, EventFields | None]:
     """Return the outcome that a stream-json ``result`` states, and an error event when it names one."""
     kind = text(record.get("subtype")) or ""
     if record.get("is_error") is not True and kind in ("", "success"):
@@ -270,7 +270,7 @@ def error_of(status: Status, record: dict[str, Any], block: dict[str, Any]) -> d
     kind = "toolError"
     if status != "error":
         kind = ident(record.get("toolDenialKind")) or status
-    elif (inner := tagged(words, "tool_use_error")) is not None:
+    elif (inner := read_tag(words, "tool_use_error")) is not None:
         kind, words = "toolUseError", inner
     elif words.startswith("Exit code "):
         kind = "exitCode"
@@ -284,7 +284,7 @@ def output_of(record: dict[str, Any], block: dict[str, Any], path: Path, session
     if isinstance(content, str) or (blocks and all("text" in mapping(item) for item in blocks)):
         words = "\n".join(texts(content))
         if "<persisted-output>" in words[:200] or mapping(record.get("toolUseResult")).get("persistedOutputPath"):
-            return _persisted(words, mapping(record.get("toolUseResult")), path, session)
+            return _read_persisted(words, mapping(record.get("toolUseResult")), path, session)
         if len(words) > _MAX_OUTPUT:
             return words[:_MAX_OUTPUT], {"truncated": len(words)}
         return words, {}
@@ -303,7 +303,7 @@ def _without_bytes(item: object) -> Any:
     return block | {"source": source | {"omittedCharacters": len(data)}}
 
 
-def _persisted(words: str, side: dict[str, Any], path: Path, session: str) -> tuple[Any, dict[str, Any]]:
+def _read_persisted(words: str, side: dict[str, Any], path: Path, session: str) -> tuple[Any, dict[str, Any]]:
     """Read output that was put into a file beside the session; without it keep the preview and say so."""
     named = text(side.get("persistedOutputPath")) or _path_in(words)
     size = positive(side.get("persistedOutputSize"))

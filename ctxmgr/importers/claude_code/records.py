@@ -13,8 +13,7 @@ from typing import IO, Any, cast
 
 from ctxmgr.importers.base import damage_reporter
 from ctxmgr.importers.claude_code.events import is_summary, record_origin, text_origin
-from ctxmgr.importers.interface import HEAD_SIZE
-from ctxmgr.importers.log_files import open_log, small_object
+from ctxmgr.importers.log_files import HEAD_SIZE, open_log, small_object
 from ctxmgr.importers.values import decoder, ident, mapping, moment, text, texts, title
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, read_objects

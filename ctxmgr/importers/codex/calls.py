@@ -8,7 +8,7 @@ from typing import Any
 
 from ctxmgr.importers.codex.head import CALLS
 from ctxmgr.importers.codex.thread import Item, Thread
-from ctxmgr.importers.values import clean, mapping, milliseconds, number, parsed, sequence, spoken, text, whole
+from ctxmgr.importers.values import clean, integer, join_texts, mapping, milliseconds, number, parse_json, sequence, text
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.plain_records import MAX_TIMEOUT_MS
 
@@ -82,7 +82,7 @@ class Calls:
         key = call_id or entry_id
         if key in self.thread.calls:
             self.facts.pop(key, None)
-        self.entry(item, entry_id, (call_id, action, kind, _given(payload, kind)))
+        self.entry(item, entry_id, (call_id, action, kind, _read_input(payload, kind)))
         status = text(payload.get("status"))
         # The model host ran the tool itself: the call says how it ended, and no output follows.
         if kind in _HOSTED_CALLS or (kind == "tool_search_call" and payload.get("execution") == "server"):
@@ -120,7 +120,7 @@ class Calls:
             entry_id = thread.call_entry_id(item, None, key)
             if entry_id is None:
                 return
-            self.entry(item, entry_id, (key, *_described_call(kind, body)))
+            self.entry(item, entry_id, (key, *_describe_call(kind, body)))
             self.from_events.add(key)
         if facts is not None:
             self.result(item, key, from_facts(facts))
@@ -161,23 +161,23 @@ class Calls:
         )
 
 
-def _given(payload: dict[str, Any], kind: str) -> Any:
+def _read_input(payload: dict[str, Any], kind: str) -> Any:
     for key in ("arguments", "input", "action"):
         if payload.get(key) is not None:
             value: object = payload[key]
-            return value if kind == "custom_tool_call" and isinstance(value, str) else parsed(value)
+            return value if kind == "custom_tool_call" and isinstance(value, str) else parse_json(value)
     prompt = text(payload.get("revised_prompt")) or text(payload.get("query"))
     return {"prompt": prompt} if prompt else None
 
 
-def _described_call(kind: str, body: dict[str, Any]) -> tuple[str, str, Any]:
+def _describe_call(kind: str, body: dict[str, Any]) -> tuple[str, str, Any]:
     """Return the action, the input type and the input of a call from an event about it."""
     if kind in _COMMANDS:
         keys = ("command", "cwd", "changes")
         return _COMMANDS[kind], kind, clean({key: body[key] for key in keys if body.get(key) is not None})
     invocation = mapping(body.get("invocation")) or body
     names = [text(invocation.get(key)) for key in ("server", "namespace", "tool")]
-    return ".".join(name for name in names if name) or kind, kind, parsed(invocation.get("arguments"))
+    return ".".join(name for name in names if name) or kind, kind, parse_json(invocation.get("arguments"))
 
 
 def _limit(given: Any) -> float | None:
@@ -226,7 +226,7 @@ def read_output(payload: dict[str, Any], facts: Facts | None) -> Outcome:
     if "content" in body and "metadata" not in body:
         success = body.get("success", success)
         raw = body["content"]
-    words = raw if isinstance(raw, str) else spoken(raw) or None
+    words = raw if isinstance(raw, str) else join_texts(raw) or None
     outcome = Outcome(duration_ms=facts.duration_ms)
     exit_code = facts.exit_code
     if words is None:
@@ -252,7 +252,7 @@ def from_facts(facts: Facts) -> Outcome:
 def _from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | None:
     outcome.output = words
     if words.startswith("{") and ('"metadata"' in words or '"isError"' in words or '"is_error"' in words):
-        body = mapping(parsed(words))
+        body = mapping(parse_json(words))
         if body:
             return _from_json(body, outcome, exit_code)
     at = 0
@@ -282,10 +282,10 @@ def _from_json(body: dict[str, Any], outcome: Outcome, exit_code: int | None) ->
         found = milliseconds(details.get("duration_seconds"))
         if found is not None and outcome.duration_ms is None:
             outcome.duration_ms = found
-        code = whole(details.get("exit_code"))
+        code = integer(details.get("exit_code"))
         return exit_code if code is None else code
     if body.get("isError") is True or body.get("is_error") is True:
-        message = spoken(body.get("content")) or "the tool reported an error"
+        message = join_texts(body.get("content")) or "the tool reported an error"
         outcome.fail("error", "toolError", message)
     return exit_code
 
@@ -335,7 +335,7 @@ def facts_of_command(body: dict[str, Any]) -> Facts:
     status = text(body.get("status"))
     if body.get("success") is False:
         status = "failed"
-    return Facts(status, whole(body.get("exit_code")), milliseconds(body.get("duration")), output)
+    return Facts(status, integer(body.get("exit_code")), milliseconds(body.get("duration")), output)
 
 
 def facts_of_tool(body: dict[str, Any]) -> Facts:
@@ -343,7 +343,7 @@ def facts_of_tool(body: dict[str, Any]) -> Facts:
     result = mapping(body.get("result"))
     answer = mapping(result.get("Ok")) or result
     content: object = answer.get("content", body.get("content_items"))
-    said = spoken(content) or _without_pictures(clean(content))
+    said = join_texts(content) or _without_pictures(clean(content))
     error = text(result.get("Err")) or text(body.get("error")) or text(mapping(body.get("error")).get("message"))
     failed = answer.get("isError") is True or answer.get("is_error") is True or body.get("success") is False
     status = "failed" if failed or error else text(body.get("status"))

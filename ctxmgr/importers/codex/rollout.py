@@ -11,7 +11,7 @@ from ctxmgr.importers.codex import head as known
 from ctxmgr.importers.codex.calls import EVENTS, Calls
 from ctxmgr.importers.codex.head import harness_origin, looks_generated
 from ctxmgr.importers.codex.thread import PASSTHROUGH, Item, Meter, Thread
-from ctxmgr.importers.values import clean, images, mapping, sequence, spoken, text, texts, whole
+from ctxmgr.importers.values import clean, images, integer, join_texts, mapping, sequence, text, texts
 
 _TURN_BEGINS = frozenset(("task_started", "turn_started"))
 _TURN_ENDS = frozenset(("task_complete", "turn_complete"))
@@ -99,7 +99,7 @@ class Rollout:
             self._calls.output(item)
         elif kind == "message":
             thread.items_seen = True
-            self._message(item, spoken(payload.get("content")), payload.get("id"), from_item=True)
+            self._message(item, join_texts(payload.get("content")), payload.get("id"), from_item=True)
         elif kind == "reasoning":
             thread.items_seen = True
             words = texts(payload.get("summary")) or texts(payload.get("content"))
@@ -130,22 +130,22 @@ class Rollout:
         elif kind == "agent_reasoning":
             self._thought(item, text(payload.get("text")) or "", None, from_item=False)
         elif kind == "item_completed":
-            self._completed(item, mapping(payload.get("item")))
+            self._read_completed(item, mapping(payload.get("item")))
         elif kind in EVENTS:
             self._calls.event(item, kind, payload, payload.get("call_id") or payload.get("callId"))
         elif self._turns.handles(kind):
             self._words.settle()
             self._turns.event(item, kind)
 
-    def _completed(self, item: Item, body: dict[str, Any]) -> None:
+    def _read_completed(self, item: Item, body: dict[str, Any]) -> None:
         """Read an ``item_completed`` event: the form in which new logs tell what the item lines also hold."""
         kind = text(body.get("type")) or "untyped"
         if kind not in known.TURN_ITEMS:
             self._log.unknown(f"item_completed/{kind}")
         elif kind == "UserMessage":
-            self._words.event(item, spoken(body.get("content")), images(body.get("content")))
+            self._words.event(item, join_texts(body.get("content")), images(body.get("content")))
         elif kind == "AgentMessage":
-            self._message(item, spoken(body.get("content")), body.get("id"), from_item=False)
+            self._message(item, join_texts(body.get("content")), body.get("id"), from_item=False)
         elif kind == "Reasoning":
             words = texts(body.get("summary_text")) or texts(body.get("raw_content"))
             self._thought(item, "\n".join(words), body.get("id"), from_item=False)
@@ -229,7 +229,7 @@ class Turns:
         elif kind == "context_compacted":
             self.compaction(item, text(payload.get("message")))
         elif kind == "thread_rolled_back":
-            self._rewind(item, whole(payload.get("num_turns")) or 0)
+            self._rewind(item, integer(payload.get("num_turns")) or 0)
         else:
             self._settings(mapping(payload.get("thread_settings")))
 
@@ -244,7 +244,7 @@ class Turns:
     def from_agent(self, item: Item) -> None:
         """Emit a message between agents; no person wrote it."""
         payload = item.payload
-        words = spoken(payload.get("content")) or text(payload.get("message")) or ""
+        words = join_texts(payload.get("content")) or text(payload.get("message")) or ""
         event_id = self.thread.claimed(item, payload.get("id"))
         if event_id is None or self.thread.heard(f"agent {words}"):
             return
@@ -340,7 +340,7 @@ class Words:
         content: object = item.payload.get("content")
         role = text(item.payload.get("role")) or "user"
         by_person, by_harness, origin = _by_provenance(item.payload) if role == "user" else ([], texts(content), None)
-        words = spoken(content)
+        words = join_texts(content)
         message = _PendingMessage(item, event_id, words, images(content), role=role)
         if by_person or by_harness:
             self.named_before = self.named_before or role == "user"
@@ -464,7 +464,7 @@ def _split(content: list[Any], marks: list[str | None], passed: dict[str, Any]) 
     by_harness: list[str] = []
     for place, part in enumerate(content):
         mark = marks[place] if place < len(marks) else None
-        words = spoken([part])
+        words = join_texts([part])
         if mark in _UNNAMED:
             mark = "harness" if harness_origin(words) else "user"
         (by_person if mark == "user" else by_harness).append(words)

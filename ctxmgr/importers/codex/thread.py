@@ -9,7 +9,7 @@ from typing import Any
 from ctxmgr.importers.codex.head import Head
 from ctxmgr.importers.log_files import plain_name
 from ctxmgr.importers.transcript import Call, Transcript
-from ctxmgr.importers.values import mapping, text, whole
+from ctxmgr.importers.values import integer, mapping, text
 from ctxmgr.log.ids import parse_time
 
 _UNIQUE = re.compile(r"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9A-Za-z]{24,})\Z")
@@ -213,7 +213,7 @@ class Thread(Transcript):
 
     def spoke(self, item: Item) -> str:
         """Return the step that an item issued by the model belongs to."""
-        sampled = whole(mapping(item.metadata).get("sampled_through_sequence")) if item.metadata else None
+        sampled = integer(mapping(item.metadata).get("sampled_through_sequence")) if item.metadata else None
         # Until some line was seen to stand between responses, a tool's output is the only sign of a new one.
         guessed = self._marked or (self._output_came and not self._marks_work)
         if self.response == 0 or (guessed if sampled is None else sampled != self._sampled):
@@ -251,7 +251,7 @@ def _tokens(value: object) -> Tokens | None:
     found: dict[str, int] = {}
     is_usage = False
     for name, key in _TOKENS:
-        count = whole(body.get(key))
+        count = integer(body.get(key))
         found[name] = count if count and count > 0 else 0
         is_usage = is_usage or (count is not None and name in _REQUIRED_COUNTS)
     return found if is_usage else None

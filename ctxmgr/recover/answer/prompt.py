@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from ctxmgr.base.light_dataclass import dataclass
-from ctxmgr.detect.descriptions import duration
+from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import Explanation
 from ctxmgr.diagnose.evidence.calls import command_of as shell_command
 from ctxmgr.diagnose.evidence.texts import capital, unwrapped

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.detect.descriptions import duration
+from ctxmgr.detect.step import duration
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.recover.evidence.history_reader import HistoryReader, SpokenMessage, changes_something, same_call
 from ctxmgr.recover.evidence.query_builder import MOST, Problem, asked, asked_elsewhere, helpful, helpful_elsewhere

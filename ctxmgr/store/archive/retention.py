@@ -19,8 +19,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.log.codec import chain, digest
 from ctxmgr.log.ids import format_time, new_id
-from ctxmgr.store.archive.bucket import Bucket, is_bucket
-from ctxmgr.store.archive.parquet import files_of, read_records, read_rows, write_file
+from ctxmgr.store.archive.parquet import Bucket, files_of, is_bucket, read_records, read_rows, write_file
 from ctxmgr.store.engine.dialect import KEEP_STATE
 from ctxmgr.store.engine.disposable_files import BORN
 from ctxmgr.store.integrity.verification import common_chain, session_faults
@@ -47,7 +46,7 @@ _TABLES = (
 _FILE_BYTES = 64 << 20
 """Bytes of records after which a new file of the day begins."""
 
-# Signs of the quoted name: file systems end a name at 255 bytes, and `bucket` takes no longer one than 200.
+# Signs of the quoted name: file systems end a name at 255 bytes, and a bucket takes no longer one than 200.
 _MAX_TEAM_NAME = 150
 
 _OLD = (

@@ -14,7 +14,7 @@ NO_LIMIT = 2**62
 """The limit of a page that has none."""
 
 
-def replacing(table: str, key: str, others: str) -> str:
+def replace_statement(table: str, key: str, others: str) -> str:
     """Return the statement that inserts a row, or replaces the one with this key.
 
     Args:
@@ -28,7 +28,7 @@ def replacing(table: str, key: str, others: str) -> str:
     return f"INSERT INTO {table} ({columns}) VALUES ({values}) ON CONFLICT ({key}) DO UPDATE SET {changes}"
 
 
-KEEP_STATE = replacing("state", "name", "value")
+KEEP_STATE = replace_statement("state", "name", "value")
 
 SCHEMA = "ctxmgr"
 """Of a PostgreSQL database, where everything of ours is: names are qualified, for nothing is set for a connection."""
@@ -67,7 +67,7 @@ def postgresql(sql: str) -> bytes:
         if len(_spelled) >= _MOST:
             # Lists of any length make any number of statements.
             _spelled.clear()
-        spelled = _pattern().sub(_replaced, sql)
+        spelled = _pattern().sub(_replace, sql)
         if sql.startswith("INSERT INTO ") and sql.split(" ", 3)[2] in TEAM_TABLES:
             # On a server these keys hold within one team.
             spelled = spelled.replace("ON CONFLICT (", "ON CONFLICT (team, ")
@@ -90,7 +90,7 @@ def _pattern() -> re.Pattern[str]:
     return _tokens
 
 
-def _replaced(found: re.Match[str]) -> str:
+def _replace(found: re.Match[str]) -> str:
     kind, whole = found.lastgroup, found.group()
     if kind == "text":
         return whole.replace("%", "%%")

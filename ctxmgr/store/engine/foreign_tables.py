@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ctxmgr.errors import Damaged, InvalidInput
-from ctxmgr.store.engine.driver import sqlite
 from ctxmgr.store.engine.postgresql_url import is_server, shown
+from ctxmgr.store.engine.sqlite import sqlite
 
 if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine
@@ -58,11 +58,11 @@ class ForeignTables:
         present = [name for name in columns if name in self.columns.get(table, ())]
         if not present:
             return
-        asked = ", ".join(map(_quoted, present))
-        by = ", ".join(_quoted(name) for name in order if name in self.columns[table]) or "rowid"
+        asked = ", ".join(map(_quote, present))
+        by = ", ".join(_quote(name) for name in order if name in self.columns[table]) or "rowid"
         given = {name: value for name, value in (where or {}).items() if name in self.columns[table]}
-        only = " AND ".join(f"{_quoted(name)} = ?" for name in given) or "1"
-        query = f"SELECT {asked} FROM {_quoted(table)} WHERE {only} ORDER BY {by}"
+        only = " AND ".join(f"{_quote(name)} = ?" for name in given) or "1"
+        query = f"SELECT {asked} FROM {_quote(table)} WHERE {only} ORDER BY {by}"
         try:
             for row in self._connection.execute(query, tuple(given.values())):
                 yield dict(zip(present, row, strict=True))
@@ -74,7 +74,7 @@ class ForeignTables:
             found = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' LIMIT ?", (_MOST_TABLES,))
             names = [str(name) for (name,) in found.fetchall()]
             return {
-                name: [str(row[1]) for row in self._connection.execute(f"PRAGMA table_info({_quoted(name)})")] for name in names
+                name: [str(row[1]) for row in self._connection.execute(f"PRAGMA table_info({_quote(name)})")] for name in names
             }
         except (sqlite.Error, UnicodeError) as error:
             raise self._damaged(error) from None
@@ -94,18 +94,18 @@ def open_tables(path: Path) -> Generator[ForeignTables]:
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         # SQLite reads a log only where it can make an index of it beside the database, so the copy is opened for writing.
-        with TemporaryDirectory(prefix="ctxmgr-") as folder, _connected(_copy(path, log, Path(folder)), "mode=rw") as found:
+        with TemporaryDirectory(prefix="ctxmgr-") as folder, _connect(_copy(path, log, Path(folder)), "mode=rw") as found:
             yield ForeignTables(found, path.name)
         return
     with path.open("rb"):
         """Let a file that can't be read say so itself."""
     # Immutable: SQLite takes no lock on a database of another program, and makes no files beside it.
-    with _connected(path, "mode=ro&immutable=1") as found:
+    with _connect(path, "mode=ro&immutable=1") as found:
         yield ForeignTables(found, path.name)
 
 
 @contextmanager
-def _connected(path: Path, how: str) -> Generator[Any]:
+def _connect(path: Path, how: str) -> Generator[Any]:
     try:
         connection = sqlite.connect(f"file:{quote(os.path.abspath(path))}?{how}", uri=True)
     except sqlite.Error as error:
@@ -139,7 +139,7 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """Return a name as SQL has it; names come from the importers and from the database itself."""
     # Names can't be bound as values are.
     return '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""Read the bytes of a log through one descriptor."""
+"""Read the bytes of a log through one descriptor; name the ranges that are damaged."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.log.anchor import Anchor
     from ctxmgr.store.engine.interface import Engine
+
 
 _HEAD = 4096
 _CHUNK = 1 << 16
@@ -134,3 +135,31 @@ class LogBytes:
     def __del__(self) -> None:
         if getattr(self, "_descriptor", -1) >= 0:
             self.close()
+
+
+class DamagedRange:
+    """Bytes of a log that hold no readable record, or break its chain of sums: offset, length, and why.
+
+    Attributes:
+        kind: ``unreadable``, ``altered``, ``inserted``, ``unsummed`` or ``cut``; see `ctxmgr.store.integrity.verification`.
+    """
+
+    __slots__ = ("kind", "length", "offset", "reason")
+
+    def __init__(self, offset: int, length: int, reason: str, kind: str = "unreadable") -> None:
+        self.offset = offset
+        self.length = length
+        self.reason = reason
+        self.kind = kind
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DamagedRange) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        return "DamagedRange({}, {}, {!r})".format(*self._values())
+
+    def _values(self) -> tuple[int, int, str]:
+        return self.offset, self.length, self.reason

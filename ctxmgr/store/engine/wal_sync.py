@@ -65,7 +65,7 @@ class WalSync:
         """
         if self._failure is not None:
             error, self._failure = self._failure, None
-            raise _failed(self._path, error)
+            raise _sync_error(self._path, error)
 
     def sync_from_thread(self) -> None:
         """Sync the log; a failure is raised by the next commit."""
@@ -123,7 +123,7 @@ class WalSync:
             self._sync_log()
             self._advance(engine, head)
         except OSError as error:
-            raise _failed(self._path, error) from None
+            raise _sync_error(self._path, error) from None
         except CtxmgrError:
             return
 
@@ -184,7 +184,7 @@ def holds(engine: SqliteEngine, found: anchor.Anchor) -> bool:
     return rows[0][0] == found.total if rows else archived_since(engine, found.length)
 
 
-def _failed(path: str, error: OSError) -> StorageFailed:
+def _sync_error(path: str, error: OSError) -> StorageFailed:
     return StorageFailed(
         f"{path} could not be synced: {error.strerror}",
         "what was written in the last second may not survive a power loss; free some space or check the disk",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import Damaged
-from ctxmgr.store.engine.driver import is_sound, library_version, require_sound_library, sqlite
 from ctxmgr.store.engine.schema import LATEST
+from ctxmgr.store.engine.sqlite import is_sound, library_version, require_sound_library, sqlite
 from ctxmgr.store.project_session import PROJECT
 
 if TYPE_CHECKING:  # the store stands above this

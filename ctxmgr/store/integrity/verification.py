@@ -32,10 +32,10 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.reader import BROKEN_SUM, read
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.interface import Engine, Row
+from ctxmgr.store.engine.log_bytes import DamagedRange
 from ctxmgr.store.engine.schema import LATEST
 from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
 from ctxmgr.store.engine.wal_sync import digest_of, head_of
-from ctxmgr.store.integrity.damage import DamagedRange
 from ctxmgr.store.project_session import ARCHIVED, CHAINED, END, GAP
 from ctxmgr.store.write.append import Appender
 
@@ -302,7 +302,7 @@ def examine_log(path: str, indexed: Anchor | None) -> Examined:
         if wanted and line.record["session"] in wanted:
             there.add(line.record["session"])
     chain.end(size)
-    return _compared(chain, anchors, size, "bytes", lambda found: not found.session or found.session in there)
+    return _compare(chain, anchors, size, "bytes", lambda found: not found.session or found.session in there)
 
 
 def examine_database(store: Store) -> Examined:
@@ -327,7 +327,7 @@ def examine_database(store: Store) -> Examined:
         chain.end(found.last)
         if chain.bare_before:  # every record of a database is written with a sum
             damaged.append(DamagedRange(0, chain.bare_before, f"{chain.bare_before:,} records lost their sums", "unsummed"))
-        result = _compared(chain, anchors, found.last, "records", lambda _: there)
+        result = _compare(chain, anchors, found.last, "records", lambda _: there)
         # Where records are missing, their sessions end in others for that reason, which is told already.
         if chain.common < _EVERYWHERE and not any(item.kind in ("cut", "unreadable") for item in damaged):
             _tell_other_ends(found.sessions(), chain)
@@ -459,7 +459,7 @@ def _anchors(path: str, indexed: Anchor | None) -> list[tuple[Anchor, str]]:
     return found
 
 
-def _compared(
+def _compare(
     chain: _Chains, anchors: list[tuple[Anchor, str]], size: int, unit: str, same: Callable[[Anchor], bool]
 ) -> Examined:
     checked: list[str] = []
@@ -517,15 +517,15 @@ def accept_log(path: str) -> Anchor | None:
         if line.total:
             total, end = line.total, line.offset + line.length + 1
     head = Anchor(min(end, os.stat(path).st_size), total, session, os.stat(path).st_ino)
-    return _accepted(path, head)
+    return _accept(path, head)
 
 
 def accept_database(store: Store) -> None:
     """Anchor a database as it stands."""
-    _accepted(store.location, head_of(store.engine))
+    _accept(store.location, head_of(store.engine))
 
 
-def _accepted(path: str, head: Anchor | None) -> Anchor | None:
+def _accept(path: str, head: Anchor | None) -> Anchor | None:
     if head is None or not head.total:
         anchor.begin(path)
         return None

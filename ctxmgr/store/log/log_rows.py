@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.store.integrity.damage import DamagedRange
+from ctxmgr.store.engine.log_bytes import DamagedRange
 from ctxmgr.store.write import deferred_indexes
 
 TYPE_CHECKING = False
@@ -154,10 +154,10 @@ class LogRows:
             self._damaged.append(DamagedRange(line.offset, line.length, error.message))
 
         # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
-        Appender(self._engine, masked=False, sums=False).index_lines(_checked(batch, refuse), refuse)
+        Appender(self._engine, masked=False, sums=False).index_lines(_check(batch, refuse), refuse)
 
 
-def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Line]:
+def _check(batch: Iterable[Line], refuse: Refused) -> Iterator[Line]:
     from ctxmgr.types.record import check
 
     for line in batch:

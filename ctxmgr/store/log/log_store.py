@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import OnConflict
-    from ctxmgr.store.integrity.damage import DamagedRange
+    from ctxmgr.store.engine.log_bytes import DamagedRange
     from ctxmgr.store.integrity.verification import Examined
     from ctxmgr.store.log.log_rows import LogRows, Progress
     from ctxmgr.store.write.append import AppendResult
@@ -99,7 +99,7 @@ class LogStore(Store):
             with self.engine.transaction():
                 self._catch_up_whole()
                 # Only now, for what others appended meanwhile must count as known.
-                fresh = self._new(records, on_conflict, report, doubles=doubles)
+                fresh = self._new_records(records, on_conflict, report, doubles=doubles)
                 report.added = len(fresh)
                 if fresh:  # the log is written first, and the index follows it
                     self._write([item.record for item in fresh])
@@ -120,13 +120,13 @@ class LogStore(Store):
         """Return None: what is appended goes into the log."""
         return None
 
-    def _new(
+    def _new_records(
         self, records: Iterable[Record], on_conflict: OnConflict, report: AppendResult, *, doubles: bool
     ) -> list[EncodedRecord]:
-        from ctxmgr.store.write.encoded_record import DuplicateTracker, KnownRecords, prepared
+        from ctxmgr.store.write.encoded_record import DuplicateTracker, KnownRecords, prepare
         from ctxmgr.types.record import check
 
-        items = [prepared(check(record), masked=self._masked) for record in records]
+        items = [prepare(check(record), masked=self._masked) for record in records]
         if doubles:
             items = DuplicateTracker(self.engine, report).without(items)
         keys: dict[str, int] = {}
@@ -156,7 +156,7 @@ class LogStore(Store):
         rows = self.engine.query("SELECT offset, length, reason FROM damage ORDER BY offset")
         if not rows:
             return [*self._tail]
-        from ctxmgr.store.integrity.damage import DamagedRange
+        from ctxmgr.store.engine.log_bytes import DamagedRange
 
         return [*(DamagedRange(int(row[0]), int(row[1]), str(row[2])) for row in rows), *self._tail]
 

@@ -51,9 +51,9 @@ class Annotations:
 
         With ``key`` None those of every session. Of notes with a text the number is estimated where there are very many.
         """
-        places, values = _noted(key, tags)
+        places, values = _notes_statement(key, tags)
         if query:
-            chosen, total, exact = self._holding(places, values, fold(query), offset, limit)
+            chosen, total, exact = self._find_holding(places, values, fold(query), offset, limit)
         else:
             total, exact = int(self._engine.query(f"SELECT count(*) FROM ({places}) AS places", values)[0][0]), True
             found = self._engine.query(
@@ -62,7 +62,7 @@ class Annotations:
             chosen = [int(row[0]) for row in found]
         return note_rows(self._engine, self._at(chosen)), total, exact
 
-    def _holding(
+    def _find_holding(
         self, places: str, values: dict[str, Any], needle: str, offset: int, limit: int
     ) -> tuple[list[int], int, bool]:
         """Return the places of one page of the notes that hold a text, how many do, and whether that is exact.
@@ -240,7 +240,7 @@ class Annotations:
         return found
 
 
-def _noted(key: int | None, tags: Sequence[str]) -> tuple[str, dict[str, Any]]:
+def _notes_statement(key: int | None, tags: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """Return the statement that finds, in indexes alone, the places of notes that carry all the tags, and its values."""
     values: dict[str, Any] = {} if key is None else {"session": key}
     session = "IN (SELECT session.key FROM session)" if key is None else "= :session"

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import open_regular
-from ctxmgr.store.engine.dialect import replacing
+from ctxmgr.store.engine.dialect import replace_statement
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.text_normalisation import storable
 
@@ -176,7 +176,7 @@ class Imported:
     def remember(self, path: Path, form: str, state: FileState, session: str, report: dict[str, Any]) -> None:
         """Store the state in which the file was read, and what was found in it."""
         self._engine.execute(
-            replacing("imported", "path", "format, size, mtime, inode, head, session, report"),
+            replace_statement("imported", "path", "format, size, mtime, inode, head, session, report"),
             {
                 "path": storable(str(path)), "format": form, "size": state.size, "mtime": state.mtime,
                 "inode": state.inode, "head": state.head, "session": storable(session), "report": json.dumps(report),

@@ -39,7 +39,7 @@ def moment_of(name: str, text: str | None) -> float | None:
     return moment
 
 
-def _common(filters: Filters, table: str, key: int | None) -> tuple[list[str], dict[str, Any]]:
+def _common_conditions(filters: Filters, table: str, key: int | None) -> tuple[list[str], dict[str, Any]]:
     conditions: list[str] = []
     values: dict[str, Any] = {}
     if key is not None:
@@ -113,7 +113,7 @@ def scopes_of(filters: Filters, kind: RowKind, key: int | None) -> list[Scope]:
 
 def entry_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
     """Return the conditions on entries and their values."""
-    conditions, values = _common(filters, "entry", key)
+    conditions, values = _common_conditions(filters, "entry", key)
     more, bound = _columns(filters)
     executed, named = _of_process(filters, "entry")
     if filters.event_type:  # no entry is an event of any type
@@ -123,7 +123,7 @@ def entry_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]
 
 def event_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
     """Return the conditions on events and their values."""
-    conditions, values = _common(filters, "event", key)
+    conditions, values = _common_conditions(filters, "event", key)
     if key is None:  # what the project's own state says is for its own commands to show
         conditions.append("event.session IS DISTINCT FROM (SELECT session.key FROM session WHERE session.id = :project)")
         values["project"] = PROJECT

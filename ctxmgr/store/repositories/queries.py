@@ -498,15 +498,19 @@ def settled_place(engine: Engine) -> int:
 def changed_sessions(engine: Engine, place: int) -> list[tuple[int, str]]:
     """Return (key, id) of the sessions, but the reserved one, with a record behind a place."""
     sql = "SELECT session FROM record WHERE seq > :place"
-    return _named(engine, f"SELECT key, id FROM session WHERE id <> :project AND key IN ({sql}) ORDER BY seq", {"place": place})
+    return _session_names(
+        engine, f"SELECT key, id FROM session WHERE id <> :project AND key IN ({sql}) ORDER BY seq", {"place": place}
+    )
 
 
 def recent_sessions(engine: Engine, since: float) -> list[tuple[int, str]]:
     """Return (key, id) of the sessions, but the reserved one, with a record from this moment on (seconds since 1970)."""
-    return _named(engine, "SELECT key, id FROM session WHERE id <> :project AND last >= :since ORDER BY seq", {"since": since})
+    return _session_names(
+        engine, "SELECT key, id FROM session WHERE id <> :project AND last >= :since ORDER BY seq", {"since": since}
+    )
 
 
-def _named(engine: Engine, sql: str, values: dict[str, object]) -> list[tuple[int, str]]:
+def _session_names(engine: Engine, sql: str, values: dict[str, object]) -> list[tuple[int, str]]:
     return [(int(row[0]), str(row[1])) for row in engine.query(sql, {**values, "project": PROJECT})]
 
 

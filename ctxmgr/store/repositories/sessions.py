@@ -131,14 +131,14 @@ class Sessions:
 
     def count(self, agent: str | None = None, project: str | None = None, since: float | None = None) -> int:
         """Return the number of sessions but the reserved one, narrowed as by `page`."""
-        where, values = _chosen(agent, project, since)
+        where, values = _choose(agent, project, since)
         return int(self._engine.query(f"SELECT count(*) FROM session {where}", values)[0][0])
 
     def keys(
         self, offset: int, limit: int | None, agent: str | None = None, project: str | None = None, since: float | None = None
     ) -> list[tuple[int, str]]:
         """Return (key, id) of sessions, chosen and ordered as by `page`."""
-        where, values = _chosen(agent, project, since)
+        where, values = _choose(agent, project, since)
         rows = self._engine.query(
             f"SELECT key, id FROM session {where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :limit OFFSET :offset",
             {**values, "limit": NO_LIMIT if limit is None else limit, "offset": offset},
@@ -167,7 +167,7 @@ class Sessions:
             project: keeps those that worked in this folder, or in one of this name.
             since: keeps those with a record from this moment on, in seconds since 1970.
         """
-        where, values = _chosen(agent, project, since)
+        where, values = _choose(agent, project, since)
         rows = self._engine.query(
             f"{_COLUMNS} {where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :limit OFFSET :offset",
             {**values, "limit": NO_LIMIT if limit is None else limit, "offset": offset},
@@ -339,17 +339,17 @@ class Sessions:
         for (body,) in self._engine.stream(sql, {"key": key, "index": index}):
             yield load(body)
 
-    def open_before(self, key: int, index: int, most: int = 200) -> list[tuple[int, Record]]:
+    def open_before(self, key: int, index: int) -> list[tuple[int, Record]]:
         """Return (index, record) of the newest entries before an index that have no result yet, in order."""
         rows = self._engine.query(
             "SELECT entry.idx, record.body FROM entry JOIN record ON record.seq = entry.seq AND record.session = entry.session "
-            "WHERE entry.session = :key AND entry.status = 'open' AND entry.idx < :index ORDER BY entry.idx DESC LIMIT :most",
-            {"key": key, "index": index, "most": most},
+            "WHERE entry.session = :key AND entry.status = 'open' AND entry.idx < :index ORDER BY entry.idx DESC LIMIT 200",
+            {"key": key, "index": index},
         )
         return [(int(row[0]), load(row[1])) for row in reversed(rows)]
 
 
-def _chosen(agent: str | None, project: str | None, since: float | None) -> tuple[str, dict[str, Any]]:
+def _choose(agent: str | None, project: str | None, since: float | None) -> tuple[str, dict[str, Any]]:
     where = "WHERE id <> :project"
     values: dict[str, Any] = {"project": PROJECT}
     if agent is not None:

@@ -11,7 +11,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.codec import Record
 from ctxmgr.store import project_session
-from ctxmgr.store.engine.dialect import replacing
+from ctxmgr.store.engine.dialect import replace_statement
 from ctxmgr.store.engine.interface import Engine, Row
 from ctxmgr.store.row_mapper import ENTRY_COLUMNS, entry_views, load
 from ctxmgr.store.text_normalisation import storable
@@ -127,13 +127,12 @@ class Shared:
         )
         return list(zip(entry_views(self._engine, rows), (load(row[4]) for row in rows), strict=True))
 
-    def events(self, kind: str, *, newest_first: bool = False) -> list[Record]:
+    def events(self, kind: str) -> list[Record]:
         """Return the events of one type of the reserved session, in the order of the log."""
-        order = "DESC" if newest_first else "ASC"
         rows = self._engine.query(
             "SELECT record.body FROM event JOIN record ON record.seq = event.seq AND record.session = event.session "
             "JOIN session ON session.key = event.session "
-            f"WHERE session.id = :session AND event.type = :type ORDER BY event.seq {order}",
+            "WHERE session.id = :session AND event.type = :type ORDER BY event.seq",
             {"session": project_session.PROJECT, "type": kind},
         )
         return [load(row[0]) for row in rows]
@@ -176,7 +175,7 @@ class Shared:
             # The cache only grows here, so here it is kept from growing without end.
             self._engine.execute("DELETE FROM summary WHERE hash NOT IN (SELECT hash FROM artifact)")
             self._engine.execute(
-                replacing("summary", "hash, strategy, counter", "text, tokens, original_tokens, lossless"),
+                replace_statement("summary", "hash, strategy, counter", "text, tokens, original_tokens, lossless"),
                 {
                     "hash": content, "strategy": strategy, "counter": counter, "text": made.text, "tokens": made.tokens,
                     "original_tokens": made.original_tokens, "lossless": int(made.lossless),
@@ -310,10 +309,6 @@ class Artifacts:
             {"agent": storable(agent), "name": storable(name)},
         )
         return [_artifact(row) for row in rows]
-
-    def changed_in(self, version: int) -> int:
-        """Return how many artifacts were new or changed in a version."""
-        return int(self._engine.query("SELECT count(*) FROM artifact WHERE version = :version", {"version": version})[0][0])
 
     def dependencies(self, artifact: str) -> list[DependencyRow]:
         """Return what an artifact depends on."""

@@ -332,7 +332,7 @@ class Proposals:
         self._high = high
         self.wanted = wanted
         runs = runs_of(needle)
-        self._whole = [_quoted(run) for run, starts, ends in runs if starts and ends]
+        self._whole = [_quote(run) for run, starts, ends in runs if starts and ends]
         self._parts = [run for run in runs if not (run[1] and run[2]) and len(run[0]) >= _GRAM]
         self._marks = "" if self._whole or self._parts else marks_in(needle)
         self.usable = bool(self._whole or self._parts or self._marks)
@@ -436,7 +436,7 @@ class _Words:
         self.complete = len(rows) <= most
         for number, text, head, since in rows[:most]:
             self._after = int(number)
-            if self._holds(text, head) and (term := _quoted(text) if not head else _begun(head)) not in self._seen:
+            if self._holds(text, head) and (term := _quote(text) if not head else _begun(head)) not in self._seen:
                 self._seen.add(term)
                 self.terms.append(term)
             self.since = int(since)
@@ -462,7 +462,7 @@ def _grams(text: str, *, all_of_it: bool = True) -> str:
     return " AND ".join(f'"{gram}"' for gram in sorted(grams))
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     """Return a word as the index is asked for it; a long one by what it begins with. No word holds a quote."""
     return f'"{word}"' if len(word) <= MAX_WORD else _begun(word[:MAX_WORD])
 

@@ -17,7 +17,7 @@ from ctxmgr.store.engine.postgresql_schema import LATEST, TEAMS
 from ctxmgr.store.row_mapper import BY_PLACE, batches, load
 from ctxmgr.store.search.find import LONG_ROW, MOST_KEPT, SHORTEST, Search
 from ctxmgr.store.search.text_match import like, may_hold_condition, rare_parts
-from ctxmgr.store.text_normalisation import folded_text
+from ctxmgr.store.text_normalisation import fold_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _add(engine: Engine, low: int, high: int) -> None:
         if place is None:  # a result that came before its entry: it is added with that
             continue
         for each in (body, early) if kind == "entry" and early is not None else (body,):
-            text = folded_text(load(each)) or ""
+            text = fold_text(load(each)) or ""
             key = int(place), int(session)
             texts[key] = f"{texts.get(key, '')}\n{text if len(text) <= _MAX_INDEXED_CHARS else TOO_LONG}"
     engine.many(_ADD, [{"seq": seq, "session": session, "text": text} for (seq, session), text in texts.items()])

@@ -12,7 +12,7 @@ from ctxmgr.log import codec
 from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.write import batch
 from ctxmgr.store.write.batch import derive_rows, insert_lines, insert_records
-from ctxmgr.store.write.encoded_record import DuplicateTracker, EncodedRecord, KnownRecords, prepared, prepared_line
+from ctxmgr.store.write.encoded_record import DuplicateTracker, EncodedRecord, KnownRecords, prepare, prepare_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Appender:
             Conflict: a known id with other content, when ``on_conflict`` is "raise".
             InvalidInput: a value that JSON can't hold, or a record over the length limit.
         """
-        ready = (prepared(record, masked=self._masked) for record in records)
+        ready = (prepare(record, masked=self._masked) for record in records)
         return self._append(ready, insert_records, on_conflict, doubles=doubles)
 
     def append_spelled(self, record: Record, body: bytes) -> AppendResult:
@@ -114,7 +114,7 @@ class Appender:
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
         """Write the checked records of a log in order, all or none; else as `append`."""
-        ready = (prepared_line(line, masked=self._masked) for line in lines)
+        ready = (prepare_line(line, masked=self._masked) for line in lines)
         return self._append(ready, insert_records, on_conflict)
 
     def index_lines(self, lines: Iterable[Line], refused: Refused) -> AppendResult:
@@ -128,7 +128,7 @@ class Appender:
         def ready() -> Iterator[EncodedRecord]:
             for line in lines:
                 try:
-                    yield prepared_line(line, masked=False)
+                    yield prepare_line(line, masked=False)
                 except InvalidInput as error:
                     refused(line.record, error)
 
@@ -143,7 +143,7 @@ class Appender:
         def ready() -> Iterator[EncodedRecord]:
             for place, record in placed:
                 try:
-                    yield prepared(record, masked=self._masked, place=place)
+                    yield prepare(record, masked=self._masked, place=place)
                 except InvalidInput:
                     continue
 

@@ -53,7 +53,7 @@ class EncodedRecord:
         self.seq = 0
 
 
-def prepared(record: Record, *, masked: bool, place: int | None = None) -> EncodedRecord:
+def prepare(record: Record, *, masked: bool, place: int | None = None) -> EncodedRecord:
     """Make a checked record ready.
 
     Raises:
@@ -62,23 +62,23 @@ def prepared(record: Record, *, masked: bool, place: int | None = None) -> Encod
     total = record.get("sum")
     if total is not None or "sum" in record:
         record = {key: value for key, value in record.items() if key != "sum"}
-    return _made(record, codec.encode(record), total, masked=masked, place=place)
+    return _make(record, codec.encode(record), total, masked=masked, place=place)
 
 
-def prepared_line(line: Line, *, masked: bool) -> EncodedRecord:
+def prepare_line(line: Line, *, masked: bool) -> EncodedRecord:
     """Make a checked record of a log ready: as it is spelled there, where that is how it would be written.
 
     Raises:
-        InvalidInput: as `prepared`.
+        InvalidInput: as `prepare`.
     """
     body = line.body
     # Brackets within texts are counted too: at worst a line is encoded once more that need not be.
     if not line.sum_ok or not body.isascii() or body.count(b"{") + body.count(b"[") > codec.MAX_DEPTH:
         body = codec.encode(line.record)
-    return _made(line.record, body, line.total or None, masked=masked, place=line.offset, length=line.length)
+    return _make(line.record, body, line.total or None, masked=masked, place=line.offset, length=line.length)
 
 
-def _made(record: Record, body: bytes, total: str | None, *, masked: bool, place: int | None, length: int = 0) -> EncodedRecord:
+def _make(record: Record, body: bytes, total: str | None, *, masked: bool, place: int | None, length: int = 0) -> EncodedRecord:
     if masked and (hidden := mask(body)) is not body:
         body, record = hidden, codec.decode(hidden)
     elif b"\\ud" in body:  # two halves of a letter, apart in Python, are one letter in JSON

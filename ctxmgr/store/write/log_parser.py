@@ -23,7 +23,7 @@ from ctxmgr.store.project_session import EXECUTION, PROJECT
 from ctxmgr.store.text_normalisation import fold, storable
 from ctxmgr.store.write.batch import tokens_of
 from ctxmgr.store.write.bulk import RowBatch, SessionRows, import_facts, is_written_alone
-from ctxmgr.store.write.encoded_record import prepared_line
+from ctxmgr.store.write.encoded_record import prepare_line
 from ctxmgr.types.record import check, is_plain_error
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _decode = msgspec.json.Decoder(Plain).decode
 
 
-def decoded(line: bytes) -> Plain | None:
+def decode_plain(line: bytes) -> Plain | None:
     """Return the record of an ASCII line, or None, which says nothing; what its kind needs is still to be looked at."""
     try:
         return _decode(line)
@@ -208,7 +208,7 @@ class _BlockReader:
                 sums.update(b"}")
                 # Brackets within texts are counted too: at worst a line takes the slow way.
                 if sums.hexdigest()[:16].encode("ascii") == total and raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
-                    plain = decoded(raw)
+                    plain = decode_plain(raw)
             length = len(raw)
             if plain is not None:
                 block = self._block
@@ -322,7 +322,7 @@ class _BlockReader:
     def _item(self, line: Line, damage: list[tuple[int, int, str]]) -> EncodedRecord | None:
         try:
             check(line.record)
-            return prepared_line(line, masked=bool(self._masked))
+            return prepare_line(line, masked=bool(self._masked))
         except InvalidInput as error:
             damage.append((line.offset, line.length, error.message))
             return None

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ctxmgr.log.codec import Record
 from ctxmgr.store import project_session
-from ctxmgr.store.engine.dialect import KEEP_STATE, replacing
+from ctxmgr.store.engine.dialect import KEEP_STATE, replace_statement
 from ctxmgr.store.engine.interface import Engine
 
 _NEEDS = ("required", "optional", "if_exists", "reference")
@@ -99,7 +99,7 @@ def _version(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> 
         }  # fmt: skip
         artifacts, dependencies = _artifacts(record, number, data.get("artifacts") or [])
         engine.execute(
-            replacing("version", "number", "parent, seq, op, description, author, ts"),
+            replace_statement("version", "number", "parent, seq, op, description, author, ts"),
             made,
         )
         engine.many(
@@ -108,9 +108,10 @@ def _version(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> 
             artifacts,
         )
         engine.many(
-            replacing("artifact", "id", "version, agent, name, type, description, hash, size, tokens, counter, ts"), artifacts
+            replace_statement("artifact", "id", "version, agent, name, type, description, hash, size, tokens, counter, ts"),
+            artifacts,
         )
-        engine.many(replacing("dependency", "artifact, target", "agent, name, type"), dependencies)
+        engine.many(replace_statement("dependency", "artifact, target", "agent, name, type"), dependencies)
     engine.execute(KEEP_STATE, {"name": CURRENT, "value": str(number)})
 
 
@@ -136,7 +137,7 @@ def _artifacts(record: Record, version: int, items: object) -> tuple[list[dict[s
     return rows, needed
 
 
-def _pruned(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
+def _prune(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
     """Take versions away, and with them the artifacts that no other version shows."""
     numbers = [_number(item) for item in cast("list[Any]", data["versions"])]
     when = _maybe(record.get("ts")) or ""
@@ -176,7 +177,7 @@ _RULE_KEY = "agent = :agent AND resource = :resource AND pattern = :pattern AND 
 def _rules(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
     kept, gone = ([_rule(item, record) for item in _rows(data.get(name) or [])] for name in ("set", "removed"))
     engine.many(f"DELETE FROM access_rule WHERE {_RULE_KEY}", gone)
-    engine.many(replacing("access_rule", "agent, resource, pattern, permission", "priority, ts"), kept)
+    engine.many(replace_statement("access_rule", "agent, resource, pattern, permission", "priority, ts"), kept)
 
 
 def _rule(item: dict[str, Any], record: Record) -> dict[str, Any]:
@@ -198,7 +199,7 @@ def _needs(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> No
     ]  # fmt: skip
     gone = [{"agent": _text(item["agent"]), "pattern": _text(item["pattern"])} for item in _rows(data.get("removed") or [])]
     engine.many("DELETE FROM need WHERE agent = :agent AND pattern = :pattern", gone)
-    engine.many(replacing("need", "agent, pattern", "need, max_tokens, use_summary, priority"), kept)
+    engine.many(replace_statement("need", "agent, pattern", "need, max_tokens, use_summary, priority"), kept)
 
 
 def _package(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
@@ -207,7 +208,7 @@ def _package(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> 
         "ts": _maybe(record.get("ts")),
     }  # fmt: skip
     held = {_text(item["id"]) for item in _rows(data.get("items") or []) if item.get("type", "artifact") == "artifact"}
-    engine.execute(replacing("package", "id", "seq, agent, task, ts"), package)
+    engine.execute(replace_statement("package", "id", "seq, agent, task, ts"), package)
     engine.many(
         "INSERT INTO package_item (package, artifact) VALUES (:package, :artifact) ON CONFLICT DO NOTHING",
         [{"package": package["id"], "artifact": item} for item in sorted(held)],
@@ -226,23 +227,23 @@ def derive_execution(engine: Engine, seq: int, record: Record) -> None:
     facts = cast("dict[str, Any]", given)
     sprint, version = facts.get("sprint"), facts.get("contextVersion")
     engine.execute(
-        replacing("execution", "seq", "id, agent, task, sprint, version"),
+        replace_statement("execution", "seq", "id, agent, task, sprint, version"),
         {
-            "seq": seq, "id": _stored(str(record["id"])), "agent": _stored(record.get("agent")),
-            "task": _stored(record.get("task")), "sprint": _stored(sprint),
+            "seq": seq, "id": _storable(str(record["id"])), "agent": _storable(record.get("agent")),
+            "task": _storable(record.get("task")), "sprint": _storable(sprint),
             # The entry may have been written by any program: what does not fit is left out, the entry itself stays.
             "version": version if isinstance(version, int) and abs(version) < 2**62 else None,
         },
     )  # fmt: skip
 
 
-def _stored(value: object) -> str | None:
+def _storable(value: object) -> str | None:
     return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else None
 
 
 _HANDLERS: dict[str, Callable[[Engine, int, Record, dict[str, Any]], None]] = {
     project_session.VERSION: _version,
-    project_session.PRUNED: _pruned,
+    project_session.PRUNED: _prune,
     project_session.KEY: _keys,
     project_session.RULES: _rules,
     project_session.NEEDS: _needs,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctxmgr.conformance import DetectorConformance, WarningConformance
-from ctxmgr.detect.detectors.cycles import CycleDetector
-from ctxmgr.detect.detectors.edit_revert import EditRevertDetector
-from ctxmgr.detect.detectors.escalating_failure import EscalatingFailureDetector
+from ctxmgr.detect.detectors.cycles import CycleDetector, EscalatingFailureDetector
 from ctxmgr.detect.detectors.failures import DeniedDetector, ErrorRepetitionDetector, FailureStreakDetector, UnknownToolDetector
 from ctxmgr.detect.detectors.repeated_calls import (
     InterleavedDetector,
@@ -15,7 +13,7 @@ from ctxmgr.detect.detectors.repeated_calls import (
     RepetitionDetector,
     TrivialChangeDetector,
 )
-from ctxmgr.detect.detectors.stagnation import BusyDetector, SleepBudgetDetector, StagnationDetector
+from ctxmgr.detect.detectors.stagnation import BusyDetector, EditRevertDetector, SleepBudgetDetector, StagnationDetector
 from tests.detect.scenario import Scenario
 
 

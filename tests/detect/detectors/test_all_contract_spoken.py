@@ -8,8 +8,8 @@ import pytest
 
 from ctxmgr.conformance import NEW_WORK, DetectorConformance, SessionConformance, SpokenConformance
 from ctxmgr.detect.detectors import DETECTORS
-from ctxmgr.detect.detectors.context_loop import ContextLoopDetector
 from ctxmgr.detect.detectors.cycles import PingPongDetector, RecoveryLoopDetector
+from ctxmgr.detect.detectors.failures import ContextLoopDetector
 from ctxmgr.detect.detectors.messages import ChantingDetector, MonologueDetector
 from ctxmgr.detect.detectors.stagnation import NoProgressDetector
 from ctxmgr.types.finding import FindingKind

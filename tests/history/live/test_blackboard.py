@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ctxmgr.errors import Busy, Conflict, InvalidInput, StorageFailed
 from ctxmgr.history.live.blackboard import BlackboardHistory
-from ctxmgr.history.live.bus import Event, EventBus, EventSubscriber, described
+from ctxmgr.history.live.bus import Event, EventBus, EventSubscriber, describe
 from tests.history.live_world import Tape, recorded, spin
 from tests.history.live_world import clock as clock
 
@@ -102,12 +102,12 @@ class Odd:
 
 def test_any_object_is_an_event() -> None:
     """Dataclasses, mappings without data, plain values and objects that raise are all described, never refused."""
-    assert described(Delta("a")) == Event("NodeStreamDeltaEvent", Delta("a"), "coder")
-    assert described({"type": "x", "text": "a", "entry": "e"}) == Event("x", {"text": "a"}, None, "e")
-    assert described({"type": 3}) == Event("event", {})
-    assert described("hi") == Event("str", "hi")
-    assert described(None) == Event("NoneType", None)
-    assert described(odd := Odd()) == Event("Odd", odd)
+    assert describe(Delta("a")) == Event("NodeStreamDeltaEvent", Delta("a"), "coder")
+    assert describe({"type": "x", "text": "a", "entry": "e"}) == Event("x", {"text": "a"}, None, "e")
+    assert describe({"type": 3}) == Event("event", {})
+    assert describe("hi") == Event("str", "hi")
+    assert describe(None) == Event("NoneType", None)
+    assert describe(odd := Odd()) == Event("Odd", odd)
 
 
 _ATOMS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()

@@ -189,9 +189,10 @@ def test_no_lead_is_no_failure(stuck: Store) -> None:
     """A model that finds the answer in none of the entries adds nothing, and is named."""
     found, _ = asked(stuck, ['{"need": "the port", "answer": 0}'], LEAD, draft=drafted(stuck, UNKNOWN))
 
-    assert heard(found).added.facts == ()
-    assert heard(found).added.model is not None
-    assert heard(found).added.model.failure is None
+    added = heard(found).added
+    assert added.facts == ()
+    assert added.model is not None
+    assert added.model.failure is None
 
 
 def test_a_need_that_reads_like_an_order_is_not_told(stuck: Store) -> None:

@@ -23,8 +23,7 @@ from ctxmgr.log.codec import Record, chain, encode
 from ctxmgr.log.ids import format_time
 from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.archive import parquet, retention
-from ctxmgr.store.archive.bucket import Bucket
-from ctxmgr.store.archive.parquet import open_archive
+from ctxmgr.store.archive.parquet import Bucket, open_archive
 from ctxmgr.store.archive.retention import ArchivableSession, archivable_sessions, retain
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest

@@ -11,8 +11,8 @@ import pytest
 from ctxmgr.errors import Damaged
 from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.log.codec import Record
-from ctxmgr.store.engine.driver import sqlite
 from ctxmgr.store.engine.foreign_tables import open_tables
+from ctxmgr.store.engine.sqlite import sqlite
 from ctxmgr.types.import_report import FileCount
 
 (OPENCODE,) = [importer for importer in IMPORTERS if importer.name == "opencode"]

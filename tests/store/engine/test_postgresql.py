@@ -19,7 +19,7 @@ from ctxmgr.errors import Busy, CtxmgrError, Damaged, Denied, InvalidInput, NotF
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine import postgresql as engines
 from ctxmgr.store.engine import postgresql_schema
-from ctxmgr.store.engine.dialect import TABLES, postgresql, replacing
+from ctxmgr.store.engine.dialect import TABLES, postgresql, replace_statement
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
 from ctxmgr.store.engine.postgresql_url import connection_options, shown
 from ctxmgr.store.repositories.bookkeeping import ServerLeases
@@ -161,7 +161,7 @@ def test_statements_are_spelled_for_the_server(shared: str, asked: str) -> None:
 
 def test_a_row_is_replaced_by_its_key() -> None:
     """The one spelling of "insert or replace" names the key and every other column."""
-    assert replacing("t", "a, b", "c, d") == (
+    assert replace_statement("t", "a, b", "c, d") == (
         "INSERT INTO t (a, b, c, d) VALUES (:a, :b, :c, :d) ON CONFLICT (a, b) DO UPDATE SET c = excluded.c, d = excluded.d"
     )
 

@@ -10,10 +10,9 @@ import pytest
 
 from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound
 from ctxmgr.store import empty_store, open_store
-from ctxmgr.store.engine import driver as engine_module
 from ctxmgr.store.engine import schema
-from ctxmgr.store.engine.driver import is_sound, require_sound_library
-from ctxmgr.store.engine.sqlite import SqliteEngine
+from ctxmgr.store.engine import sqlite as engine_module
+from ctxmgr.store.engine.sqlite import SqliteEngine, is_sound, require_sound_library
 from tests.builders import entry, write
 
 

@@ -17,7 +17,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from ctxmgr.store.row_mapper import entry_rows, event_row
 from ctxmgr.store.search.text_match import SearchTerm, holds_condition, like, rare_parts, register_holds
-from ctxmgr.store.text_normalisation import find, fold, folded_text, plain_texts, texts_of
+from ctxmgr.store.text_normalisation import find, fold, fold_text, plain_texts, texts_of
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest
 from tests.builders import at
@@ -124,7 +124,7 @@ def test_holds_says_what_a_plain_search_says(drawn: tuple[Record, str], spelling
     stored: Record = json.loads(body)
     expected = any(needle in fold(part) for _, part in texts_of(stored))
     assert bool(held[0][0]) == bool(found) == expected
-    assert expected == (needle in (folded_text(stored) or ""))
+    assert expected == (needle in (fold_text(stored) or ""))
 
 
 @settings(max_examples=200)
@@ -208,7 +208,7 @@ def test_a_row_matches_where_its_bodies_hold_the_text(
     needle = fold(text)
     match = SearchTerm(needle).match(kind, row)
 
-    plain = [folded_text(json.loads(body)) or "" for body in bodies if body is not None]
+    plain = [fold_text(json.loads(body)) or "" for body in bodies if body is not None]
     assert (match is not None) == any(needle in one for one in plain)
     if match is None:
         return

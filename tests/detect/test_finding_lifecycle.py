@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ctxmgr.detect.fast_forward import FastForward
+from ctxmgr.detect.finding_lifecycle import FastForward
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.types.finding import Observation

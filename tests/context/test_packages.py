@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from ctxmgr.context.yaml_writer import block, mapping
+from ctxmgr.context.packages import block, mapping
 from ctxmgr.text.tokens import nesting
 
 TEXT = st.text(

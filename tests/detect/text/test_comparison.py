@@ -9,7 +9,7 @@ import pytest
 
 from ctxmgr.detect.detectors import messages
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.text.message_text import MessageText, plain
+from ctxmgr.detect.text.comparison import MessageText, plain
 from ctxmgr.types.finding import Finding, Observation
 from tests.detect.scenario import Scenario
 
