@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -176,6 +177,7 @@ class Feed:
         self._receivers: list[Receive] = []
         self._lock = threading.Lock()
         self._ended = threading.Event()
+        self._end, self._waker = socket.socketpair()
         self.error: CtxmgrError | None = None
         self._thread = threading.Thread(target=self._run, daemon=True, name="ctxmgr feed")
         self._thread.start()
@@ -195,7 +197,9 @@ class Feed:
     def close(self) -> None:
         """End, when what is being given has been given."""
         self._ended.set()
+        self._waker.close()  # who waits for something new can read the end of it
         self._thread.join()
+        self._end.close()
         self._store.close()
 
     def _run(self) -> None:
@@ -206,7 +210,7 @@ class Feed:
                 self.error = None
             except CtxmgrError as error:  # it is asked again, from where it was
                 self.error = error
-            self._store.wait(self._every)
+            self._store.wait(self._every, self._end)
 
     def _let_in(self) -> None:
         """Give those that wait to join what the others had; where that is interrupted it goes on next time."""
