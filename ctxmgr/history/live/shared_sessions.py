@@ -169,7 +169,8 @@ class Feed:
         self._store = open_store(location, readonly=True)
         self._every = every
         self._failed = failed
-        self._place: int | None = None
+        # What is recorded from now on is given, however old it says it is, also before the thread first looks.
+        self._place, self._looked = settled_place(self._store.engine), False
         self._given: dict[int, int] = {}
         self._new: list[Receive] = []
         self._joining: list[Receive] = []
@@ -233,15 +234,14 @@ class Feed:
     def _look(self) -> None:
         engine = self._store.engine
         upto = settled_place(engine)
-        if self._place is None:
-            found = recent_sessions(engine, self._store.clock() - RECENT)
-        else:
-            found = changed_sessions(engine, self._place)
+        found = changed_sessions(engine, self._place)
+        if not self._looked:
+            found = [*recent_sessions(engine, self._store.clock() - RECENT), *found]
         for key, _ in found:
             for place, record in records_after(engine, key, self._given.get(key, 0)):
                 self._given[key] = place
                 self._give(record, self._receivers)
-        self._place = max(self._place or 0, upto)
+        self._place, self._looked = max(self._place, upto), True
 
     def _give(self, record: Record, receivers: list[Receive]) -> None:
         for receive in tuple(receivers):

@@ -97,8 +97,8 @@ END $$""",
 )
 
 # What takes long comes before all that keeps readers out, and locks the tables for writers alone; then names change hands.
-# Every key begins with the session, so that a server of many could keep each session in one place. What is looked up by its
-# place or its id alone has indexes of its own.
+# Every key holds the session, so that a server of many could keep each session in one place. What is looked up by its place or
+# its id alone has indexes of its own; since the seventh version the key by the id is such an index itself.
 _LARGE = ("record", "entry", "event", "search_text")
 _INDEXES = (
     *(f"CREATE UNIQUE INDEX {table}_in_session ON {SCHEMA}.{table} (session, seq)" for table in _LARGE),
