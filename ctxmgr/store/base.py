@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
+    from socket import socket
     from typing import Any
 
     from ctxmgr.log.codec import Record
@@ -209,9 +210,14 @@ class Store:
         """Forget what an append remembers of sessions: some were removed."""
         self.__dict__.pop("_appender", None)
 
-    def wait(self, seconds: float) -> None:
-        """Wait for something new, so long at most."""
-        time.sleep(seconds)
+    def wait(self, seconds: float, end: socket | None = None) -> None:
+        """Wait for something new, so long at most, or until something can be read from ``end``."""
+        if end is None:
+            time.sleep(seconds)
+            return
+        from select import select
+
+        select([end], [], [], seconds)
 
     def tell(self) -> None:
         """Say to all who wait that there is something new; on one machine they look."""

@@ -19,6 +19,7 @@ from ctxmgr.store.text_normalisation import storable
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
     from contextlib import AbstractContextManager
+    from socket import socket
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine
@@ -70,9 +71,9 @@ class ServerStore(Store):
         rows = self.engine.query("SELECT max(seen) FROM live WHERE session = :session", {"session": storable(session)})
         return rows[0][0] is not None and self.clock() - float(rows[0][0]) < ALIVE_SECONDS
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float, end: socket | None = None) -> None:
         """Wait until somebody says that there is something new, or so long; behind some poolers nobody is heard."""
-        self._server.wait(seconds)
+        self._server.wait(seconds, end)
 
     def tell(self) -> None:
         """Say to all who wait that there is something new."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
@@ -495,3 +496,56 @@ def test_indexing_stops_before_what_is_not_committed(store: Store, server_url: s
         other.index()
     assert other.unindexed() == 0
     other.close()
+
+
+@pytest.mark.parametrize("version", [5, 6])
+def test_a_store_of_a_version_before_is_written_and_migrated(former: str, admin: psycopg.Connection[Any], version: int) -> None:
+    """Its indexes hold until it is migrated, reading changes none; then fewer of them find and refuse the same."""
+    engine = PostgresqlEngine(former)
+    with engine.transaction():
+        postgresql_schema.advance(engine, 1, version)
+    engine.close()
+
+    def names() -> set[str]:
+        rows = admin.execute(
+            "SELECT indexname FROM pg_indexes WHERE schemaname = 'ctxmgr' AND tablename IN ('record', 'entry')"
+        )
+        return {str(row[0]) for row in rows.fetchall()}
+
+    before = names()
+    with closing(open_store(former, readonly=True)) as reader, closing(open_store(former)) as writer:
+        old = [entry("a", number, "Bash", {"command": "x"}, status="ok") for number in range(60, 200)]
+        writer.append([*old, entry("a", 200, "Bash", {"command": "y"})])
+        assert reader.queries.search(None, Filters(), "all", "x", 0, 10)[1] > 0
+        assert names() == before
+        with closing(open_store(former)) as owner:
+            assert owner.migrate() == (version, postgresql_schema.LATEST)
+        assert before - names() == {"record_by_id", "entry_by_status"}
+        assert names() - before == {"entry_not_done"}
+        assert writer.append([*old, entry("a", 201, "Bash", {"command": "z"}, status="error")]).known == len(old)
+        for store in (reader, writer):
+            key = store.sessions.key("a")
+            assert key is not None
+            counted = {
+                status: store.queries.entries(key, Filters(status=[status]), 0, None)[1] for status in ("ok", "error", "open")
+            }
+            assert counted == {"ok": 143, "error": 1, "open": 1}
+            assert store.examine().damaged == []
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        admin.execute("INSERT INTO ctxmgr.record (seq, session, kind, id, body) SELECT 9999, session, kind, id, '' FROM "
+                      "ctxmgr.record LIMIT 1")  # fmt: skip
+
+
+def test_many_who_begin_a_store_at_once_make_it_once(server_url: str, admin: psycopg.Connection[Any]) -> None:
+    """Whoever waited for the one that makes the tables finds them."""
+    ready = threading.Barrier(8)
+
+    def begin(_: int) -> None:
+        ready.wait()
+        open_store(server_url, create=True).close()
+
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(3):
+            admin.execute("DROP SCHEMA IF EXISTS ctxmgr CASCADE")
+            list(pool.map(begin, range(8)))
+    assert admin.execute("SELECT count(*) FROM ctxmgr.schema_version").fetchall() == [(postgresql_schema.LATEST,)]

@@ -123,10 +123,10 @@ def grant(
       ctxmgr store grant alice --team payments
       ctxmgr store grant dashboard --team payments --reader
     """
-    if reader and keeper:
-        raise InvalidInput("a role that may only read can't remove anything", "leave out --reader or --keeper")
 
     def work() -> Answer:
+        if reader and keeper:
+            raise InvalidInput("a role that may only read can't remove anything", "leave out --reader or --keeper")
         with closing(_administration(store)) as owner:
             divided = owner.grant(role, team, writes=not reader, removes=keeper)
         # The first grant divides the store into teams: who saw everything before may see nothing now.

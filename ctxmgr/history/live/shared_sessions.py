@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -168,7 +169,8 @@ class Feed:
         self._store = open_store(location, readonly=True)
         self._every = every
         self._failed = failed
-        self._place: int | None = None
+        # What is recorded from now on is given, however old it says it is, also before the thread first looks.
+        self._place, self._looked = settled_place(self._store.engine), False
         self._given: dict[int, int] = {}
         self._new: list[Receive] = []
         self._joining: list[Receive] = []
@@ -176,6 +178,7 @@ class Feed:
         self._receivers: list[Receive] = []
         self._lock = threading.Lock()
         self._ended = threading.Event()
+        self._end, self._waker = socket.socketpair()
         self.error: CtxmgrError | None = None
         self._thread = threading.Thread(target=self._run, daemon=True, name="ctxmgr feed")
         self._thread.start()
@@ -195,7 +198,9 @@ class Feed:
     def close(self) -> None:
         """End, when what is being given has been given."""
         self._ended.set()
+        self._waker.close()  # who waits for something new can read the end of it
         self._thread.join()
+        self._end.close()
         self._store.close()
 
     def _run(self) -> None:
@@ -206,7 +211,7 @@ class Feed:
                 self.error = None
             except CtxmgrError as error:  # it is asked again, from where it was
                 self.error = error
-            self._store.wait(self._every)
+            self._store.wait(self._every, self._end)
 
     def _let_in(self) -> None:
         """Give those that wait to join what the others had; where that is interrupted it goes on next time."""
@@ -231,15 +236,14 @@ class Feed:
         engine = self._store.engine
         # Asked before the changes: what commits between the two lies behind it and is found next time.
         upto = settled_place(engine)
-        if self._place is None:
-            found = recent_sessions(engine, self._store.clock() - RECENT)
-        else:
-            found = changed_sessions(engine, self._place)
+        found = changed_sessions(engine, self._place)
+        if not self._looked:
+            found = [*recent_sessions(engine, self._store.clock() - RECENT), *found]
         for key, _ in found:
             for place, record in records_after(engine, key, self._given.get(key, 0)):
                 self._given[key] = place
                 self._give(record, self._receivers)
-        self._place = max(self._place or 0, upto)
+        self._place, self._looked = max(self._place, upto), True
 
     def _give(self, record: Record, receivers: list[Receive]) -> None:
         for receive in tuple(receivers):

@@ -16,6 +16,7 @@ import time
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain, count
+from selectors import EVENT_READ, DefaultSelector
 from struct import Struct, pack
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,9 @@ from ctxmgr.store.engine.postgresql_url import connection_options, prepares, sho
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from socket import socket
 
+    from _typeshed import HasFileno
     from psycopg.abc import PQGen
     from psycopg.pq.abc import PGconn, PGresult
 
@@ -358,7 +361,9 @@ class PostgresqlEngine:
 
     def schema_version(self) -> int:
         """Return the version of the tables, 0 where there are none."""
-        if self.query("SELECT to_regclass('ctxmgr.schema_version')")[0][0] is None:
+        # As rows: of a schema that was not there a moment ago names would tell that it still is not.
+        sql = "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = :schema AND tablename = 'schema_version'"
+        if not self.query(sql, {"schema": SCHEMA}):
             return 0
         return int(self.query("SELECT coalesce(max(version), 0) FROM schema_version")[0][0])
 
@@ -369,10 +374,11 @@ class PostgresqlEngine:
         except psycopg.Error as error:
             raise _ours(self.path, error) from None
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float, end: socket | None = None) -> None:
         """Wait for a notification on the team's channel, so long at most; it is only a hint, and may never come.
 
         What is said shortly after it is looked at together: the longer looking took last time, the more of it.
+        Whatever can be read from ``end`` ends the wait.
         """
         gather = min(_LONGEST_GATHER, max(_GATHER, _REST * (time.monotonic() - self._woken)))
         try:
@@ -380,10 +386,14 @@ class PostgresqlEngine:
                 self._listener = self._connect()
                 (channel,) = self._listener.execute(self._channel()).fetchall()[0]
                 self._listener.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
-            for _ in self._listener.notifies(timeout=seconds, stop_after=1):
-                time.sleep(gather)
+            # What came while nobody listened is held by the connection itself, and could not be read from it.
+            heard = _notified(self._listener)
+            if not heard and self._listener.fileno() in _readable(seconds, end, self._listener):
+                heard = _notified(self._listener)
+            if heard:
+                _readable(gather, end)
         except (psycopg.Error, CtxmgrError):  # the server is away: whoever asks it next hears of it
-            time.sleep(seconds)
+            _readable(seconds, end)
         self._woken = time.monotonic()
 
     def tell(self) -> None:
@@ -407,6 +417,19 @@ class PostgresqlEngine:
     def __del__(self) -> None:
         if getattr(self, "_made", None):  # whoever forgets a store is told of it no more than with a file
             self.close()
+
+
+def _notified(listener: psycopg.Connection[Any]) -> bool:
+    return any(True for _ in listener.notifies(timeout=0, stop_after=1))
+
+
+def _readable(seconds: float, *ends: HasFileno | None) -> set[int]:
+    """Wait until one of these can be read, so long at most; return the numbers of those that can."""
+    with DefaultSelector() as selector:
+        for each in ends:
+            if each is not None:
+                selector.register(each.fileno(), EVENT_READ)
+        return {key.fd for key, _ in selector.select(seconds)}
 
 
 def _close(cursor: psycopg.ServerCursor[Any]) -> None:

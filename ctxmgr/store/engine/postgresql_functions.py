@@ -46,6 +46,11 @@ BEGIN
   RETURN (SELECT array_agg(nextval('{SCHEMA}.place')) FROM generate_series(1, how_many));
 END $$"""
 
+# The same as an expression, which is evaluated in a fraction of the time of a statement.
+_NAME_PLACE = (
+    f"pg_advisory_xact_lock_shared({_PLACES}, coalesce(pg_sequence_last_value('{SCHEMA}.place'), 0)::bit(32)::integer)"
+)
+
 # The end is read before the locks: who draws in between draws behind that end.
 _SETTLED = f"""CREATE FUNCTION {SCHEMA}.settled() RETURNS BIGINT LANGUAGE plpgsql AS $$
 DECLARE ending BIGINT; ahead BIGINT;
@@ -115,8 +120,25 @@ _CROWDED = """crowded := clock_timestamp() > asked + INTERVAL '1 millisecond';
     PERFORM set_config('synchronous_commit', 'off', TRUE);
   END IF;"""
 
-# Of a series that has so many rows, and gets so many: whether one of these stands at a milestone.
-_PASSED = "({0} + {1} - 1) / step * step >= ({0})"
+# Of the rows of a series, of which one session has ``before`` and gets ``more``, those that stand at a milestone.
+_MARK = f"""IF {{more}} > 0 AND ({{before}} + {{more}} - 1) / step * step >= {{before}} THEN
+      INSERT INTO {SCHEMA}.milestone (session, series, number, seq)
+        SELECT keys[1], '{{series}}', number, places[({{rows}})[number - ({{before}}) + 1]]
+        FROM generate_series(({{before}} + step - 1) / step * step, {{before}} + {{more}} - 1, step) AS number;
+    END IF;"""
+_MARKS_OF_ONE = "\n    ".join((
+    _MARK.format(series="event", before="events_before[1]", more="told[1]", rows="event_at"),
+    _MARK.format(series="message", before="messages_before[1]", more="said[1]", rows="said_at"),
+    _MARK.format(
+        series="all", before="(entries_before[1] + events_before[1])", more="(acted[1] + told[1])",
+        rows="CASE told[1] WHEN 0 THEN entry_at ELSE ARRAY(SELECT at FROM unnest(entry_at || event_at) AS at ORDER BY at) END",
+    ),
+))  # fmt: skip
+
+_COUNTED = (
+    "entries = entries + acted[{0}], events = events + told[{0}], messages = messages + said[{0}], seq = places[last_at[{0}]], "
+    "sum = sums[last_at[{0}]], first = least(first, earliest[{0}]), last = greatest(last, latest[{0}])"
+)
 
 # Sums are chained where the sessions' rows are locked and their last sums are known: here, or by a client that knew these, for
 # a server may need three times as long. Bodies are ASCII. Sessions are made before any is locked, both in the order of their
@@ -143,18 +165,26 @@ BEGIN
           WHERE NOT EXISTS (SELECT 1 FROM {SCHEMA}.session WHERE session.id = one.id) ORDER BY one.id ON CONFLICT DO NOTHING;
       END IF;
     END IF;
-    SELECT array_agg(own.key), array_agg(own.entries), array_agg(own.events), array_agg(own.messages),
-        array_agg(coalesce(own.sum, ''))
-      INTO keys, entries_before, events_before, messages_before, totals
-      FROM (SELECT key, entries, events, messages, sum FROM {SCHEMA}.session WHERE id = ANY (session_ids)
-        ORDER BY id FOR NO KEY UPDATE) AS own;
+    IF cardinality(session_ids) = 1 THEN
+      SELECT ARRAY[key], ARRAY[entries], ARRAY[events], ARRAY[messages], ARRAY[coalesce(sum, '')]
+        INTO keys, entries_before, events_before, messages_before, totals
+        FROM {SCHEMA}.session WHERE id = session_ids[1] FOR NO KEY UPDATE;
+    ELSE
+      SELECT array_agg(own.key), array_agg(own.entries), array_agg(own.events), array_agg(own.messages),
+          array_agg(coalesce(own.sum, ''))
+        INTO keys, entries_before, events_before, messages_before, totals
+        FROM (SELECT key, entries, events, messages, sum FROM {SCHEMA}.session WHERE id = ANY (session_ids)
+          ORDER BY id FOR NO KEY UPDATE) AS own;
+    END IF;
     EXIT WHEN cardinality(keys) = cardinality(session_ids);
     again := TRUE;
   END LOOP;
   {_CROWDED}
-  IF cardinality(open_at) > 0 AND EXISTS (SELECT 1 FROM unnest(open_at, open_ids) AS one(at, id) JOIN {SCHEMA}.record AS given
-      ON given.session = keys[owners[one.at]] AND given.id = one.id AND given.kind = 'result') THEN
-    RAISE EXCEPTION 'a result was there before its entry' USING ERRCODE = '{REFUSED}';
+  IF cardinality(open_at) > 0 THEN  -- asked by itself: the database is not, where no entry is open
+    IF EXISTS (SELECT 1 FROM unnest(open_at, open_ids) AS one(at, id) JOIN {SCHEMA}.record AS given
+        ON given.session = keys[owners[one.at]] AND given.id = one.id AND given.kind = 'result') THEN
+      RAISE EXCEPTION 'a result was there before its entry' USING ERRCODE = '{REFUSED}';
+    END IF;
   END IF;
   foreseen := totals = sums_before;
   IF NOT foreseen THEN
@@ -163,7 +193,8 @@ BEGIN
       totals[owners[at]] := sums[at];
     END LOOP;
   END IF;
-  places := {SCHEMA}.places(size);
+  again := {_NAME_PLACE} IS NULL;
+  places := ARRAY(SELECT nextval('{SCHEMA}.place') FROM generate_series(1, size));
   INSERT INTO {SCHEMA}.record (seq, session, kind, id, ts, body, sum)
     SELECT places[at], keys[owners[at]], kinds[at], ids[at], moments[at], bodies[at], sums[at]
     FROM generate_series(1, size) AS at;
@@ -224,18 +255,18 @@ BEGIN
       SELECT keys[owners[one.at]], one.note, one.successor
       FROM unnest(succeeded_at, succeeded, successors) AS one(at, note, successor) ON CONFLICT DO NOTHING;
   END IF;
-  IF cardinality(keys) > 1 OR {_PASSED.format("events_before[1]", "told[1]")}
-      OR {_PASSED.format("messages_before[1]", "said[1]")}
-      OR {_PASSED.format("entries_before[1] + events_before[1]", "acted[1] + told[1]")} THEN
+  IF cardinality(keys) = 1 THEN
+    {_MARKS_OF_ONE}
+    UPDATE {SCHEMA}.session SET {_COUNTED.format("1")} WHERE key = keys[1];
+  ELSE
     PERFORM {SCHEMA}.milestones('event', events_before, told, step, keys, owners, places, event_at),
       {SCHEMA}.milestones('message', messages_before, said, step, keys, owners, places, said_at),
       {SCHEMA}.milestones('all', array_agg(own.acts + own.tells), array_agg(own.new_acts + own.new_tells), step, keys, owners,
         places, entry_at || event_at)
       FROM unnest(entries_before, events_before, acted, told) AS own(acts, tells, new_acts, new_tells);
+    UPDATE {SCHEMA}.session SET {_COUNTED.format("n")}
+      FROM unnest(keys) WITH ORDINALITY AS one(key, n) WHERE session.key = one.key;
   END IF;
-  UPDATE {SCHEMA}.session SET entries = entries + acted[n], events = events + told[n], messages = messages + said[n],
-    seq = places[last_at[n]], sum = sums[last_at[n]], first = least(first, earliest[n]), last = greatest(last, latest[n])
-    FROM unnest(keys) WITH ORDINALITY AS one(key, n) WHERE session.key = one.key;
   RETURN CASE WHEN crowded THEN '-' ELSE '+' END || CASE WHEN foreseen THEN '' ELSE array_to_string(totals, ',') END;
 END $$"""
 
@@ -294,8 +325,7 @@ DECLARE
 BEGIN
   -- What is assigned is evaluated in order, and in a fraction of the time of a statement.
   {_LINE_OF_ONE}
-  crowded :=
-    pg_advisory_xact_lock_shared({_PLACES}, coalesce(pg_sequence_last_value('{SCHEMA}.place'), 0)::bit(32)::integer) IS NULL;
+  crowded := {_NAME_PLACE} IS NULL;
   LOOP
     IF new_kind = 'entry' THEN
       {_ONE_ENTRY}
@@ -359,5 +389,5 @@ PLACED = (_DRAW, _SETTLED, _MILESTONES, _APPEND, _APPEND_ONE)
 
 RENEWED = tuple(each.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1) for each in PLACED)
 """The same in place of those of a former version: of the third, of the fourth, which gives a crowded session back early, of the
-fifth, whose ``append`` takes many sessions, and of the sixth, which is told the sums. Those before stay beside them, for those
-that opened the store earlier."""
+fifth, whose ``append`` takes many sessions, of the sixth, which is told the sums, and of the seventh, whose ``append`` begins
+with less. Those before stay beside them, for those that opened the store earlier."""

@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.store.engine.postgresql import PostgresqlEngine
 
-TEAMS = 3
-"""The version of the tables that brought teams."""
+TEAMS, PARTS, TOLD_SUMS = 3, 5, 6
+"""The versions of the tables that brought teams, a search by the rare parts of a text, and appends that are told the sums."""
 
 TEAM_BITS = 40
 """How far the number of a team is shifted in a session's key; below it is the session's own number."""
@@ -97,8 +97,8 @@ END $$""",
 )
 
 # What takes long comes before all that keeps readers out, and locks the tables for writers alone; then names change hands.
-# Every key begins with the session, so that a server of many could keep each session in one place. What is looked up by its
-# place or its id alone has indexes of its own.
+# Every key holds the session, so that a server of many could keep each session in one place. What is looked up by its place or
+# its id alone has indexes of its own; since the seventh version the key by the id is such an index itself.
 _LARGE = ("record", "entry", "event", "search_text")
 _INDEXES = (
     *(f"CREATE UNIQUE INDEX {table}_in_session ON {SCHEMA}.{table} (session, seq)" for table in _LARGE),
@@ -209,7 +209,18 @@ def no_rights(role: str) -> list[str]:
     ]
 
 
-LATEST = 6
+# One index finds an id in whatever session and has it once in each. Most entries are done, and nobody looks for these alone.
+# An entry that is done is indexed anew wherever it lies: room for it beside the old one saves nothing.
+_FEWER_INDEXES = (
+    f"CREATE UNIQUE INDEX record_by_id_once ON {SCHEMA}.record (id, kind, session)",
+    f"CREATE INDEX entry_not_done ON {SCHEMA}.entry (session, status, idx) WHERE status <> 'ok'",
+    *RENEWED,
+    f"DROP INDEX {SCHEMA}.record_once, {SCHEMA}.record_by_id, {SCHEMA}.entry_by_status",
+    f"ALTER INDEX {SCHEMA}.record_by_id_once RENAME TO record_once",
+    f"ALTER TABLE {SCHEMA}.entry RESET (fillfactor)",
+)
+
+LATEST = 7
 READABLE, WRITABLE = 2, TEAMS
 """The oldest versions of the tables that are read, and written, as they are."""
 
@@ -296,7 +307,8 @@ _OWN_CHAINS = (
     f"INSERT INTO {SCHEMA}.state (name, value) SELECT '{CHAINED}', last_value FROM {SCHEMA}.place WHERE last_value > 0",
 )
 MIGRATIONS = {
-    2: (*_SEQUENCE, *_OWN_CHAINS, *PLACED), TEAMS: DIVIDED, 4: RENEWED, 5: (*RENEWED, PROPOSED_BY_PARTS), LATEST: RENEWED,
+    2: (*_SEQUENCE, *_OWN_CHAINS, *PLACED), TEAMS: DIVIDED, 4: RENEWED, PARTS: (*RENEWED, PROPOSED_BY_PARTS),
+    TOLD_SUMS: RENEWED, LATEST: _FEWER_INDEXES,
 }  # fmt: skip
 """Of each version but the first, the statements that make it of the one before."""
 

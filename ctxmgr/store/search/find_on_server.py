@@ -13,7 +13,7 @@ from __future__ import annotations
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.dialect import KEEP_STATE, NO_LIMIT, SCHEMA
 from ctxmgr.store.engine.postgresql_functions import INDEXERS
-from ctxmgr.store.engine.postgresql_schema import LATEST, TEAMS
+from ctxmgr.store.engine.postgresql_schema import PARTS, TEAMS
 from ctxmgr.store.row_mapper import BY_PLACE, batches, load
 from ctxmgr.store.search.find import LONG_ROW, MOST_KEPT, SHORTEST, Search
 from ctxmgr.store.search.text_match import like, may_hold_condition, rare_parts
@@ -80,7 +80,7 @@ class SearchOnServer(Search):
         session = next((bound["session"] for _, _, bound in self._scopes if "session" in bound), None)
         values: dict[str, Any] = {"high": limit, "long": f"%{TOO_LONG[2:7]}%", "limit": _PROPOSED, "session": session}
         version = cast("Any", self._engine).version
-        if version >= LATEST:
+        if version >= PARTS:
             sql = _PROPOSED_TO_TEAM.format(":pattern, :needle, ")
             values |= {"pattern": rare_parts(self._needle, self._sample(place, limit)), "needle": self._needle}
         else:

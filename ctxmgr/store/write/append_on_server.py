@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.log import codec
 from ctxmgr.store.engine.postgresql import spelled
-from ctxmgr.store.engine.postgresql_schema import LATEST
+from ctxmgr.store.engine.postgresql_schema import TOLD_SUMS
 from ctxmgr.store.project_session import EXECUTION, PROJECT, require_not_archived
 from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.append import BATCH, Appender, AppendResult
@@ -80,7 +80,7 @@ class ServerAppender(Appender):
 
     def _append_plain(self, taken: list[EncodedRecord], rest: Iterator[EncodedRecord]) -> bool:
         """Write new records in one round trip, and those behind them, which are taken too; return False if that can't be."""
-        if self._server.version < LATEST:
+        if self._server.version < TOLD_SUMS:
             return False
         done: list[_RelativeRows] = []
         parts = self._parts(taken, rest, done)

@@ -279,6 +279,8 @@ def test_an_owner_sets_up_teams_from_the_command_line() -> None:
     code, first = told(owner, "store", "grant", alice, "--team", "one")
     assert (code, first["data"]) == (0, {"role": alice, "team": "one", "writes": True})
     assert "see nothing" in first["warnings"][0]
+    code, refused = told(owner, "store", "grant", bob, "--team", "two", "--reader", "--keeper")
+    assert (code, refused["error"]["kind"], refused["error"]["hint"]) == (2, "invalid", "leave out --reader or --keeper")
     code, second = told(owner, "store", "grant", bob, "--team", "two", "--reader")
     assert (code, second["data"], second["warnings"]) == (0, {"role": bob, "team": "two", "writes": False}, [])
     for role, refusal in ((alice, 0), (bob, 4)):

@@ -211,6 +211,42 @@ def test_many_subscribers_of_a_process_share_what_is_read(store: Store, server_u
     assert all(each == wanted for each in seen.values())
 
 
+def test_a_feed_gives_what_is_recorded_before_its_first_look(
+    store: Store, server_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is recorded once a feed is open is given, though it tells of long ago and its thread begins late."""
+    seen, wanted, settled = list[str](), list[str](), shared_sessions.settled_place
+
+    def late(engine: Engine) -> int:
+        if threading.current_thread() is not threading.main_thread() and not wanted:
+            wanted.extend(_recorded(store, "a", range(2)))
+        return settled(engine)
+
+    monkeypatch.setattr(shared_sessions, "settled_place", late)
+    with closing(Feed(server_url, every=0.05)) as feed:
+        feed.subscribe(lambda record: seen.append(str(record["id"])))
+        _until(lambda: bool(wanted) and seen == wanted)
+
+
+def test_a_feed_ends_at_once(store: Store, server_url: str) -> None:
+    """Closing one ends its wait for something new, however long that is."""
+    seen = list[str]()
+    feed = Feed(server_url, every=600.0)
+    feed.subscribe(lambda record: seen.append(str(record["id"])))
+    store.tell()
+    wanted = _recorded(store, "a", range(1))
+
+    def given() -> bool:
+        store.tell()
+        return seen == wanted
+
+    _until(given)
+    ended = threading.Thread(target=feed.close, daemon=True)
+    ended.start()
+    ended.join(60)  # a bound that a busy machine keeps, a tenth of the wait
+    assert not ended.is_alive()
+
+
 def test_a_feed_goes_on_over_a_lost_connection(store: Store, server_url: str) -> None:
     """When all connections were ended, what follows is given, and nothing twice; who fails is told and left alone."""
     seen, wanted, failed = list[str](), list[str](), list[Exception]()

@@ -18,6 +18,7 @@ from ctxmgr.store import open_store
 from ctxmgr.store.engine.dialect import TEAM_TABLES
 
 OTHER_KEYS = {
+    "record_once": "finds an id in whatever session, and has it once in each: the session is its last column",
     "session_by_id": "gives a session its key: the directory of sessions, asked before any of them is",
     "team_pkey": "one row a team", "team_name_key": "one row a team", "member_pkey": "one row a role",
     "schema_version_pkey": "one row a version",
