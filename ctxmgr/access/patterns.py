@@ -45,7 +45,7 @@ class Pattern(NamedTuple):
         return {"exact": 3, "agent": 2, "self": 2, "all": 1}[self.form]
 
 
-def quoted(text: str) -> str:
+def quote_name(text: str) -> str:
     """Return a name for an error message: escaped, quoted, and cut to 80 characters."""
     return repr(text if len(text) <= 80 else text[:79] + "…")
 
@@ -78,7 +78,7 @@ def check_agent(name: str) -> str:
         InvalidInput: it is empty, ``*`` or ``self``, too long, or holds a control character.
     """
     if fault := agent_fault(name):
-        raise InvalidInput(f"agent {quoted(name)} {fault}", f"name one agent, with at most {MAX_NAME} printable bytes")
+        raise InvalidInput(f"agent {quote_name(name)} {fault}", f"name one agent, with at most {MAX_NAME} printable bytes")
     return name
 
 
@@ -89,7 +89,7 @@ def check_owner(name: str) -> str:
         InvalidInput: it is no name of an agent, or holds a ``/``, which ends the owner in 'OWNER/NAME'.
     """
     if "/" in check_agent(name):
-        raise InvalidInput(f"agent {quoted(name)} holds a '/', so it can't own artifacts", "take an owner without '/'")
+        raise InvalidInput(f"agent {quote_name(name)} holds a '/', so it can't own artifacts", "take an owner without '/'")
     return name
 
 
@@ -101,9 +101,9 @@ def parse_pattern(text: str) -> Pattern:
         InvalidInput: it has none of the four forms, or is longer than 512 characters.
     """
     if len(text) > MAX_PATTERN:
-        raise InvalidInput(f"pattern {quoted(text)} is longer than {MAX_PATTERN} characters", FORMS)
+        raise InvalidInput(f"pattern {quote_name(text)} is longer than {MAX_PATTERN} characters", FORMS)
     if is_unnameable(text):
-        raise InvalidInput(f"pattern {quoted(text)} holds a control character, a line break or half a character", FORMS)
+        raise InvalidInput(f"pattern {quote_name(text)} holds a control character, a line break or half a character", FORMS)
     if text == ANY:
         return Pattern("all")
     if text == SELF:
@@ -113,15 +113,15 @@ def parse_pattern(text: str) -> Pattern:
     else:
         agent, slash, name = text.partition("/")
         if not slash:
-            raise InvalidInput(f"pattern {quoted(text)} names no owner", FORMS)
+            raise InvalidInput(f"pattern {quote_name(text)} names no owner", FORMS)
         if not name:
-            raise InvalidInput(f"pattern {quoted(text)} names nothing after its '/'", FORMS)
+            raise InvalidInput(f"pattern {quote_name(text)} names nothing after its '/'", FORMS)
         pattern = Pattern("exact", agent, name)
     # Other globs are refused, not matched literally: a person who writes "debugger/src/*.py" expects it to match.
     if ANY in pattern.agent or ANY in pattern.name:
-        raise InvalidInput(f"pattern {quoted(text)} has a '*' that does not stand for everything of one owner", FORMS)
+        raise InvalidInput(f"pattern {quote_name(text)} has a '*' that does not stand for everything of one owner", FORMS)
     if fault := agent_fault(pattern.agent):
-        raise InvalidInput(f"pattern {quoted(text)}: its owner {quoted(pattern.agent)} {fault}", FORMS)
+        raise InvalidInput(f"pattern {quote_name(text)}: its owner {quote_name(pattern.agent)} {fault}", FORMS)
     return pattern
 
 
@@ -157,7 +157,7 @@ def check_choice(what: str, value: object, known: tuple[str, ...]) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{what} must be text", f"known: {', '.join(known)}")
     if value not in known:
-        raise InvalidInput(f"unknown {what} {quoted(value)}", f"known: {', '.join(known)}")
+        raise InvalidInput(f"unknown {what} {quote_name(value)}", f"known: {', '.join(known)}")
     return value
 
 
@@ -186,14 +186,14 @@ def parse_resource(resource_type: str, text: str) -> Resource:
     kind = cast("ResourceType", check_choice("resource type", resource_type, RESOURCE_TYPES))
     hint = _HINTS[kind]
     if is_unnameable(text):
-        raise InvalidInput(f"{kind} {quoted(text)} holds a control character, a line break or half a character", hint)
+        raise InvalidInput(f"{kind} {quote_name(text)} holds a control character, a line break or half a character", hint)
     owner, slash, name = text.partition("/")
     if kind == "context" and not slash:
         owner, name = PROJECT_OWNER, text
     elif kind == "artifact" and not slash:
-        raise InvalidInput(f"artifact {quoted(text)} names no owner", hint)
+        raise InvalidInput(f"artifact {quote_name(text)} names no owner", hint)
     if not owner or (not name and (slash or kind != "history")):
-        raise InvalidInput(f"{kind} {quoted(text)} has an empty part", hint)
+        raise InvalidInput(f"{kind} {quote_name(text)} has an empty part", hint)
     (check_owner if kind == "artifact" else check_agent)(owner)
     return Resource(type=kind, agent=owner, name=name)
 

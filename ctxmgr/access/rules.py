@@ -10,7 +10,17 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from ctxmgr.access.patterns import ANY, ASKED, PRIORITIES, SELF, agent_fault, check_choice, check_rule, parse_pattern, quoted
+from ctxmgr.access.patterns import (
+    ANY,
+    ASKED,
+    PRIORITIES,
+    SELF,
+    agent_fault,
+    check_choice,
+    check_rule,
+    parse_pattern,
+    quote_name,
+)
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log import codec
@@ -45,11 +55,11 @@ class _RuleGroup:
         else:
             (self.own if pattern.form == "self" else self.everything).append(ranked)
 
-    def matching(self, asker: str, owner: str, name: str) -> list[Ranked]:
+    def matching_rules(self, asker: str, owner: str, name: str) -> list[Ranked]:
         found = [*self.everything, *self.agents.get(owner, ()), *self.exact.get((owner, name), ())]
         return [*found, *self.own] if owner == asker else found
 
-    def forbidding(self) -> Iterable[AccessRule]:
+    def forbidding_rules(self) -> Iterable[AccessRule]:
         for group in (self.everything, self.own, *self.agents.values(), *self.exact.values()):
             yield from (ranked.rule for ranked in group if ranked.rule.permission == "none")
 
@@ -62,7 +72,7 @@ class RuleIndex:
         for rule in rules:
             self._groups.setdefault((rule.agent, rule.resource_type), _RuleGroup()).add(Ranked(rank(rule), rule))
 
-    def matching(self, asker: str, resource_type: str, owner: str, name: str) -> list[Ranked]:
+    def matching_rules(self, asker: str, resource_type: str, owner: str, name: str) -> list[Ranked]:
         """Return the rules that match this agent and resource, unordered; none when the name can't be an agent's."""
         # A name such as ``*`` would match rules that were written for others.
         if agent_fault(asker) is not None:
@@ -70,14 +80,14 @@ class RuleIndex:
         found: list[Ranked] = []
         for agent in (asker, ANY):
             if (group := self._groups.get((agent, resource_type))) is not None:
-                found += group.matching(asker, owner, name)
+                found += group.matching_rules(asker, owner, name)
         return found
 
-    def forbidding(self, asker: str, resource_type: str) -> Iterable[AccessRule]:
+    def forbidding_rules(self, asker: str, resource_type: str) -> Iterable[AccessRule]:
         """Yield the rules with ``none`` that match this agent and type of resource."""
         for agent in (asker, ANY):
             if (group := self._groups.get((agent, resource_type))) is not None:
-                yield from group.forbidding()
+                yield from group.forbidding_rules()
 
 
 def rank(rule: AccessRule) -> tuple[int, int, int]:
@@ -143,16 +153,16 @@ def _order(ranked: Ranked) -> tuple[tuple[int, int, int], str, str]:
 
 
 def _describe_rule(rule: AccessRule) -> str:
-    who = "any agent" if rule.agent == ANY else f"agent {quoted(rule.agent)}"
-    return f"{rule.permission} on {rule.resource_type} {quoted(rule.pattern)} for {who} at priority {rule.priority}"
+    who = "any agent" if rule.agent == ANY else f"agent {quote_name(rule.agent)}"
+    return f"{rule.permission} on {rule.resource_type} {quote_name(rule.pattern)} for {who} at priority {rule.priority}"
 
 
 def _reason(decided: Ranked | None, agent: str, asked: Asked, resource: Resource) -> str:
     if fault := agent_fault(agent):
-        return f"denied: agent {quoted(agent)} {fault}, so nobody may ask by that name and no rule can grant it"
+        return f"denied: agent {quote_name(agent)} {fault}, so nobody may ask by that name and no rule can grant it"
     if decided is None:
-        what = f"{resource.type} {quoted(resource.path)}"
-        return f"denied: no rule lets agent {quoted(agent)} {asked} {what}, and what no rule grants is denied"
+        what = f"{resource.type} {quote_name(resource.path)}"
+        return f"denied: no rule lets agent {quote_name(agent)} {asked} {what}, and what no rule grants is denied"
     rule = decided.rule
     if not grants(decided):
         return f"denied by {_describe_rule(rule)}: remove that rule, or {_ways_past(decided)}"
@@ -177,9 +187,9 @@ def _why_lost(lost: Ranked, decided: Ranked | None, asked: Asked) -> str:
     if priority != decided.rank[0]:
         return f"priority {priority} comes after {decided.rank[0]}"
     if specificity != decided.rank[1]:
-        return f"its pattern is less specific than {quoted(decided.rule.pattern)}"
+        return f"its pattern is less specific than {quote_name(decided.rule.pattern)}"
     if lost.rank != decided.rank:
-        return f"a rule for any agent comes after one for agent {quoted(decided.rule.agent)}"
+        return f"a rule for any agent comes after one for agent {quote_name(decided.rule.agent)}"
     if grants(lost) == grants(decided):
         return "says the same at the same rank"
     return "at the same rank none wins"
@@ -229,7 +239,7 @@ def _would_grant(rule: AccessRule, matching: list[Ranked], resource: Resource) -
         return False
     index = RuleIndex([*(ranked.rule for ranked in matching), rule])
     # The permission of a suggested rule is the one that was asked for.
-    return grants(winner(index.matching(rule.agent, resource.type, resource.agent, resource.name), rule.permission))
+    return grants(winner(index.matching_rules(rule.agent, resource.type, resource.agent, resource.name), rule.permission))
 
 
 _MAX_ANSWERS = 100_000  # answers; a long history asks for few agents and sessions, again and again
@@ -280,7 +290,7 @@ class Rules:
         key = (agent, permission, resource_type, owner, name)
         answer = self._answers.get(key)
         if answer is None:
-            answer = grants(winner(self._index.matching(agent, resource_type, owner, name), permission))
+            answer = grants(winner(self._index.matching_rules(agent, resource_type, owner, name), permission))
             if len(self._answers) >= _MAX_ANSWERS:
                 # Emptied, not evicted one by one: simpler than an LRU, and hardly ever reached.
                 self._answers.clear()
@@ -289,12 +299,14 @@ class Rules:
 
     def rule_for(self, agent: str, permission: Asked, resource: Resource) -> AccessRule | None:
         """Return the rule that decides; None when none does, which means denied."""
-        decided = winner(self._index.matching(agent, resource.type, resource.agent, resource.name), permission)
+        decided = winner(self._index.matching_rules(agent, resource.type, resource.agent, resource.name), permission)
         return None if decided is None else decided.rule
 
     def explain(self, agent: str, permission: Asked, resource: Resource) -> AccessExplanation:
         """Return the answer with the rule that decides, those that lost, and rules that would grant it."""
-        return explain(self._index.matching(agent, resource.type, resource.agent, resource.name), agent, permission, resource)
+        return explain(
+            self._index.matching_rules(agent, resource.type, resource.agent, resource.name), agent, permission, resource
+        )
 
     def everything(self, agent: str | None, resource_type: ResourceType, permission: Asked) -> bool:
         """Whether no resource of this type, whatever its owner and name, is denied to the agent.
@@ -307,11 +319,11 @@ class Rules:
         if agent_fault(agent) is not None:
             return False
         places = {(_NO_RULE_NAMES_IT, _NO_RULE_NAMES_IT)}
-        for rule in self._index.forbidding(agent, resource_type):
+        for rule in self._index.forbidding_rules(agent, resource_type):
             pattern = parse_pattern(rule.pattern)
             owner = agent if rule.pattern == SELF else pattern.agent
             places.add((owner or _NO_RULE_NAMES_IT, pattern.name or _NO_RULE_NAMES_IT))
-        return all(grants(winner(self._index.matching(agent, resource_type, *place), permission)) for place in places)
+        return all(grants(winner(self._index.matching_rules(agent, resource_type, *place), permission)) for place in places)
 
 
 def _values(rule: AccessRule) -> tuple[str, str, str, str, int]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from ctxmgr.access.guard import AccessGuard
-from ctxmgr.access.patterns import quoted
+from ctxmgr.access.patterns import quote_name
 from ctxmgr.artifacts.blobs import PIECE, Objects, hash_of
 from ctxmgr.artifacts.folder import Folder, failed, name_paths, open_file, owner_paths, place_of, view_paths
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
@@ -79,11 +79,11 @@ class Finder:
             # Prefixes of hidden ids must not make a readable one ambiguous: that would reveal that they exist.
             readable = [item for item in rows if item is not None and self._guard.reads(item.agent, item.name)]
             if len(readable) > 1:
-                raise InvalidInput(f"several artifact ids start with {quoted(start)}", "give more of the id")
+                raise InvalidInput(f"several artifact ids start with {quote_name(start)}", "give more of the id")
             row = readable[0] if readable else None
         if row is None or not self._guard.reads(row.agent, row.name):
-            self._guard.log(command, "read", failed=f"no artifact {quoted(start)}")
-            raise NotFound(f"no artifact {quoted(start)}", "'ctxmgr artifact list' shows all, with their ids")
+            self._guard.log(command, "read", failed=f"no artifact {quote_name(start)}")
+            raise NotFound(f"no artifact {quote_name(start)}", "'ctxmgr artifact list' shows all, with their ids")
         return row, self.shown_in(row)
 
     def shown_in(self, row: ArtifactRow) -> int:
@@ -105,7 +105,7 @@ class Finder:
         hint = f"did you mean {', '.join(near)}?" if near else "'ctxmgr artifact list' shows all"
         if other:
             hint = f"it stands in version {self.shown_in(other[0])}: --version {self.shown_in(other[0])}"
-        return NotFound(f"no artifact {quoted(agent + '/' + name)}{where}", hint)
+        return NotFound(f"no artifact {quote_name(agent + '/' + name)}{where}", hint)
 
     def views(self, rows: list[ArtifactRow], version: int | None = None) -> list[ArtifactView]:
         """Return the public views of artifacts, as of a version, or each in a version that shows it."""

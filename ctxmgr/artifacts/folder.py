@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 
-from ctxmgr.access.patterns import check_owner, is_unnameable, quoted
+from ctxmgr.access.patterns import check_owner, is_unnameable, quote_name
 from ctxmgr.base.paths import is_url
 from ctxmgr.errors import Busy, CtxmgrError, Damaged, InvalidInput, StorageFailed
 from ctxmgr.log import codec
@@ -357,7 +357,7 @@ def check_names(agent: str, name: str) -> None:
     check_owner(agent)
     fault = _fault(name)
     if fault is not None:
-        raise InvalidInput(f"artifact name {quoted(name)} {fault}", _HINT)
+        raise InvalidInput(f"artifact name {quote_name(name)} {fault}", _HINT)
     line = codec.encode({"agent": agent, "name": name})
     from ctxmgr.log.mask_prefilter import mask  # which a reader has no need of
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from ctxmgr.access.guard import AccessGuard
-from ctxmgr.access.patterns import quoted
+from ctxmgr.access.patterns import quote_name
 from ctxmgr.artifacts.blobs import BINARY, PIECE, ContentMetadata, Measure, Objects, list_secrets
 from ctxmgr.artifacts.folder import LOCK_SECONDS, Folder, check_names
 from ctxmgr.artifacts.version_folders import Views, heal
@@ -162,9 +162,11 @@ class Dependencies:
         for needed in item.dependencies or ():
             key = (needed.agent, needed.name)
             if key == (self._agent, item.name):
-                raise InvalidInput(f"{quoted(item.name)} depends on itself", "name what it was made from")
+                raise InvalidInput(f"{quote_name(item.name)} depends on itself", "name what it was made from")
             if key in seen or len(seen) >= MAX_DEPENDENCIES:
-                raise InvalidInput(f"{quoted(item.name)} depends on {'/'.join(key)} twice, or on too many", "name each once")
+                raise InvalidInput(
+                    f"{quote_name(item.name)} depends on {'/'.join(key)} twice, or on too many", "name each once"
+                )
             seen.add(key)
             in_request = needed.agent == self._agent and needed.name in self._items
             if not in_request and (self._current_row(*key) is None or not guard.reads(*key)):
@@ -278,10 +280,10 @@ def _check(guard: AccessGuard, request: PutRequest, stream: BinaryIO | None) -> 
     for item in request.artifacts:
         check_names(request.agent, item.name)
         if item.name in seen:
-            raise InvalidInput(f"{quoted(item.name)} is given twice", "give each artifact a name of its own")
+            raise InvalidInput(f"{quote_name(item.name)} is given twice", "give each artifact a name of its own")
         seen.add(item.name)
         if (item.content is None) == (item.path is None):
-            raise InvalidInput(f"{quoted(item.name)} needs either content or a path", "give one of them")
+            raise InvalidInput(f"{quote_name(item.name)} needs either content or a path", "give one of them")
         kind_named(item.type)
         check_description(item.description)
     check_description(request.description)
@@ -323,7 +325,7 @@ def kind_named(word: str | None) -> str | None:
         return BINARY
     kind = known_kind(word)
     if kind == TEXT and plain not in (TEXT, "prose", "plain"):
-        raise InvalidInput(f"no artifact type is called {quoted(word)}", f"known: {', '.join((*KINDS, BINARY))}")
+        raise InvalidInput(f"no artifact type is called {quote_name(word)}", f"known: {', '.join((*KINDS, BINARY))}")
     return kind
 
 

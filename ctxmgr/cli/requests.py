@@ -63,9 +63,9 @@ def version_number(text: str | None) -> int | None:
     digits = text.removeprefix("v")
     # `int` alone reads the digits of other scripts, and fails in its own words at thousands of them.
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_DIGITS and int(digits)):
-        from ctxmgr.access.patterns import quoted
+        from ctxmgr.access.patterns import quote_name
 
-        raise InvalidInput(f"{quoted(text)} is no version", "give its number, e.g. 3, or 'current'")
+        raise InvalidInput(f"{quote_name(text)} is no version", "give its number, e.g. 3, or 'current'")
     return int(digits)
 
 

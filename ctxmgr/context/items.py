@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, cast
 
 from ctxmgr.access.guard import AccessGuard
-from ctxmgr.access.patterns import check_agent, check_owner, is_unnameable, parse_pattern, quoted
+from ctxmgr.access.patterns import check_agent, check_owner, is_unnameable, parse_pattern, quote_name
 from ctxmgr.access.project import list_executions
 from ctxmgr.access.rules import Rules
 from ctxmgr.context.packages import block, mapping
@@ -69,7 +69,7 @@ def parse_named(text: str) -> ItemName:
     kind, colon, identity = text.partition(":")
     if colon and kind in RECORDS:
         if not identity.strip() or len(text) > _MAX_NAME_LENGTH or is_unnameable(text):
-            raise InvalidInput(f"{quoted(text)} names no {kind}", FORMS)
+            raise InvalidInput(f"{quote_name(text)} names no {kind}", FORMS)
         return ItemName(text, "record", kind, identity)
     if ARTIFACT_ID.fullmatch(text):
         return ItemName(text, "id", "", text)
@@ -78,7 +78,7 @@ def parse_named(text: str) -> ItemName:
     except InvalidInput as error:
         raise InvalidInput(error.message, FORMS) from None
     if pattern.form not in ("agent", "exact"):
-        raise InvalidInput(f"{quoted(text)} names no owner of artifacts", FORMS)
+        raise InvalidInput(f"{quote_name(text)} names no owner of artifacts", FORMS)
     if pattern.form == "agent":
         return ItemName(text, "owner", check_owner(pattern.agent), "*")
     return ItemName(text, "artifact", pattern.agent, pattern.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from ctxmgr.access.patterns import USER, check_agent, quoted
+from ctxmgr.access.patterns import USER, check_agent, quote_name
 from ctxmgr.access.rules import Rules
 from ctxmgr.base.paths import is_url
 from ctxmgr.errors import Busy, Conflict, Damaged, Denied, NotFound, StorageFailed
@@ -213,7 +213,8 @@ class WritePermissions:
             for owner in self._owners(record, session):
                 if not self._rules.may(self._agent, "write", "history", owner, session):
                     message = (
-                        f"agent {quoted(self._agent)} may not write history of {quoted(owner)} in session {quoted(session)}"
+                        f"agent {quote_name(self._agent)} may not write history of {quote_name(owner)} "
+                        f"in session {quote_name(session)}"
                     )
                     raise Denied(message, _HINT)
         for record in self._records:
@@ -236,7 +237,9 @@ class WritePermissions:
             return self._continuation_owners(record, session)
         if kind in ("session", "sessionEnd"):
             return [self._agent]
-        raise Denied(f"agent {quoted(self._agent)} may not write records of kind {quoted(str(kind))}", "only the operator may")
+        raise Denied(
+            f"agent {quote_name(self._agent)} may not write records of kind {quote_name(str(kind))}", "only the operator may"
+        )
 
     def _annotation_owners(self, record: Record, session: str) -> list[str]:
         author = record.get("author")
@@ -260,7 +263,7 @@ class WritePermissions:
     def _continuation_owners(self, record: Record, session: str) -> list[str]:
         target, cited = record.get("target"), citations(record)
         if not isinstance(target, str) or cited is None:
-            raise Denied(f"agent {quoted(self._agent)} may not write a continuation of this shape", "only the operator may")
+            raise Denied(f"agent {quote_name(self._agent)} may not write a continuation of this shape", "only the operator may")
         key = self._key(session)
         there: set[str] = set() if key is None else self._visible.annotations.known(key, cited)
         for name in cited:
