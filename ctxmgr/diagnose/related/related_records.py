@@ -180,7 +180,7 @@ def explained(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] =
             *((each, None) for each in rest), *shown, *((each, None) for each in lines[1:]),
             (named.cause if named else "", None), *shared,
         ],
-        [other.step or _held(entry, said) or _likest(evidence, about, bearings), *(each.step for each in spoken)],
+        [other.step or _holder_step(entry, said) or _likest(evidence, about, bearings), *(each.step for each in spoken)],
         bearings,
         [named.step if named else "", *_offers(evidence, about, texts, found)],
         later=later,
@@ -270,8 +270,8 @@ def _likest(evidence: Evidence, steps: Sequence[EntryView], bearings: Sequence[B
     return f"See whether {code(name, 80)} is meant, which {_CALL.sub(_CUT, source)} names, in place of {code(bad, 80)}."
 
 
-def _held(entry: EntryView, said: str) -> str:
-    """Return who holds what is asked for, and until when, by the members of a structured answer."""
+def _holder_step(entry: EntryView, said: str) -> str:
+    """Return the step that asks who holds what is wanted, or waits until when, by the members of a structured answer."""
     members = error_members(entry, said)
     who = next((value for name, value in members if _HOLDER.search(name)), "")
     until = next((value for name, value in members if _UNTIL.search(name)), "")

@@ -79,7 +79,7 @@ def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diag
     taken = _taken_by(evidence, entry, said)
     if taken is not None:
         return _taken(evidence, taken, cause, quotes)
-    told = _members(said)
+    told = _holder_in_members(said)
     if told is not None:
         return diagnosis(KIND, f"{cause} {told.cause}", told.step, *quotes)
     who = _WHO.search(said)
@@ -163,7 +163,7 @@ def _by_file(evidence: Evidence, entry: EntryView, lock: str | None, cause: str,
     )
 
 
-class _Held(NamedTuple):
+class _Holder(NamedTuple):
     """Who holds what is refused, or until when, as the answer says it."""
 
     cause: str
@@ -180,7 +180,7 @@ _NAME = lazy_pattern(r"@?[A-Za-z][\w.@'-]{1,40}(?: [A-Z][\w.'-]{1,30}){0,2}")
 _MOMENT = lazy_pattern(r"(?:\d{4}-\d\d-\d\d)?[T ]?(?:\d{1,2}:\d\d[\d:.]{0,10} ?(?:Z|UTC|[+-]\d\d:?\d\d)?)?")
 
 
-def _members(said: str) -> _Held | None:
+def _holder_in_members(said: str) -> _Holder | None:
     """Return who holds it and until when, by the members of a structured answer."""
     fields = [each for item in items_in(said) for each in item.fields.items()] if "{" in said else []
     who = next((value for name, value in fields if _HOLDER.search(name) and _NAME.fullmatch(value)), "")
@@ -199,7 +199,7 @@ def _members(said: str) -> _Held | None:
         f"{capital(' or '.join(each for each in (ask, wait) if each))}, then make this call once; do other work"
         " meanwhile. Do not break the lock."
     )
-    return _Held(f"{cause}.", step)
+    return _Holder(f"{cause}.", step)
 
 
 _TAKES = lazy_pattern(
