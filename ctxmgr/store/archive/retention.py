@@ -123,7 +123,7 @@ def archivable_sessions(
     found, kept = list[ArchivableSession](), list[tuple[str, str]]()
     newest = None if store.engine.shared else store.sessions.last_record(None)[0]
     for key, session, place, first, last, imported, shown in store.engine.query(_OLD, {"before": before, "project": PROJECT}):
-        reason = _open(store, int(key), str(session), imported=bool(imported))
+        reason = _why_open(store, int(key), str(session), imported=bool(imported))
         if reason is not None and abandoned_before is not None and float(last) < abandoned_before and reason != _LIVE:
             reason = None
         if reason is None and newest is not None and _last_place(store, int(key)) == newest:
@@ -140,7 +140,7 @@ def archivable_sessions(
 _LIVE = "it is live"
 
 
-def _open(store: Store, key: int, session: str, *, imported: bool) -> str | None:
+def _why_open(store: Store, key: int, session: str, *, imported: bool) -> str | None:
     """Return why a session counts as open, or None."""
     if store.is_live(session) or store.leases.held_until(session, store.clock()) is not None:
         return _LIVE
