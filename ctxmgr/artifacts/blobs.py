@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from ctxmgr.artifacts.folder import Folder, failed, open_file, open_folder
+from ctxmgr.artifacts.folder import Folder, folder_error, open_file, open_folder
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -61,13 +61,13 @@ class Objects:
             draft = DRAFT + os.urandom(8).hex()
             descriptor = os.open(draft, _NEW, 0o600, dir_fd=objects)
         except OSError as error:
-            raise failed(str(self._folder.path), error) from None
+            raise folder_error(str(self._folder.path), error) from None
         try:
             measured = self._write(descriptor, measure, source)
             self._place(objects, draft, measured.hash)
         except OSError as error:
             self._discard(draft)
-            raise failed(str(self._folder.path), error) from None
+            raise folder_error(str(self._folder.path), error) from None
         except BaseException:
             self._discard(draft)
             raise
@@ -151,7 +151,7 @@ class Objects:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise failed(str(self._folder.path), error) from None
+                raise folder_error(str(self._folder.path), error) from None
 
     def remove_drafts(self) -> None:
         """Remove the drafts of a writer that was interrupted; the caller holds the lock.
@@ -167,7 +167,7 @@ class Objects:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise failed(str(self._folder.path), error) from None
+            raise folder_error(str(self._folder.path), error) from None
 
     def remove_all_but(self, kept: set[str]) -> None:
         """Remove every object that is not among these.
@@ -190,7 +190,7 @@ class Objects:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise failed(str(self._folder.path), error) from None
+            raise folder_error(str(self._folder.path), error) from None
 
 
 def has_hash_closing(descriptor: int, digest: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quote_name
 from ctxmgr.artifacts.blobs import PIECE, Objects, hash_of
-from ctxmgr.artifacts.folder import Folder, failed, name_paths, open_file, owner_paths, place_of, view_paths
+from ctxmgr.artifacts.folder import Folder, folder_error, name_paths, open_file, owner_paths, place_of, view_paths
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.log import codec
 from ctxmgr.store import Store
@@ -250,7 +250,7 @@ def open_content(store: Store, row: ArtifactRow) -> Content:
         try:
             found = _open_verified(row, lambda: Objects(folder).open(row.hash))
         except PermissionError as error:
-            raise failed(str(folder.path), error) from None
+            raise folder_error(str(folder.path), error) from None
         if found is None:
             # Where hard links failed, version folders hold copies, and one of them may have survived.
             found = _find_copy_in_version_folder(store, folder, row)

@@ -62,7 +62,7 @@ def _is_free(folder: Path, name: str) -> bool:
     except NotADirectoryError:
         return False
     except OSError as error:
-        raise failed(str(folder), error) from None
+        raise folder_error(str(folder), error) from None
 
 
 def _owner(folder: Path) -> str | None:
@@ -77,7 +77,7 @@ def _owner(folder: Path) -> str | None:
         os.close(descriptor)
 
 
-def failed(path: str, error: OSError) -> CtxmgrError:
+def folder_error(path: str, error: OSError) -> CtxmgrError:
     """Return the ctxmgr error for an ``OSError``; a link or a file in the place of a folder is damage, not a refusal."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
         return Damaged(
@@ -114,7 +114,7 @@ class Folder:
         except OSError as error:
             if isinstance(error, FileNotFoundError) and not create:
                 raise
-            raise failed(str(self.path), error) from None
+            raise folder_error(str(self.path), error) from None
 
     def _make(self, name: str) -> None:
         with contextlib.suppress(FileExistsError):
@@ -150,7 +150,7 @@ class Folder:
         os.fsync(root)
 
     @contextlib.contextmanager
-    def writing(self, timeout: float = LOCK_SECONDS) -> Generator[bool]:
+    def writer_lock(self, timeout: float = LOCK_SECONDS) -> Generator[bool]:
         """Hold the writer's lock; yields whether the last writer was interrupted, so that the folder needs repair.
 
         Raises:
@@ -162,7 +162,7 @@ class Folder:
         try:
             lock = os.open(_LOCK, flags, 0o600, dir_fd=self.root)
         except OSError as error:
-            raise failed(str(self.path / _LOCK), error) from None
+            raise folder_error(str(self.path / _LOCK), error) from None
         try:
             if not lock_within(lock, timeout):
                 raise Busy(f"{self.path} is being written by another process", f"it stayed locked for {timeout:g} s; try again")
@@ -171,7 +171,7 @@ class Folder:
             try:
                 os.pwrite(lock, _UNDER_WAY, 0)
             except OSError as error:
-                raise failed(str(self.path), error) from None
+                raise folder_error(str(self.path), error) from None
             yield broken
             with contextlib.suppress(OSError):  # only after an orderly end; what can't be said is healed once more
                 os.pwrite(lock, _AT_REST, 0)

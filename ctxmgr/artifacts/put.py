@@ -208,7 +208,7 @@ _BATCH = 16  # artifacts; from here on, one sync of the whole file system costs 
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class PutResult:
     """The result of a put: the version that is current now, its artifacts, and what in them looks like secrets.
 
     ``secrets`` holds (artifact name, findings with their lines) of each artifact that has any.
@@ -220,7 +220,7 @@ class Done:
     secrets: list[tuple[str, str]]
 
 
-def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO | None = None) -> Done:
+def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO | None = None) -> PutResult:
     """Store artifacts, all or none; unchanged ones make no new version.
 
     Args:
@@ -234,7 +234,7 @@ def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO 
         InvalidInput, NotFound, StorageFailed, Busy: each its own reason; nothing was stored.
     """
     _check(guard, request, stream)
-    with writing(store) as access:
+    with write_access(store) as access:
         known = _known_dependencies(store, access, request)
         dependencies = Dependencies(store, guard, access.current, request)
         objects = Objects(access.folder, each=len(request.artifacts) < _BATCH)
@@ -262,7 +262,7 @@ def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO 
     guard.log("artifact put", "write", [(request.agent, item.name) for item in request.artifacts])
     found = zip(request.artifacts, measurements, strict=True)
     secrets = [(item.name, list_secrets(measured.secrets)) for item, measured in found if measured.secrets]
-    return Done(now, bool(changed), [after[item.name] for item in request.artifacts], secrets)
+    return PutResult(now, bool(changed), [after[item.name] for item in request.artifacts], secrets)
 
 
 def _known_dependencies(store: Store, access: WriteAccess, request: PutRequest) -> Mapping[str, ArtifactRow]:
@@ -284,7 +284,7 @@ def _check(guard: AccessGuard, request: PutRequest, stream: BinaryIO | None) -> 
         seen.add(item.name)
         if (item.content is None) == (item.path is None):
             raise InvalidInput(f"{quote_name(item.name)} needs either content or a path", "give one of them")
-        kind_named(item.type)
+        parse_kind(item.type)
         check_description(item.description)
     check_description(request.description)
     streamed = sum(item.path == "-" for item in request.artifacts)
@@ -312,7 +312,7 @@ def check_description(text: str | None) -> None:
         raise InvalidInput("the text holds a NUL or half a character", "give whole characters")
 
 
-def kind_named(word: str | None) -> str | None:
+def parse_kind(word: str | None) -> str | None:
     """Return the artifact type that a word names; None for None.
 
     Raises:
@@ -339,7 +339,7 @@ def _store_content(
     objects: Objects, item: NewArtifact, known: ArtifactRow | None, stream: BinaryIO | None, *, reject: bool
 ) -> ContentMetadata:
     """Store one artifact's content and return its metadata; content that is stored already is not written again."""
-    kind, usual = kind_named(item.type), None if known is None else known.type
+    kind, usual = parse_kind(item.type), None if known is None else known.type
     source = _source(item, stream)
     try:
         # Of equal size it is most likely unchanged: hash it first, without a copy. The source is read again if it is not. A
@@ -422,7 +422,7 @@ class VersionDraft:
 
 
 @contextlib.contextmanager
-def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[WriteAccess]:
+def write_access(store: Store, timeout: float = LOCK_SECONDS) -> Generator[WriteAccess]:
     """Take the folder's lock, repair what an earlier writer left, and yield the state of the versions.
 
     Raises:
@@ -431,7 +431,7 @@ def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[WriteAcces
     """
     if store.readonly:
         raise StorageFailed(f"{store.location} was opened for reading only", "open it for writing")
-    with Folder(store.location, create=True) as folder, folder.writing(timeout) as broken:
+    with Folder(store.location, create=True) as folder, folder.writer_lock(timeout) as broken:
         if isinstance(store, LogStore):
             store.catch_up()  # another process may have written since it was opened
         heal(store, folder, broken=broken)

@@ -239,7 +239,7 @@ def difference(old: Content, new: Content, names: tuple[str, str]) -> Difference
         return Difference(None, 0, 0, "binary content differs")
     if "\0" in before or "\0" in after:
         return Difference(None, 0, 0, "binary content differs")
-    return between(before, after, names)
+    return text_difference(before, after, names)
 
 
 def _lines(text: str) -> list[str]:
@@ -250,7 +250,7 @@ def _lines(text: str) -> list[str]:
     return [*(line + "\n" for line in lines[:-1]), lines[-1] + "\n\\ No newline at end of file\n"]
 
 
-def between(old: str, new: str, names: tuple[str, str]) -> Difference:
+def text_difference(old: str, new: str, names: tuple[str, str]) -> Difference:
     """Return what changed from one text to the other, in the form that ``patch`` takes."""
     from difflib import unified_diff
 

@@ -17,7 +17,7 @@ from ctxmgr.artifacts.folder import (
     CURRENT,
     MARKER_DRAFT,
     Folder,
-    failed,
+    folder_error,
     is_version,
     open_file,
     open_folder,
@@ -78,7 +78,7 @@ class Views:
         except OSError as error:
             with contextlib.suppress(OSError):
                 remove_tree(root, draft)
-            raise failed(str(self._folder.path), error) from None
+            raise folder_error(str(self._folder.path), error) from None
 
     def _fill(self, draft: str, hashes: Mapping[tuple[str, str], str]) -> None:
         """Link every object to its place.
@@ -174,7 +174,7 @@ class Views:
         try:
             remove_tree(self._folder.root, f"v{number}")
         except OSError as error:
-            raise failed(str(self._folder.path), error) from None
+            raise folder_error(str(self._folder.path), error) from None
 
 
 UNLISTED = ".unlisted-"
@@ -224,7 +224,7 @@ def heal(store: Store, folder: Folder, *, broken: bool) -> None:
                 views.remove(number)
             Objects(folder).remove_all_but(store.artifacts.hashes())
     except OSError as error:
-        raise failed(str(folder.path), error) from None
+        raise folder_error(str(folder.path), error) from None
     torn = {number for number in listed & present if _faults_of_view(folder, number, store)} if broken else set[int]()
     for number in sorted((listed - present) | torn):
         views.lay_out(number, store.artifacts.state(number), replace=True)

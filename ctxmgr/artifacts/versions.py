@@ -12,7 +12,7 @@ from ctxmgr.access.patterns import VERSION_KEY
 from ctxmgr.artifacts.blobs import Objects
 from ctxmgr.artifacts.finder import Finder
 from ctxmgr.artifacts.folder import place_of, release_reserve
-from ctxmgr.artifacts.put import append, check_description, is_unchanged, write_version, writing
+from ctxmgr.artifacts.put import append, check_description, is_unchanged, write_access, write_version
 from ctxmgr.artifacts.version_folders import Views, is_certain
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log.ids import parse_time
@@ -42,7 +42,7 @@ def create_version(store: Store, guard: AccessGuard, description: str, author: s
         raise InvalidInput("a description can't be empty", "say what the version is")
     require_versions(guard, "version create")
     author = require_author(guard, author)
-    with writing(store) as access:
+    with write_access(store) as access:
         if access.current is None:
             raise NotFound("there is no version yet", "'ctxmgr artifact put' makes the first one")
         write_version(store, access, [], op="create", author=author, description=description)
@@ -66,7 +66,7 @@ def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author
         raise InvalidInput("a rollback needs a reason", "say it with --reason")
     require_versions(guard, "version rollback")
     author = require_author(guard, author)
-    with writing(store) as access:
+    with write_access(store) as access:
         target = store.artifacts.version(version)
         if access.current is None or target is None or target.pruned is not None:
             raise NotFound(f"no version {version}", "'ctxmgr version list' shows them")
@@ -190,7 +190,7 @@ def prune(store: Store, guard: AccessGuard, retention: Retention, *, dry_run: bo
 
 
 def _prune(store: Store, guard: AccessGuard, retention: Retention) -> Pruned:
-    with writing(store) as access:
+    with write_access(store) as access:
         removed, kept, gone = _plan(store, retention)
         require_writes(guard, sorted({(row.agent, row.name) for row in gone.values()}), "version prune")
         if removed:

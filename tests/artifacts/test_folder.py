@@ -152,11 +152,11 @@ def test_current_in_place_of_a_link_is_told_of(artifacts: ArtifactStore, folder:
 
 def test_a_writer_waits_for_another_one_and_gives_up_in_the_end(artifacts: ArtifactStore, store: Store) -> None:
     """While one writer holds the folder, another one waits its time and then says that it is busy."""
-    from ctxmgr.artifacts.put import writing
+    from ctxmgr.artifacts.put import write_access
 
     put(artifacts, "arch", a_yaml="a: 1\n")
     put(artifacts, "arch", a_yaml="a: 2\n")
-    with writing(store), pytest.raises(Busy), writing(store, timeout=0.01):
+    with write_access(store), pytest.raises(Busy), write_access(store, timeout=0.01):
         pass
     back(artifacts, 1)
 

@@ -92,7 +92,7 @@ def _text(lines: list[str], ended: bool) -> str:
 def test_a_diff_can_be_applied(old: list[str], new: list[str], old_ended: bool, new_ended: bool) -> None:
     """Applied to the old content by the rules of unified diffs, a diff makes the new one, its last line end included."""
     before, after = _text(old, old_ended), _text(new, new_ended)
-    found = diffing.between(before, after, ("a", "b"))
+    found = diffing.text_difference(before, after, ("a", "b"))
 
     assert found.text is not None
     assert _applied(before, found.text) == after
