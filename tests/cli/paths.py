@@ -49,7 +49,7 @@ class _Stream(io.TextIOWrapper):
 
 
 def run_by(words: list[str], answered: Callable[[list[str]], int | None], *, terminal: bool = False) -> Ended:
-    """Run a command line in this process with an ``answered`` in the place of the fast path's."""
+    """Run a command line in this process with an ``answer_quickly`` in the place of the fast path's."""
     was_quick: list[bool] = []
 
     def asked(arguments: list[str]) -> int | None:
