@@ -10,8 +10,8 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.context import items
 from ctxmgr.context.budget import Item, Reserves, usual_reserves
 from ctxmgr.context.candidates import GOAL, CandidateCollector, Contents, Fixed, Improver, NoTextError, Texts, UnreadableError
-from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, parse_named
-from ctxmgr.context.packages import Order, RecordedPackage, assemble, last_held, mark_of, read_record, record_of
+from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, parse_item_name
+from ctxmgr.context.packages import Order, RecordedPackage, assemble, last_package, mark_of, read_record, record_of
 from ctxmgr.errors import BudgetExceeded, CtxmgrError, Damaged, InvalidInput, NotFound
 from ctxmgr.log.ids import now
 from ctxmgr.store import Store
@@ -113,8 +113,8 @@ def check_budget(tokens: int) -> None:
 def _assemble_within(
     service: PackageService, request: AssembleRequest, found: CandidateCollector, texts: Texts, version: int | None
 ) -> Assembly:
-    before = last_held(service.store, request.agent) if request.diff else None
-    held = held_of(found.items, before, texts)
+    before = last_package(service.store, request.agent) if request.diff else None
+    held = held_items(found.items, before, texts)
     known = {(one.type, one.id) for one in held}
     # Attempts from the best package to the least: first what the agent holds, then the project's context gives way.
     usual = usual_reserves(request.max_tokens)
@@ -163,7 +163,7 @@ def _without(order: Order, error: UnreadableError, texts: Texts, found: Candidat
     content = texts.shelf[key]
     # Bytes that are no text still tell something by their size and hash.
     if isinstance(error.cause, NoTextError) and not isinstance(content, Fixed):
-        return replace(order, items=[*kept, *(found.described(content, item) for item in bad)])
+        return replace(order, items=[*kept, *(found.description_item(content, item) for item in bad)])
     if any(item.need == "required" for item in bad):
         raise error.cause
     note = f"{error.item.source}/{error.item.name} left out: {error.message}"
@@ -181,7 +181,7 @@ def _with_descriptions(assembly: Assembly, texts: Texts) -> Assembly:
     return assembly.model_copy(update={"decisions": decisions})
 
 
-def held_of(items: list[Item], before: RecordedPackage | None, texts: Texts) -> list[HeldItem]:
+def held_items(items: list[Item], before: RecordedPackage | None, texts: Texts) -> list[HeldItem]:
     """Return those items that the agent holds already, in full and unchanged, from its previous package."""
     if before is None:
         return []
@@ -259,7 +259,7 @@ def why(store: Store, visible: Store, guard: AccessGuard, request: WhyRequest) -
         NotFound: there is no such package.
         InvalidInput: the item's name has no known form, or the id fits several packages.
     """
-    named = parse_named(request.item)
+    named = parse_item_name(request.item)
     found = _package(store, guard, request)
     with Readers(store, found.agent, guard, visible) as audience:
         identity, readable = _identify(audience, named, guard.agent is None)
@@ -361,13 +361,13 @@ def _has_context(audience: Readers, named: ItemName) -> bool:
 
 
 def _is_there_at_all(audience: Readers, named: ItemName) -> bool:
-    with audience.unruled() as everybody:
+    with audience.without_rules() as everybody:
         return _is_there(everybody, VisibleArtifacts(everybody, None), named)
 
 
 def _names(pattern: str, named: ItemName) -> bool:
     try:
-        need = parse_named(pattern)
+        need = parse_item_name(pattern)
     except InvalidInput:
         return False
     if need.form == "owner":

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from ctxmgr.access.patterns import is_unnameable
 from ctxmgr.context import items
 from ctxmgr.context.budget import STRENGTH, Item
-from ctxmgr.context.items import HistoryItem, ItemName, Readers, VisibleArtifacts, goal_fields, parse_named, write_yaml
+from ctxmgr.context.items import HistoryItem, ItemName, Readers, VisibleArtifacts, goal_fields, parse_item_name, write_yaml
 from ctxmgr.context.summaries import SUMMARISERS, Summary, summarise
 from ctxmgr.context.summaries.grammar import GRAMMARS
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
@@ -139,7 +139,7 @@ class CandidateCollector:
             InvalidInput: the need's pattern has no known form.
         """
         try:
-            named = parse_named(need.pattern)
+            named = parse_item_name(need.pattern)
         except InvalidInput as error:
             raise InvalidInput(f"a need of {need.agent!r} can't be used: {error.message}", error.hint) from None
         wish = Wish(need.need, need.priority, need.max_tokens, need.use_summary, f"need {need.pattern}")
@@ -160,9 +160,9 @@ class CandidateCollector:
         Raises:
             InvalidInput: it can't be understood.
         """
-        named = parse_named(text)
+        named = parse_item_name(text)
         if not self.add(named, Wish("optional")):
-            self.missing.append(called(named))
+            self.missing.append(missing_name(named))
 
     def depend(self) -> None:
         """Add the dependencies of the artifacts that were added."""
@@ -218,12 +218,12 @@ class CandidateCollector:
         item = self._item(wish, row.id, row.agent, row.name, kind, 0, row.version, "artifact")
         # Its bytes would be no text, and as base64 cost more than they tell.
         if row.type == BINARY:
-            self.items.append(self.described(row, item))
+            self.items.append(self.description_item(row, item))
             return
         self._texts.shelf["artifact", row.id] = row
         self.items.append(replace(item, tokens=self._tokens(row, item)))
 
-    def described(self, row: ArtifactRow, item: Item) -> Item:
+    def description_item(self, row: ArtifactRow, item: Item) -> Item:
         """Return an item that describes an artifact (size and hash), in place of a content that is not text."""
         text = f"{row.agent}/{row.name}: {row.size:,} bytes that are no text, SHA-256 {row.hash}\n"
         self._texts.shelf["artifact", row.id] = Fixed(text, whole=False)
@@ -263,7 +263,7 @@ def item_kind(row: ArtifactRow) -> str:
     return closer if closer in DENSE else kind
 
 
-def called(named: ItemName) -> tuple[str, str]:
+def missing_name(named: ItemName) -> tuple[str, str]:
     """Return the (source, name) under which a missing item is listed."""
     return (named.source, named.name) if named.form in ("artifact", "owner", "record") else ("", named.text)
 
@@ -297,7 +297,7 @@ class Improver(Protocol):
         ...
 
 
-def improved(improver: Improver, name: str, text: str, kind: str, made: Summary, counter: Counter) -> Summary | None:
+def improve_summary(improver: Improver, name: str, text: str, kind: str, made: Summary, counter: Counter) -> Summary | None:
     """Return the summary that an improver writes, or None if it writes none that is acceptable.
 
     It is acceptable if it is not blank, has no control characters but tabs and line ends, and has neither more tokens nor
@@ -433,7 +433,7 @@ class Texts:
 
     def _improve_summary(self, improver: Improver, item: Item, row: ArtifactRow, strategy: str) -> Summary | None:
         made = self._structural_summary(item, row, strategy_for(item.kind))
-        better = improved(improver, item.name, self._text(item, row), item.kind, made, self.counter)
+        better = improve_summary(improver, item.name, self._text(item, row), item.kind, made, self.counter)
         if better is not None:
             self._remember(row, strategy, better)
         return better

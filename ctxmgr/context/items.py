@@ -58,7 +58,7 @@ class ItemName:
     name: str
 
 
-def parse_named(text: str) -> ItemName:
+def parse_item_name(text: str) -> ItemName:
     """Parse the name of an item.
 
     Raises:
@@ -209,7 +209,7 @@ class Readers(AccessGuard):
         """Return the guard under whose name reads are logged: an asking agent's, else the recipient's."""
         return self.asker if self.asker.agent is not None else AccessGuard(self.store, self.agent, self.rules)
 
-    def unruled(self) -> Readers:
+    def without_rules(self) -> Readers:
         """Return readers to whom nothing is denied; only for answers to the operator."""
         return Readers(self.store, self.recipient, AccessGuard(self.store, None, Rules()), self.store)
 

@@ -1,7 +1,7 @@
 """Write a package as YAML or JSON, record it in the history, and read such records back.
 
 Text goes into a literal block where YAML can hold it there unchanged, else between quotes with escapes. All strings but
-the plainest keys are quoted, so that YAML 1.1 and 1.2 agree on them.
+the plainest keys are quote_text, so that YAML 1.1 and 1.2 agree on them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MAX_KEY = 100  # a parser need not accept a simple key of more than 1,024 chara
 _MAX_BLOCK_DEPTH = 8
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """Return the text between double quotes, on one line, with escapes for all that is not plainly visible."""
     return '"' + _UNSAFE.sub(_escape, text) + '"'
 
@@ -59,7 +59,7 @@ def block(key: str, text: str, indent: int) -> str:
     """Return ``key: text`` at that many blanks, the text as a literal block where that gives it back unchanged."""
     margin = " " * indent
     if not text.strip("\n") or _NOT_LITERAL.search(text) is not None:
-        return f"{margin}{key}: {quoted(text)}\n"
+        return f"{margin}{key}: {quote_text(text)}\n"
     body = text.rstrip("\n")
     ends = len(text) - len(body)
     # A first line that begins with a blank would set the block's indentation: it is stated instead.
@@ -74,7 +74,7 @@ def mapping(values: dict[str, Any], indent: int) -> Iterator[str]:
     """Yield the lines of a map at that many blanks, without line ends; the values are plain JSON."""
     margin = " " * indent
     for key, value in values.items():
-        opening = f"{margin}{_key(key)}:" if len(key) <= _MAX_KEY else f"{margin}? {quoted(key)}\n{margin}:"
+        opening = f"{margin}{_key(key)}:" if len(key) <= _MAX_KEY else f"{margin}? {quote_text(key)}\n{margin}:"
         yield from _member(opening, value, indent)
 
 
@@ -93,7 +93,7 @@ def _member(opening: str, value: object, indent: int) -> Iterator[str]:
 def flow(value: object) -> str:
     """Return a plain JSON value on one line."""
     if isinstance(value, str):
-        return quoted(value)
+        return quote_text(value)
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value).items()
         return "{" + ", ".join(f"{_flow_key(key)}: {flow(inner)}" for key, inner in pairs) + "}"
@@ -114,11 +114,11 @@ def _float(value: float) -> str:
 
 
 def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) and key.lower() not in _OTHER_WORDS else quoted(key)
+    return key if _BARE_KEY.fullmatch(key) and key.lower() not in _OTHER_WORDS else quote_text(key)
 
 
 def _flow_key(key: str) -> str:
-    return quoted(key) if len(key) <= _MAX_KEY else f"? {quoted(key)} "
+    return quote_text(key) if len(key) <= _MAX_KEY else f"? {quote_text(key)} "
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -169,7 +169,7 @@ def _yaml(package: ContextPackage) -> str:
         refer = (one.model_dump(by_alias=False, exclude_none=True) for one in package.held)
         text += "  held:\n" + "".join(f"  - {flow(one)}\n" for one in refer)
     if package.warnings:
-        text += "  warnings:\n" + "".join(f"  - {quoted(warning)}\n" for warning in package.warnings)
+        text += "  warnings:\n" + "".join(f"  - {quote_text(warning)}\n" for warning in package.warnings)
     if package.missing:
         named = ({"source": one.source, "name": one.name} for one in package.missing)
         text += "  missing:\n" + "".join(f"  - {flow(one)}\n" for one in named)
@@ -270,7 +270,7 @@ def read_record(record: Record) -> RecordedPackage:
     )  # fmt: skip
 
 
-def last_held(store: Store, agent: str) -> RecordedPackage | None:
+def last_package(store: Store, agent: str) -> RecordedPackage | None:
     """Return the agent's last package, None if it has none, or if a compaction since then removed it from the agent's context.
 
     A compaction without an agent is one of its whole session, and counts for all agents that acted in it.

@@ -14,8 +14,8 @@ from ctxmgr.access.rule_changes import require_operator
 from ctxmgr.context.assembly import PackageService, assemble_context, check_budget, log_reads, needs_of, readable_only
 from ctxmgr.context.assembly import why as explain
 from ctxmgr.context.budget import Item, Reserves
-from ctxmgr.context.candidates import CandidateCollector, Improver, Texts, Wish, called
-from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, find_entry, is_address, parse_named
+from ctxmgr.context.candidates import CandidateCollector, Improver, Texts, Wish, missing_name
+from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, find_entry, is_address, parse_item_name
 from ctxmgr.context.packages import Order
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.log.codec import decoder, encode
@@ -96,7 +96,7 @@ def _check_need(store: Store, need: AgentNeed) -> AgentNeed:
         raise InvalidInput("the limit of a need is no number of tokens", "give a positive number, or none")
     if not MIN_PRIORITY <= need.priority <= MAX_PRIORITY:
         raise InvalidInput("the priority of a need has more than 32 bits", "the lower number is served first; 100 is usual")
-    named = parse_named(need.pattern)
+    named = parse_item_name(need.pattern)
     if named.source == "entry" and named.form == "record" and is_address(named.name):
         entry = find_entry(store, named.name)
         if entry is None:
@@ -117,7 +117,7 @@ def request_items(service: PackageService, request: RequestItemsRequest) -> Requ
         BudgetExceeded: the budget has no room for anything.
     """
     check_budget(request.max_tokens)
-    asked = [parse_named(text) for text in dict.fromkeys(request.items)]
+    asked = [parse_item_name(text) for text in dict.fromkeys(request.items)]
     with Readers(service.store, request.agent, service.guard, service.visible) as audience:
         shown = VisibleArtifacts(audience, request.version)
         texts = Texts(service.store, service.contents, counter_by_name(request.counter), service.improver)
@@ -165,7 +165,7 @@ def _answers(one: ItemName, keys: list[_Key], assembly: Assembly, shown: Visible
     found = [row for row in rows if row is not None]
     if found:
         return found
-    source, name = called(one)
+    source, name = missing_name(one)
     return [RequestedItem(source=source, name=name, status="missing", counter=counter, suggestions=shown.suggestions(one))]
 
 

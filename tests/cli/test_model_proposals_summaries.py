@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from ctxmgr.cli.model_proposals import ModelImprover, improver_for
-from ctxmgr.context.candidates import Draft, improved
+from ctxmgr.context.candidates import Draft, improve_summary
 from ctxmgr.context.summaries import summarise
 from ctxmgr.errors import InvalidInput
 from ctxmgr.recover.model.config import ModelChoice
@@ -69,8 +69,8 @@ def test_a_longer_summary_is_not_taken() -> None:
     made = summarise("plan.md", _TEXT, "markdown", ESTIMATE)
     wordy, brief = _improver(json.dumps({"summary": "word " * 500})), _improver(json.dumps({"summary": "CSV parser."}))
 
-    assert improved(wordy, "plan.md", _TEXT, "markdown", made, ESTIMATE) is None
-    taken = improved(brief, "plan.md", _TEXT, "markdown", made, ESTIMATE)
+    assert improve_summary(wordy, "plan.md", _TEXT, "markdown", made, ESTIMATE) is None
+    taken = improve_summary(brief, "plan.md", _TEXT, "markdown", made, ESTIMATE)
     assert taken is not None
     assert (taken.text, taken.strategy) == ("CSV parser.", f"{made.strategy}+model:scripted")
 

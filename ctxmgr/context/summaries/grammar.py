@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, cast
 
-from ctxmgr.context.summaries.prose import BODY_LINES, body_lines, cut_body, first_sentence, one_line, shortened
+from ctxmgr.context.summaries.prose import BODY_LINES, body_lines, cut_body, first_sentence, one_line, shorten
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import JSON, MARKDOWN, PYTHON, TEXT, YAML, Counter, kind_of, known_kind
 
@@ -316,7 +316,7 @@ def _write(found: list[Signature], doc: int, data: int, mark: str, body: int = 0
         if doc and signature.doc:
             yield f"{indent}{mark} {first_sentence(signature.doc, doc)}"
         yield indent + (
-            shortened(signature.whole, max(data, len(signature.head) + 1)) if data and signature.whole else signature.head
+            shorten(signature.whole, max(data, len(signature.head) + 1)) if data and signature.whole else signature.head
         )
         yield from cut_body(signature.body, body, indent + "  ")
 

@@ -29,7 +29,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """Return the text in at most ``limit`` characters, if possible cut at a blank, with an ellipsis at a cut."""
     if len(text) <= limit:
         return text
@@ -43,8 +43,8 @@ def first_sentence(text: str, limit: int) -> str:
     line = one_line(text[: 4 * limit + 200])
     for end in _END.finditer(line):
         if not _NO_END.search(line[max(0, end.start() - 10) : end.start() + 1]):
-            return shortened(line[: end.end()], limit)
-    return shortened(line, limit)
+            return shorten(line[: end.end()], limit)
+    return shorten(line, limit)
 
 
 def first_sentences(text: str, limit: int) -> str:
@@ -73,7 +73,7 @@ def body_lines(lines: Sequence[str]) -> tuple[str, ...]:
 
 def cut_body(lines: Sequence[str], count: int, indent: str) -> Iterator[str]:
     """Yield the first lines of a body, each of at most 100 characters, and an ellipsis if more follow."""
-    yield from (indent + shortened(line, 100) for line in lines[:count])
+    yield from (indent + shorten(line, 100) for line in lines[:count])
     if count and len(lines) > count:
         yield indent + MORE
 
@@ -81,10 +81,10 @@ def cut_body(lines: Sequence[str], count: int, indent: str) -> Iterator[str]:
 def around_the_middle(lines: Sequence[str], head: int, tail: int, width: int) -> str:
     """Return the first and last lines, each in at most ``width`` characters, and between them the number of the others."""
     if len(lines) <= head + tail:
-        return "\n".join(shortened(line, width) for line in lines)
+        return "\n".join(shorten(line, width) for line in lines)
     left_out = f"{MORE} {len(lines) - head - tail:,} more lines"
-    last = [shortened(line, width) for line in lines[len(lines) - tail :]]
-    return "\n".join([*(shortened(line, width) for line in lines[:head]), left_out, *last])
+    last = [shorten(line, width) for line in lines[len(lines) - tail :]]
+    return "\n".join([*(shorten(line, width) for line in lines[:head]), left_out, *last])
 
 
 _MIN_PARAGRAPHS = 3  # fewer are hardly prose: rather a log or a table
@@ -122,8 +122,8 @@ def beginnings(text: str) -> Iterator[str]:
     if len(lines) == 1:
         whole = text.strip()
         for part in (len(whole) // 5, 400, 100):
-            yield f"{shortened(whole[: part + 1], part)} {MORE} {len(whole):,} characters\n"
-    yield shortened(lines[0], 80) + "\n"
+            yield f"{shorten(whole[: part + 1], part)} {MORE} {len(whole):,} characters\n"
+    yield shorten(lines[0], 80) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ def _definitions(text: str, notation: Notation, *, fenced: bool) -> Iterator[_De
 
 def _opening_line(line: str) -> str:
     """Return a definition's line without the brace that opens its body."""
-    return re.sub(r"\s*\{\s*$", "", shortened(line.rstrip()[: _MAX_LINE_CHARS + 1], _MAX_LINE_CHARS))
+    return re.sub(r"\s*\{\s*$", "", shorten(line.rstrip()[: _MAX_LINE_CHARS + 1], _MAX_LINE_CHARS))
 
 
 def _comment(lines: Sequence[str]) -> str:
@@ -285,7 +285,7 @@ def _outer(found: Sequence[_Definition], levels: int) -> Iterator[str]:
     """Yield the definitions of the outermost levels of indentation, with values cut short."""
     kept = sorted({definition.indent for definition in found})[:levels]
     for width in (60, 30):
-        yield "\n".join(shortened(one.opening, one.indent + width) for one in found if one.indent in kept) + "\n"
+        yield "\n".join(shorten(one.opening, one.indent + width) for one in found if one.indent in kept) + "\n"
 
 
 _MATTER = "~~~"
@@ -448,13 +448,13 @@ def _summary_lines(found: Sequence[Block], detail: _Detail) -> Iterator[str]:
 
 def _block_lines(block: Block, detail: _Detail) -> Iterator[str]:
     if block.role == "matter" and detail.items:
-        lines = (shortened(line, 2 * detail.item) for line in block.lines[: 2 * detail.items] if _MATTER not in line)
+        lines = (shorten(line, 2 * detail.item) for line in block.lines[: 2 * detail.items] if _MATTER not in line)
         yield from (f"{_MATTER}yaml", *lines, _MATTER)  # fenced: dashes below the note of a summary would make that a heading
     elif block.role == "code" and detail.code and block.lines:
         more = len(block.lines) - detail.code
-        info = shortened(one_line(block.info), 40)
+        info = shorten(one_line(block.info), 40)
         yield f"{block.fence}{info}"
-        yield from (shortened(line.rstrip(), 120) for line in block.lines[: detail.code])
+        yield from (shorten(line.rstrip(), 120) for line in block.lines[: detail.code])
         yield from [f"{MORE} {more:,} more lines"] if more > 1 else block.lines[detail.code :]
         yield from (block.fence, "")
     elif block.role == "list" and detail.items:
@@ -463,7 +463,7 @@ def _block_lines(block: Block, detail: _Detail) -> Iterator[str]:
         yield from ([f"- {MORE} {more:,} more"] if more > 0 else [])
         yield ""
     elif block.role == "table" and detail.items and block.lines:
-        yield from (shortened(line, 200) for line in block.lines[: 2 + detail.rows])
+        yield from (shorten(line, 200) for line in block.lines[: 2 + detail.rows])
         more = len(block.lines) - 2 - detail.rows
         yield from ([f"{MORE} {more:,} more rows"] if more > 0 else [])
         yield ""

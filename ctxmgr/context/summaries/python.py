@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ctxmgr.context.summaries.prose import beginnings, first_paragraph, first_sentence, one_line, shortened
+from ctxmgr.context.summaries.prose import beginnings, first_paragraph, first_sentence, one_line, shorten
 from ctxmgr.text.tokens import PYTHON
 
 MAX_FUNCTION_LINES = 60
@@ -238,7 +238,7 @@ def _docstring(node: Definition | ast.Module, detail: _Detail, indent: str, *, p
     docstring = ast.get_docstring(node) if limit else None
     if docstring:
         text = first_paragraph(docstring) if detail.whole else first_sentence(docstring, limit)
-        text = shortened(text, limit).replace("\\", "\\\\").replace('"""', "'''")
+        text = shorten(text, limit).replace("\\", "\\\\").replace('"""', "'''")
         text = "".join(sign if sign.isprintable() else "?" for sign in text)
         yield f'{indent}"""{text}{" " if text.endswith(chr(34)) else ""}"""'
 
@@ -275,7 +275,7 @@ def _imports(tree: ast.Module, detail: _Detail) -> Iterator[str]:
             found[f"{'.' * node.level}{node.module or ''}"] = None
     found.pop("__future__", None)
     if found and detail.imports:
-        yield shortened(f"# imports {', '.join(found)}", detail.imports)
+        yield shorten(f"# imports {', '.join(found)}", detail.imports)
 
 
 def _is_private(name: str) -> bool:

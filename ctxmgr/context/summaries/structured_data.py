@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ctxmgr.context.summaries.prose import MORE, one_line, shortened
+from ctxmgr.context.summaries.prose import MORE, one_line, shorten
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import JSON, YAML, nesting
 
@@ -152,7 +152,7 @@ class _Outline:
 
     def _comment(self, entry: Entry, indent: str) -> Iterator[str]:
         if self._detail.comment and entry.comments:
-            yield f"{indent}# {shortened(one_line(' '.join(entry.comments)), self._detail.comment)}"
+            yield f"{indent}# {shorten(one_line(' '.join(entry.comments)), self._detail.comment)}"
 
     def _scalar(self, node: Scalar) -> str:
         if self._values <= 0:
@@ -161,7 +161,7 @@ class _Outline:
         limit = self._detail.value
         if limit == 0:
             return node.type
-        line = shortened(one_line(node.text[: 4 * limit + 40]), limit)
+        line = shorten(one_line(node.text[: 4 * limit + 40]), limit)
         return line if node.type not in ("str", "nested") else _quote(line)
 
 
@@ -171,7 +171,7 @@ def _join(shown: list[str], count: int) -> str:
 
 
 def _key(text: str) -> str:
-    line = shortened(text, 200)
+    line = shorten(text, 200)
     return line if _NUMERIC.fullmatch(line) else _quote(line)
 
 
