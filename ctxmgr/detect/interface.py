@@ -174,16 +174,16 @@ def seconds_between(earlier: Step, later: Step) -> float | None:
     return later.started - earlier.started
 
 
-def waits(step: Step, settings: DetectSettings) -> bool:
+def asks_for_pending(step: Step, settings: DetectSettings) -> bool:
     """Whether the step asks after something that is still under way."""
-    return not step.failed and (step.waiting or step.meaning(settings.pollers) == "poll")
+    return not step.failed and (step.is_pending or step.meaning(settings.pollers) == "poll")
 
 
 def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
     """Whether ``step`` came so long after the step ``before`` it that its question is a new one.
 
     A poll may have waited inside the call too. Any other query must have been idle for long. Failures are patient only
-    where waiting can cure them: rate limits and unreachable servers, not a command that runs into its own time limit.
+    where is_pending can cure them: rate limits and unreachable servers, not a command that runs into its own time limit.
     """
     if step.meaning(settings.pollers) == "paced" and (step.transient or not step.failed):  # it slept before it asked
         return True
@@ -194,14 +194,14 @@ def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
         return False
     if step.failed:
         return step.transient and idle >= settings.poll_gap and not is_own_limit(step.first.error())
-    if waits(step, settings):
+    if asks_for_pending(step, settings):
         return True
     return idle >= settings.idle_gap and step.meaning(settings.pollers) not in ("mutation", "sleep")
 
 
 def is_poll_only(before: Step, step: Step, settings: DetectSettings) -> bool:
     """Whether a step is patient only because it asks after something under way, not for how long it was idle."""
-    if step.world != before.world or not waits(step, settings) or step.meaning(settings.pollers) == "paced":
+    if step.world != before.world or not asks_for_pending(step, settings) or step.meaning(settings.pollers) == "paced":
         return False
     idle, longest = _waiting_seconds(before, step)
     return idle < settings.idle_gap and longest >= settings.poll_gap
@@ -212,7 +212,7 @@ def _waiting_seconds(before: Step, step: Step) -> tuple[float, float]:
     if step.started is None or before.started is None:
         return 0.0, 0.0
     idle = step.started - (before.started if before.ended is None else before.ended)
-    # A call that blocks until something happens waits inside of itself, so either kind of waiting counts.
+    # A call that blocks until something happens asks_for_pending inside of itself, so either kind of is_pending counts.
     return idle, max(idle, 0.0 if step.ended is None else step.ended - step.started)
 
 
@@ -239,13 +239,13 @@ def rounds_needed(step: Step, settings: DetectSettings, foreseen: bool = False) 
         return max(usual, settings.transient_rounds) if step.started is None and step.transient else usual
     if step.meaning(settings.pollers) == "gesture":
         return max(usual, settings.gesture_rounds)
-    if step.started is None and waits(step, settings):
+    if step.started is None and asks_for_pending(step, settings):
         return max(usual, settings.poll_rounds)
     return usual
 
 
 def is_paced(round_: Sequence[Step], settings: DetectSettings) -> bool:
-    """Whether a round is a poll with a pause in it: a sleep beside queries and failures that waiting may cure."""
+    """Whether a round is a poll with a pause in it: a sleep beside queries and failures that is_pending may cure."""
     paused = False
     for step in round_:
         meaning = step.meaning(settings.pollers)
@@ -254,6 +254,6 @@ def is_paced(round_: Sequence[Step], settings: DetectSettings) -> bool:
         elif step.failed:
             if not step.transient:
                 return False
-        elif meaning == "mutation" or (meaning == "other" and not step.waiting):
+        elif meaning == "mutation" or (meaning == "other" and not step.is_pending):
             return False
     return paused

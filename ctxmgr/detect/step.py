@@ -75,7 +75,7 @@ class Call:
         return cls(start, finish, hash((start.action, text if texts is None else texts)), traits)
 
     @classmethod
-    def said(cls, event: Observation, what: Hashable) -> Call:
+    def of_words(cls, event: Observation, what: Hashable) -> Call:
         """Return an event as a call without a result, fingerprinted by what it says."""
         return cls(event, None, hash(("said", event.type, what)))
 
@@ -305,7 +305,7 @@ class Step:
         return False
 
     @property
-    def waiting(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether the answer says that something is still under way."""
         if self._waiting is None:
             self._waiting = not self.failed and vocabulary.is_waiting(self.answer())

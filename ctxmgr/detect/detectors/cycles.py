@@ -113,7 +113,7 @@ class CycleDetector(StepDetector):
 
         One look at a thing that is pending, in a round of other questions, does not make the round a poll.
         """
-        waiting = [step for step in round_ if waits(step, self._settings)]
+        waiting = [step for step in round_ if asks_for_pending(step, self._settings)]
         if 2 * len(waiting) < len(round_):
             return False
         return any(is_poll_only(before, step, self._settings) for before, step in pairwise(round_) if step in waiting)
@@ -168,13 +168,13 @@ class _Word(NamedTuple):
         return self.speaker == other.speaker and self.what == other.what
 
     def is_about_the_same(self, other: _Word) -> bool:
-        """Whether the same one hands over the same thing, whatever is said to that."""
+        """Whether the same one hands over the same thing, whatever is of_words to that."""
         return self.speaker == other.speaker and self.about is not None and self.about == other.about
 
     def as_step(self) -> Step:
         """Return it as a step of a round."""
         if isinstance(self.what, MessageText):
-            return Step((Call.said(self.what.event, self.what.plain),))
+            return Step((Call.of_words(self.what.event, self.what.plain),))
         return cast("Step", self.step)
 
     def as_key(self) -> Hashable:
@@ -250,10 +250,10 @@ class PingPongDetector:
             if runs[period] <= period * (rounds - 2):
                 continue
             seen = words[-period * (rounds - 1) - 1 :]
-            if len({said.speaker for said in seen[-period:]}) == period:  # an agent that answers itself is a monologue
-                agents = sorted({str(said.speaker[0]) for said in seen[-period:]})
+            if len({of_words.speaker for of_words in seen[-period:]}) == period:  # an agent that answers itself is a monologue
+                agents = sorted({str(of_words.speaker[0]) for of_words in seen[-period:]})
                 return Sighting(
-                    self.kind, frozenset(map(key_of, seen[-period:])), period, tuple(said.as_step() for said in seen), rounds,
+                    self.kind, frozenset(map(key_of, seen[-period:])), period, tuple(of_words.as_step() for of_words in seen), rounds,
                     0.85, leave=_LEAVE_PING_PONG, facts=(("agents", agents),), everyone=True,
                 )  # fmt: skip
         return None
@@ -340,7 +340,7 @@ class RecoveryLoopDetector:
                     continue
                 new = old._replace(back=old.back + 1, waiting=False)
             else:
-                step = Step((Call.said(event, identity),))
+                step = Step((Call.of_words(event, identity),))
                 previous = old or _Answered((), 0, False)
                 # A second continuation while the first still waits for its effect: the loop is back, or nobody would ask.
                 back = previous.back + previous.waiting
@@ -401,7 +401,7 @@ class EscalatingFailureDetector:
 
     A result of a subtask is an attempt by its own words, and so is work that was handed over and came back failed. Any
     other failed entry is one only if it was meant to change something: a question that fails is no attempt. Two failed
-    attempts put the subtask in doubt (a loop when its results said so); twice as many, or a second subtask of the same task
+    attempts put the subtask in doubt (a loop when its results of_words so); twice as many, or a second subtask of the same task
     in the same state, put the task itself in doubt.
     """
 
@@ -427,7 +427,7 @@ class EscalatingFailureDetector:
         task, failed = _result(event)
         if failed is None:
             return None
-        return self._note(task, Step((Call.said(event, task),)), failed, by_result=True)
+        return self._note(task, Step((Call.of_words(event, task),)), failed, by_result=True)
 
     def _note(self, task: str, step: Step, failed: bool, *, by_result: bool) -> Sighting | None:
         old = self.state.get(task, _Attempts((), by_result))

@@ -159,7 +159,7 @@ class ChantingDetector:
         pieces = event.type in CHUNKS
         chant = (stream.chant or stream.over) if pieces else _chant_to_end(stream)
         if chant is not None:
-            own = _steps(stream.events[-rounds:]) if pieces else (Step((Call.said(event, text),)),)
+            own = _steps(stream.events[-rounds:]) if pieces else (Step((Call.of_words(event, text),)),)
             facts = (("said", one_line(chant.said, 300)),)
             return Sighting(
                 self.kind, (name, "chant"), 1, own, rounds, 0.85, leave=1, facts=facts, total=chant.times,
@@ -198,7 +198,7 @@ def _chant_to_end(stream: _Stream) -> _Chant | None:
 
 
 def _steps(events: Sequence[Observation]) -> tuple[Step, ...]:
-    return tuple(Step((Call.said(event, text_of(event)),)) for event in events)
+    return tuple(Step((Call.of_words(event, text_of(event)),)) for event in events)
 
 
 def _phrases_of(text: str) -> tuple[list[str], str]:
@@ -477,7 +477,7 @@ class MonologueDetector:
         last = run.messages[-1]
         # What says the same in other words says something.
         facts = (("said", one_line(last.text, 300)), ("empty", run.same >= self._settings.monologue_rounds and not last.plain))
-        steps = tuple(Step((Call.said(message.event, message.plain),)) for message in run.messages[-rounds:])
+        steps = tuple(Step((Call.of_words(message.event, message.plain),)) for message in run.messages[-rounds:])
         return Sighting(self.kind, (stream, "said"), 1, steps, rounds, confidence, leave=1, facts=facts)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:

@@ -160,7 +160,7 @@ class TrivialChangeDetector(StepDetector):
             return None
         if is_patient(last, step, settings):
             return None
-        if waits(step, settings) and (step.started is None or not _PROGRESS.search(step.answer()[:_MAX_TEXT])):
+        if asks_for_pending(step, settings) and (step.started is None or not _PROGRESS.search(step.answer()[:_MAX_TEXT])):
             return None
         old: _Changes | None = self.state
         same = step.same(last)
@@ -277,7 +277,7 @@ class NearDuplicateDetector(StepDetector):
             or step.failed
             or (step.results() != last.results() and not step.shows_the_same(last))
             or step.meaning(settings.pollers) in (_CHANGES_STATE if step.shows_a_view() else _ACTS)
-            or waits(step, settings)
+            or asks_for_pending(step, settings)
             or is_patient(last, step, settings)
         ):
             return None
@@ -459,7 +459,7 @@ class InterleavedDetector(StepDetector):
             return True
         if step.transient or (not step.failed and step.meaning(settings.pollers) == "mutation"):
             return True
-        return not step.failed and (step.waiting or is_lookout(step.first.start))
+        return not step.failed and (step.is_pending or is_lookout(step.first.start))
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how often the call brought this result since anything moved."""

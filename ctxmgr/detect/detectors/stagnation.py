@@ -75,7 +75,7 @@ class StagnationDetector(StepDetector):
         settings = self._settings.of(step.action)
         if last is None or last.action != step.action or step.failed or last.failed or len(step.calls) > 1:
             return None
-        if not _is_asking(step, settings) or step.waiting or is_patient(last, step, settings):
+        if not _is_asking(step, settings) or step.is_pending or is_patient(last, step, settings):
             return None
         answer = step.results()
         if None in answer:
@@ -195,7 +195,7 @@ class NoProgressDetector:
             self.state = state._replace(ignored=0, updates=()) if state.stalls else None
             return None
         if event.type == IGNORED:
-            updates = (*state.updates, Step((Call.said(event, IGNORED),)))[-keep:]
+            updates = (*state.updates, Step((Call.of_words(event, IGNORED),)))[-keep:]
             self.state = state = state._replace(ignored=min(state.ignored + _count(event.data), _MAX_IGNORED), updates=updates)
             if state.ignored < self._settings.ignored_updates:
                 return None
@@ -204,7 +204,7 @@ class NoProgressDetector:
         stalled = _reports_stall(event.data)
         if stalled is None:
             return None
-        stalls = (*state.stalls, Step((Call.said(event, "stalled"),)))[-keep:] if stalled else state.stalls[:-1]
+        stalls = (*state.stalls, Step((Call.of_words(event, "stalled"),)))[-keep:] if stalled else state.stalls[:-1]
         self.state = state._replace(stalls=stalls)
         needed = self._settings.stalled_ledgers
         if not stalled or len(stalls) < needed:
@@ -286,7 +286,7 @@ class BusyDetector(StepDetector):
         before = next((earlier for earlier in reversed(past) if earlier.query == step.query), None)
         if before is None or not step.same(before):
             return False
-        return not waits(step, self._settings) and not is_patient(before, step, self._settings)
+        return not asks_for_pending(step, self._settings) and not is_patient(before, step, self._settings)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how many of the last steps were old."""
