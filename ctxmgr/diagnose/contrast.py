@@ -8,13 +8,13 @@ import re
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change, started
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change, start_clause
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, same_file, tool
 from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
-from ctxmgr.diagnose.related.related_records import Explanation, explained
+from ctxmgr.diagnose.related.related_records import Explanation, explanation_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -63,25 +63,25 @@ def explain_contrast(evidence: Evidence) -> Explanation | None:
     if evidence.finding is None and evidence.recent[-1].status == "open":
         return Explanation(_silent(evidence, evidence.recent[-1]))
     # Failures first: what is repeated with success may be a look beside them
-    steps = evidence.failing or evidence.repeated or (evidence.loop[-1:] if evidence.finding is not None else [])
+    steps = evidence.failing_calls or evidence.repeated_calls or (evidence.loop[-1:] if evidence.finding is not None else [])
     unsteady = _unsteady(evidence) if steps or evidence.finding is not None else None
     steps = steps or _unmoved(evidence)
     step = next(iter(steps), None)
     # What is unsteady has no cause in the record at all
     if unsteady is not None or step is None:
         return None if unsteady is None else Explanation(unsteady)
-    worked = _worked(evidence, step) if evidence.failed(step) else None
+    worked = _worked(evidence, step) if evidence.has_failed(step) else None
     found = _changed_since(evidence, step, worked) if worked is not None else _never_worked(evidence, step)
-    return explained(evidence, found, steps)
+    return explanation_of(evidence, found, steps)
 
 
 def _unsteady(evidence: Evidence) -> Diagnosis | None:
     """Say that a call sometimes works and sometimes fails, and how to find what differs."""
-    for step in evidence.rounds + evidence.failing:
+    for step in evidence.rounds + evidence.failing_calls:
         if varies(evidence, step):
             same = [each for each in evidence.tail if call_key(each) == call_key(step)]
-            bad = [each for each in same if evidence.failed(each)]
-            good = next(each for each in reversed(same) if not evidence.failed(each))
+            bad = [each for each in same if evidence.has_failed(each)]
+            good = next(each for each in reversed(same) if not evidence.has_failed(each))
             cause = (
                 f"Not known why: {_call(evidence, step)} failed {len(bad)} of {len(same)} times with nothing else "
                 "changed, and the record does not say what differs."
@@ -135,12 +135,12 @@ def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
             confidence="low",
         )  # fmt: skip
     call = _call(evidence, step)
-    cause = f"Not known why: {call}{started(step)} has not returned, and the record does not say what it waits for."
+    cause = f"Not known why: {call}{start_clause(step)} has not returned, and the record does not say what it waits for."
     look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
     if command_of(step):
         look = process_look(command_of(step))
         look += " Find out whether it took effect before you run it again, and set a time limit then."
-    quotes = [evidence.quote(step, given(step)[:300])]
+    quotes = [evidence.quote(step, call_input(step)[:300])]
     if evidence.last_progress is not None:
         cause += f" The last step that brought something new was {evidence.source(evidence.last_progress)}."
         quotes.append(evidence.quote(evidence.last_progress))
@@ -152,8 +152,8 @@ def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
 def _worked(evidence: Evidence, step: EntryView) -> EntryView | None:
     """Return the last time the same call ended otherwise, and well, before the loop."""
     now = blur(evidence.text(step))
-    for other in evidence.before(min(evidence.onset, step.index)):
-        if call_key(other) == call_key(step) and other.status == "ok" and not evidence.failed(other):
+    for other in evidence.entries_before(min(evidence.onset, step.index)):
+        if call_key(other) == call_key(step) and other.status == "ok" and not evidence.has_failed(other):
             # The same output can't tell what made the difference
             return other if blur(evidence.text(other)) != now else None
     return None
@@ -166,7 +166,7 @@ def _changed_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Di
     if between:
         first = between[0]
         cause += f"; the first change after that was {evidence.source(first)}, and {len(between)} were made in all."
-        quotes.append(evidence.quote(first, given(first)[:300]))
+        quotes.append(evidence.quote(first, call_input(first)[:300]))
         look = f"Look at what {evidence.source(first)} changed, undo it in a copy, and see whether the call works then."
     else:
         cause += ", and no change is recorded since."
@@ -252,7 +252,7 @@ def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | Non
     known = [path for entry in evidence.recent if (path := path_of(entry))]
     shown = "\n".join(command_of(entry) for entry in evidence.recent if entry.status == "ok")
     # What the call was given was asked for already, but by a check, which runs it and shows nothing of it
-    asked = "" if CHECKS.search(command_of(step)) else given(step)
+    asked = "" if CHECKS.search(command_of(step)) else call_input(step)
     found: tuple[str, str | None] | None = None
     for one, first, two, second in _POINTER.findall(evidence.text(step)[-8_000:]):
         path = one or two
@@ -291,7 +291,7 @@ def _unknown(evidence: Evidence, step: EntryView) -> str:
     # Where something was changed in between, to say that nothing was would be false
     if len(evidence.loop) < _SEVERAL or others:
         return f"Not known why {call} ends the same way each time"
-    if CHECKS.search(command_of(step)) and evidence.failed(step):
+    if CHECKS.search(command_of(step)) and evidence.has_failed(step):
         return f"Not known why {call} fails: nothing was changed between its runs"
     return f"Not known why {call} ends the same way: nothing was changed in between"
 

@@ -170,7 +170,7 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
     # It works, so what has to change lies behind it
     if (
         step.status == "ok"
-        and not evidence.failed(step)
+        and not evidence.has_failed(step)
         and said.strip()
         and not may_change(step)
         and not _SEARCHES.search(command)
@@ -234,7 +234,7 @@ def process_look(command: str) -> str:
 def varies(evidence: Evidence, step: EntryView) -> bool:
     """Whether the very same call sometimes works and sometimes fails with nothing changed in between."""
     same = [each for each in evidence.tail if call_key(each) == call_key(step)]
-    outcomes = [evidence.failed(each) for each in same]
+    outcomes = [evidence.has_failed(each) for each in same]
     # All failures before or behind all successes is a change, and nothing unsteady
     if len(same) < 3 or len(set(outcomes)) < 2 or outcomes == sorted(outcomes, reverse=True) or outcomes == sorted(outcomes):
         return False

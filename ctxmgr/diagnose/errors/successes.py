@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors import table as error_table
 from ctxmgr.diagnose.evidence import Evidence, call_key
-from ctxmgr.diagnose.evidence.calls import called, command_of, edited_paths
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -55,14 +55,14 @@ def same_answer(evidence: Evidence, find: Callable[[EntryView], re.Match[str] | 
 
 def known_success(kind: str, evidence: Evidence) -> Diagnosis | None:
     """Return what the rows of the table say of a success that is repeated; None where a call fails."""
-    if evidence.failing:
+    if evidence.failing_calls:
         return None
     last = [entry for entry in evidence.tail[-_LOOKED_AT:] if entry.agent == evidence.agent and entry.status == "ok"]
-    rows = {id(row): row for entry in last[-_NEAR:] for row, _ in error_table.rows_met(evidence, entry) if row.ok}
+    rows = {id(row): row for entry in last[-_NEAR:] for row, _ in error_table.matching_rows(evidence, entry) if row.ok}
     for row in rows.values():
-        same = same_answer(evidence, partial(error_table.row_met, evidence, row=row))
+        same = same_answer(evidence, partial(error_table.match_row, evidence, row=row))
         if same is not None:
-            start = f"{called(same.entry)} says the same {same.times} times"
+            start = f"{call_phrase(same.entry)} says the same {same.times} times"
             told = error_table.answer(kind, evidence, same.entry, row, same.match, start)
             if told is not None:
                 return told

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, given
-from ctxmgr.diagnose.evidence.calls import called, command_of, edited_paths, fields_of, parts_of
-from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name, spaced
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths, fields_of, parts_of
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -90,7 +90,7 @@ class ErrorRow:
         found = list(itertools.islice(self.pattern.finditer(text), _MOST_MATCHES))
         if not found:
             # The text may have underscores where an expression without a key has blanks
-            return None if self.key else self.pattern.search(spaced(text))
+            return None if self.key else self.pattern.search(blanks_for_underscores(text))
         return max(found, key=lambda each: sum(group is not None for group in each.groups()))
 
     def words(self, match: re.Match[str]) -> str:
@@ -241,11 +241,11 @@ def topic_of(said: str) -> Topic | None:
 
 def known_error(kind: str, evidence: Evidence, *, late: bool) -> Diagnosis | None:
     """Return what the words of a failing call mean, by the rows that are asked early or late."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         # An error that was seen once may be solved by the next call
-        if evidence.times(entry) < 2 and len(evidence.failing) < 2:
+        if evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
             continue
-        for row, match in rows_met(evidence, entry):
+        for row, match in matching_rows(evidence, entry):
             told = answer(kind, evidence, entry, row, match) if row.late == late and row.fails else None
             if told is not None:
                 return told
@@ -257,16 +257,16 @@ def best_step(kind: str, evidence: Evidence) -> Diagnosis | None:
     return known_error(kind, evidence, late=False) or known_error(kind, evidence, late=True)
 
 
-def rows_met(evidence: Evidence, entry: EntryView) -> Iterator[tuple[ErrorRow, re.Match[str]]]:
+def matching_rows(evidence: Evidence, entry: EntryView) -> Iterator[tuple[ErrorRow, re.Match[str]]]:
     """Yield the rows that the result of a call meets, in their order, and where."""
     folded = _folded(_ends(evidence, entry))
     for row in _candidates(folded):
-        match = row_met(evidence, entry, row)
+        match = match_row(evidence, entry, row)
         if match is not None:
             yield row, match
 
 
-def row_met(evidence: Evidence, entry: EntryView, row: ErrorRow) -> re.Match[str] | None:
+def match_row(evidence: Evidence, entry: EntryView, row: ErrorRow) -> re.Match[str] | None:
     """Return where the result of a call meets a row, or None.
 
     What a test prints may be about anything: of its results the late rows are asked only where they name the runner.
@@ -275,7 +275,7 @@ def row_met(evidence: Evidence, entry: EntryView, row: ErrorRow) -> re.Match[str
     if row.late and row.caller is None and CHECKS.search(command) is not None:
         return None
     short = _ends(evidence, entry)
-    return row.match(short, _folded(short), command or f"{entry.action} {given(entry)}"[:_MOST_CALL])
+    return row.match(short, _folded(short), command or f"{entry.action} {call_input(entry)}"[:_MOST_CALL])
 
 
 _folded = lru_cache(maxsize=16)(str.casefold)
@@ -291,12 +291,12 @@ def answer(
 ) -> Diagnosis | None:
     """Return what a row says of a call, or None where a slot stays open; ``start`` begins the sentence, "CALL fails" else."""
     slots = _slots(evidence, entry, match)
-    means, step = filled(row.means, slots), filled(row.step, slots)
+    means, step = fill_slots(row.means, slots), fill_slots(row.step, slots)
     # A slot that nothing fills would leave a hole in the sentence
     if means is None or step is None:
         return None
     step = _PLACES.sub(lambda place: _known_place(place.group(0), slots), step)
-    start = start or f"{called(entry, 90)} fails{how_often(evidence.times(entry))}"
+    start = start or f"{call_phrase(entry, 90)} fails{how_often(evidence.times(entry))}"
     words = row.words(match)
     cause = f"{start}, because {means}{f': {words}' if words else ''}."
     line = next((line.strip() for line in evidence.text(entry).split("\n") if match.group(0).split("\n")[0] in line), "")
@@ -325,7 +325,7 @@ def named_groups(match: re.Match[str]) -> dict[str, str]:
     return {name.removesuffix("_too"): value for name, value in groups.items()}
 
 
-def filled(text: str, slots: dict[str, str]) -> str | None:
+def fill_slots(text: str, slots: dict[str, str]) -> str | None:
     """Return a text with its slots filled, or None where one that has no words of its own stays empty."""
     parts: list[str] = []
     last = 0
@@ -364,7 +364,7 @@ _LOOKED_AT = 200
 
 def _call_slots(evidence: Evidence, entry: EntryView) -> dict[str, str]:
     """Return the slots that a failing call fills, those only that it names."""
-    command, asked = command_of(entry), given(entry)
+    command, asked = command_of(entry), call_input(entry)
     host = _HOST.search(asked)
     writes = _WRITES.search(command)
     paths = [word for words in parts_of(command) for word in words[1:] if "/" in word and "://" not in word and word[0] != "-"]

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.errors.table import error_words
-from ctxmgr.diagnose.evidence import given
+from ctxmgr.diagnose.evidence import call_input
 from ctxmgr.diagnose.evidence.items import json_in
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -146,20 +146,20 @@ _MOST_DEPTH, _MOST_MEMBERS, _OFFERS_READ, _MOST_PARSED = 4, 4, 6_000, 20_000
 
 def error_details(entry: EntryView, said: str, told: str) -> str:
     """Return a sentence that names what an error holds, and was neither given nor told already; "" where there is none."""
-    asked = f"{given(entry)}\n{told}"
+    asked = f"{call_input(entry)}\n{told}"
     members = [
         f"{code(name, 40)} {code(value, 60)}"
         for name, value in error_members(entry, said)
         if value not in asked and name not in told
     ]
     sentences = [f"The answer names {', '.join(members[:_MOST_MEMBERS])}."] if members else []
-    offer = next((each for each in offered(said) if each not in asked), "")
+    offer = next((each for each in offers_of(said) if each not in asked), "")
     if offer:
         sentences.append(f"The error itself names {code(offer, 90)}.")
     return " ".join(sentences)
 
 
-def offered(said: str) -> list[str]:
+def offers_of(said: str) -> list[str]:
     """Return the names and calls that an error offers; nothing that deletes, forces or fetches."""
     text = said[:_OFFERS_READ]
     found = [match.group(1).strip().rstrip(".,:?") for pattern in _OFFERED for match in pattern.finditer(text)]

@@ -17,12 +17,21 @@ What most classes need can be imported from here.
 
 from __future__ import annotations
 
-from ctxmgr.diagnose.evidence.calls import CHECKS, call_key, given, may_change, program_of, started
+from ctxmgr.diagnose.evidence.calls import CHECKS, call_input, call_key, may_change, program_of, start_clause
 from ctxmgr.diagnose.evidence.messages import Message, messages_of
 from ctxmgr.diagnose.evidence.session import MOST_ENTRIES, Evidence
 from ctxmgr.diagnose.evidence.texts import clock
 
 __all__ = [
-    "CHECKS", "MOST_ENTRIES", "Evidence", "Message", "call_key", "clock", "given", "may_change", "messages_of",
-    "program_of", "started",
+    "CHECKS",
+    "MOST_ENTRIES",
+    "Evidence",
+    "Message",
+    "call_input",
+    "call_key",
+    "clock",
+    "may_change",
+    "messages_of",
+    "program_of",
+    "start_clause",
 ]  # fmt: skip

@@ -132,7 +132,7 @@ def changes_of(entry: EntryView) -> list[Change]:
     return found
 
 
-def written(entry: EntryView) -> str | None:
+def written_content(entry: EntryView) -> str | None:
     """Return the whole content that a call writes to its file, or None."""
     fields = fields_of(entry)
     # An editing tool whose verb is not to create only names its place
@@ -171,7 +171,7 @@ def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
     return f"{action} of {code(told, 60)}" if isinstance(told, str) else f"{action} call"
 
 
-def called(entry: EntryView, room: int = 90) -> str:
+def call_phrase(entry: EntryView, room: int = 90) -> str:
     """Return a call as the beginning of a sentence: its command as a quote, else "The Read call"."""
     command = command_of(entry)
     return code(command, room) if command else f"The {tool(entry)} call"
@@ -221,7 +221,7 @@ def patched_paths(entry: EntryView) -> list[str]:
 def edited_paths(entry: EntryView) -> list[str]:
     """Return the files that a call of an editing tool, or a patch, changes; empty for any other call."""
     own = path_of(entry)
-    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
+    return [own] if own and (changes_of(entry) or written_content(entry) is not None) else patched_paths(entry)
 
 
 _APPLIES = lazy_pattern(r"\bgit (?:-\S+ )*(?:apply|am)\b|\bpatch\b(?!\.)")
@@ -301,7 +301,7 @@ def call_key(entry: EntryView) -> str:
     return f"{entry.action}\n{canonical(entry.input)}"
 
 
-def given(entry: EntryView) -> str:
+def call_input(entry: EntryView) -> str:
     """Return what a call was given, as one bounded text."""
     return text_of(entry.input, _MOST_TEXT) if isinstance(entry.input, str | list) else _flat(entry.input)
 
@@ -340,6 +340,6 @@ def may_change(entry: EntryView) -> bool:
     return vocabulary.classify(entry.action, verb, command) == "mutation"
 
 
-def started(entry: EntryView) -> str:
+def start_clause(entry: EntryView) -> str:
     """Return when a call was made as a clause, ", started at 12:03,", or nothing."""
     return f", started{clock(entry.ts)}," if clock(entry.ts) else ""

@@ -16,9 +16,9 @@ from ctxmgr.diagnose.evidence.calls import (
     patched_paths,
     path_of,
     same_file,
-    written,
+    written_content,
 )
-from ctxmgr.diagnose.evidence.texts import NUMBERED, clean, text_of, unnumbered
+from ctxmgr.diagnose.evidence.texts import NUMBERED, clean, strip_line_numbers, text_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -96,7 +96,7 @@ def _shown(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Con
         return None
     own = path_of(entry)
     if own is not None and same_file(own, path):
-        content = written(entry)
+        content = written_content(entry)
         if content is not None:
             return Content(path, _lines(content), 1, True, entry)
         return _read(entry, path, said) if _reads(entry) else None
@@ -152,7 +152,7 @@ def _content(text: str, path: str, first: int, entry: EntryView, *, whole: bool)
     filled = sum(bool(line.strip()) for line in lines)
     # A file may begin some of its own lines with a number
     if numbered and len(numbered) >= 0.6 * filled:
-        lines = tuple(unnumbered(line) for line in lines if NUMBERED.match(line))
+        lines = tuple(strip_line_numbers(line) for line in lines if NUMBERED.match(line))
         first = int(numbered[0].strip(" \t→|:"))
     return Content(path, lines, first, whole and first == 1, entry) if lines else None
 

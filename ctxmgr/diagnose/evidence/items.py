@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.diagnose.evidence.calls import given
+from ctxmgr.diagnose.evidence.calls import call_input
 from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.diagnose.evidence.texts import LINE_NUMBER
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -87,7 +87,7 @@ def answers(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
     for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
         if entry.status != "open":
             for item in items_in(evidence.text(entry)[:_MOST_TEXT]):
-                yield entry, item._replace(around=f"{given(entry)[:600]}\n{item.around}")
+                yield entry, item._replace(around=f"{call_input(entry)[:600]}\n{item.around}")
 
 
 def ids_in(text: str) -> set[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, given
+from ctxmgr.diagnose.evidence.calls import call_input, command_of, fields_of
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
@@ -73,11 +73,11 @@ def listing_of(evidence: Evidence, entry: EntryView, field: str, value: str, nou
     """
     worked = {
         str(fields_of(each).get(field)) for each in evidence.recent
-        if each.action == entry.action and each.status == "ok" and not evidence.failed(each)
+        if each.action == entry.action and each.status == "ok" and not evidence.has_failed(each)
     }  # fmt: skip
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # An answer of the same tool lists what was asked for, not what may be asked
-        if other.status != "ok" or evidence.failed(other) or (other.action == entry.action and not command_of(other)):
+        if other.status != "ok" or evidence.has_failed(other) or (other.action == entry.action and not command_of(other)):
             continue
         for rows in lists_in(evidence.text(other)[:_READ]):
             for column in rows[0]:
@@ -93,12 +93,12 @@ def listing_of(evidence: Evidence, entry: EntryView, field: str, value: str, nou
     return None
 
 
-def asked_of(evidence: Evidence, entry: EntryView) -> str:
+def topic_words(evidence: Evidence, entry: EntryView) -> str:
     """Return what calls like one asked for of late, and what was answered just before them: the words of the matter."""
     same = [each for each in evidence.tail if each.action == entry.action and each.index <= entry.index]
     first = same[0].index if same else entry.index
-    before = [each for each in evidence.before(first) if each.status == "ok"][:_LEAST]
-    return "\n".join([*(given(each)[:1_000] for each in same[-6:]), *(evidence.text(each)[:1_000] for each in before)])
+    before = [each for each in evidence.entries_before(first) if each.status == "ok"][:_LEAST]
+    return "\n".join([*(call_input(each)[:1_000] for each in same[-6:]), *(evidence.text(each)[:1_000] for each in before)])
 
 
 def lists_in(text: str) -> Iterator[list[Row]]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence.calls import command_of, given, may_change
+from ctxmgr.diagnose.evidence.calls import call_input, command_of, may_change
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.diagnose.evidence.texts import clock, plain_name
@@ -146,17 +146,19 @@ def _parts(name: str) -> frozenset[str]:
 def _texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Message | EntryView]]:
     for message in reversed(evidence.user_texts):
         yield message.text, message
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
-        if other.status == "ok" and not evidence.failed(other):
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+        if other.status == "ok" and not evidence.has_failed(other):
             if other.agent != entry.agent or other.index < evidence.tail[0].index or not may_change(other) or command_of(other):
-                yield given(other), other
+                yield call_input(other), other
             yield evidence.text(other), other
 
 
 def _is_tried(evidence: Evidence, word: str, entry: EntryView) -> bool:
     pattern = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
     return any(
-        pattern.search(given(each)) for each in evidence.failing if evidence.text(each)[:400] == evidence.text(entry)[:400]
+        pattern.search(call_input(each))
+        for each in evidence.failing_calls
+        if evidence.text(each)[:400] == evidence.text(entry)[:400]
     )
 
 
@@ -164,7 +166,7 @@ def _counterpart(evidence: Evidence, word: str, text: str, place: Message | Entr
     line = next((line for line in text.split("\n") if word in line), word)
     if isinstance(place, Message):
         return Counterpart(word, f"the user{clock(place.at)}", evidence.quote_of(place, line), True, False, alike, None)
-    used = word in given(place)
+    used = word in call_input(place)
     quote = evidence.quote(place, command_of(place) or line if used else line)
     return Counterpart(word, evidence.source(place), quote, False, used, alike, place)
 

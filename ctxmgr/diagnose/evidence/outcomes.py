@@ -7,7 +7,7 @@ import re
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
-from ctxmgr.diagnose.evidence.texts import unwrapped
+from ctxmgr.diagnose.evidence.texts import strip_wrapper
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -81,7 +81,7 @@ def reports_failure(entry: EntryView, text: str) -> bool:
             # The content of a file that is read may hold any words
             path_of(entry) is None
             and vocabulary.classify(entry.action, "", "") != "sleep"
-            and (_REFUSAL.search(text[:2_000]) is not None or _REPORT.match(unwrapped(text[:2_000]).strip()) is not None)
+            and (_REFUSAL.search(text[:2_000]) is not None or _REPORT.match(strip_wrapper(text[:2_000]).strip()) is not None)
         )
     exits = _EXIT.findall(text[:200]) + _EXIT.findall(text[-200:])
     # The last code counts, where several commands were run
@@ -90,7 +90,7 @@ def reports_failure(entry: EntryView, text: str) -> bool:
     # A format that prints the status alone ends the output with it
     if "http_code" in command and re.search(r"[45]\d\d\s{0,4}\Z", text):
         return True
-    said = unwrapped(text[:_HEAD])
+    said = strip_wrapper(text[:_HEAD])
     if _COUNTED.fullmatch(said.strip("\n")):
         return True
     # These show what other programs said

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence.calls import command_of, given, parts_of, patched_paths, path_of
+from ctxmgr.diagnose.evidence.calls import call_input, command_of, parts_of, patched_paths, path_of
 from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -32,8 +32,8 @@ class Mention(NamedTuple):
 
 def mentions(evidence: Evidence, name: str, before: int) -> Iterator[Mention]:
     """Yield where the record has a file or folder of this name, newest first: in calls that worked and in their output."""
-    for entry in evidence.before(before):
-        if entry.status != "ok" or evidence.failed(entry):
+    for entry in evidence.entries_before(before):
+        if entry.status != "ok" or evidence.has_failed(entry):
             continue
         for path in _given(entry):
             if path.rstrip("/").rpartition("/")[2] == name:
@@ -80,6 +80,6 @@ def is_file_name(name: str) -> bool:
 def asked_paths(entry: EntryView) -> list[str]:
     """Return the paths that a call names: its own field, its patch, the words of its command."""
     words = [word for part in parts_of(command_of(entry)) for word in part[1:] if not word.startswith("-")]
-    text = given(entry) if not words and path_of(entry) is None else ""
+    text = call_input(entry) if not words and path_of(entry) is None else ""
     loose = [match.group(1) for match in PATH.finditer(text[:2_000]) if "/" in match.group(1) or is_file_name(match.group(1))]
     return [*_given(entry), *words, *loose][:60]

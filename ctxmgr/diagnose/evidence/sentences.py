@@ -46,7 +46,7 @@ def forbids(sentence: str) -> re.Match[str] | None:
     return None if _NO_ORDER.search(sentence) else FORBIDS.search(sentence)
 
 
-def spoken_of(evidence: Evidence, text: str) -> list[str]:
+def task_words_in(evidence: Evidence, text: str) -> list[str]:
     """Return the words of the user's task that a text is about: what agents say is no order of ours, the user's words are."""
     asked = {
         word.casefold().rstrip("s"): word for message in evidence.user_texts for word in _WORD.findall(message.text[:8_000])

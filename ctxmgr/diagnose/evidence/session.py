@@ -12,10 +12,10 @@ from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.evidence import contents
 from ctxmgr.diagnose.evidence.calls import (
     CHECKS,
+    call_input,
     call_key,
     command_of,
     edited_paths,
-    given,
     may_change,
     parts_of,
     program_of,
@@ -26,7 +26,7 @@ from ctxmgr.diagnose.evidence.calls import (
 )
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.outcomes import reports_failure
-from ctxmgr.diagnose.evidence.texts import clean, clock, ends, excerpt, spaced, text_of, unwrapped
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, clean, clock, ends, excerpt, strip_wrapper, text_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Finding, Quote
 from ctxmgr.types.view import EntryView
@@ -100,7 +100,7 @@ class Evidence:
         return list(latest.values())
 
     @cached_property
-    def failing(self) -> list[EntryView]:
+    def failing_calls(self) -> list[EntryView]:
         """The distinct failing calls of the trouble that did not work later, newest first.
 
         These are the loop's, and those that fail again and again beside it up to the end of the session. Without a finding
@@ -136,7 +136,7 @@ class Evidence:
         errors: dict[str, int] = {}
         for entry in reversed(entries):
             key = call_key(entry)
-            if self.failed(entry):
+            if self.has_failed(entry):
                 times[key] = times.get(key, 0) + 1
                 error = self._error(entry)
                 errors[error] = errors.get(error, 0) + 1
@@ -162,7 +162,7 @@ class Evidence:
         return f"{entry.agent}\n{own}\n{blur(said, ids=True)}"
 
     @cached_property
-    def repeated(self) -> list[EntryView]:
+    def repeated_calls(self) -> list[EntryView]:
         """The calls that are answered the same again and again up to the end, without a failure; the newest first.
 
         The loop's, where there is a finding; else one call, or forms of one program, answered alike at least four times. Half
@@ -220,7 +220,7 @@ class Evidence:
         if self.finding is not None and self.finding.last_progress is not None:
             wanted = self.finding.last_progress
             return next((entry for entry in reversed(self.recent) if entry.id == wanted), None)
-        return next((entry for entry in self.before(self.onset) if entry.status == "ok"), None)
+        return next((entry for entry in self.entries_before(self.onset) if entry.status == "ok"), None)
 
     @cached_property
     def folder(self) -> str:
@@ -252,7 +252,7 @@ class Evidence:
         """Return what an entry's result says, clean and bounded: its error message and its output."""
         known = self._texts.get(entry.index)
         if known is None:
-            known = self._texts[entry.index] = unwrapped(self._raw(entry)).strip("\n")
+            known = self._texts[entry.index] = strip_wrapper(self._raw(entry)).strip("\n")
         return known
 
     def _raw(self, entry: EntryView) -> str:
@@ -264,10 +264,14 @@ class Evidence:
 
     def line(self, entry: EntryView, pattern: re.Pattern[str]) -> str:
         """Return the line of an entry's result that a pattern is found in; one that only names a code is the last choice."""
-        lines = [line.strip() for line in self.text(entry).split("\n") if pattern.search(line) or pattern.search(spaced(line))]
+        lines = [
+            line.strip()
+            for line in self.text(entry).split("\n")
+            if pattern.search(line) or pattern.search(blanks_for_underscores(line))
+        ]
         return next((line for line in lines if not _BARE.search(line)), lines[0] if lines else "")
 
-    def failed(self, entry: EntryView) -> bool:
+    def has_failed(self, entry: EntryView) -> bool:
         """Whether a call failed, whatever its tool called that."""
         known = self._failed.get(entry.index)
         if known is None:
@@ -292,9 +296,9 @@ class Evidence:
 
     def refusals(self) -> Iterator[EntryView]:
         """Yield the failing calls whose message is about the call: what a test prints may be about anything."""
-        return (entry for entry in self.failing if not CHECKS.search(command_of(entry)))
+        return (entry for entry in self.failing_calls if not CHECKS.search(command_of(entry)))
 
-    def before(self, index: int) -> Iterator[EntryView]:
+    def entries_before(self, index: int) -> Iterator[EntryView]:
         """Yield the entries before an index, newest first."""
         return (entry for entry in reversed(self.recent) if entry.index < index)
 
@@ -303,7 +307,7 @@ class Evidence:
         key = call_key(entry)
         return sum(call_key(other) == key for other in self.loop)
 
-    def tried(self, command: str) -> bool:
+    def was_tried(self, command: str) -> bool:
         """Whether a command was run already, alone or within a longer one."""
         return any(command in command_of(entry) for entry in self.recent)
 
@@ -312,14 +316,14 @@ class Evidence:
         last = self.recent[-1].index + 1 if self.recent and until is None else until or 0
         return [e for e in self.recent if since < e.index < last and e.status == "ok" and may_change(e)]
 
-    def seen(self, path: str, before: int | None = None) -> contents.Content | None:
+    def last_content(self, path: str, before: int | None = None) -> contents.Content | None:
         """Return the last content seen of a file, own later edits replayed, or None."""
         entries = [e for e in self.recent if before is None or e.index < before]
         return contents.last_seen(entries, path, self.text)
 
     def known_to_agent(self, text: str) -> bool:
         """Whether a person said a text or a call was given it: then it does not rest on recorded output alone."""
-        return self.by_user(text) or any(text in given(entry) for entry in self.recent)
+        return self.by_user(text) or any(text in call_input(entry) for entry in self.recent)
 
     def by_user(self, text: str) -> bool:
         """Whether a person said a text."""
@@ -357,5 +361,5 @@ def _words(entry: EntryView) -> tuple[str, ...]:
 
 def _near(one: EntryView, other: EntryView) -> bool:
     """Whether two calls are forms of one: most of their words are the same."""
-    first, second = set(given(one).split()), set(given(other).split())
+    first, second = set(call_input(one).split()), set(call_input(other).split())
     return len(first & second) * 2 >= len(first | second)

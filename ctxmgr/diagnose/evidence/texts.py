@@ -61,12 +61,12 @@ _WRAPPER = lazy_pattern(
 )
 
 
-def unwrapped(text: str) -> str:
+def strip_wrapper(text: str) -> str:
     """Return what a command printed without the lines that its client puts around it: they hold no names of the matter."""
     return _WRAPPER.sub("", text)
 
 
-def unnumbered(text: str) -> str:
+def strip_line_numbers(text: str) -> str:
     """Return a text without the numbers before its lines."""
     return NUMBERED.sub("", text)
 
@@ -133,11 +133,11 @@ def words_of(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
     A sentence of ours quotes no more of an output than the words that it was recognised by: what stands beside them may be
     an order. The whole line is evidence, which is shown apart.
     """
-    match = pattern.search(text) or pattern.search(spaced(text))
+    match = pattern.search(text) or pattern.search(blanks_for_underscores(text))
     return code(text[match.start() : match.end()].strip(), limit) if match else ""
 
 
-def spaced(text: str) -> str:
+def blanks_for_underscores(text: str) -> str:
     """Return a text with blanks in place of underscores, as long as it was: "invalid_token" reads like words then."""
     return text.replace("_", " ")
 
@@ -197,7 +197,7 @@ def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
     return fair[found[0]]
 
 
-def listed(names: Iterable[str], most: int = 6) -> str:
+def join_names(names: Iterable[str], most: int = 6) -> str:
     """Return names as words: `a`, `b` and `c`; of many the first ones."""
     shown = [code(name, 60) for name in names]
     more = len(shown) - most

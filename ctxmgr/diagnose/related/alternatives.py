@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import is_advice
-from ctxmgr.diagnose.evidence import Evidence, clock, given
+from ctxmgr.diagnose.evidence import Evidence, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, listed, plain_name
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -92,14 +92,14 @@ def _in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | No
 def _sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the free ones of the same kind, where a call is refused because somebody holds the one that it names."""
     said = evidence.text(steps[0])[:_READ]
-    own = next((name for name in _NAME.findall(given(steps[0])) if name in said), None)
+    own = next((name for name in _NAME.findall(call_input(steps[0])) if name in said), None)
     # What nobody holds is refused for another reason
     if own is None or not _HELD.search(said):
         return None
-    for other in list(evidence.before(steps[0].index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(steps[0].index))[:_LOOKED_AT]:
         text = evidence.text(other)[:_READ]
         # Only an answer that names the own one lists its siblings
-        if other.status != "ok" or evidence.failed(other) or own not in text:
+        if other.status != "ok" or evidence.has_failed(other) or own not in text:
             continue
         parts = re.split(r"\}\s*,|\n", text)
         free = [
@@ -107,7 +107,7 @@ def _sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | No
             for name in _NAME.findall(part)[:1] if name != own and _shape(name) == _shape(own) and plain_name(name)
         ]  # fmt: skip
         if free:
-            names = listed(dict.fromkeys(free), _MOST)
+            names = join_names(dict.fromkeys(free), _MOST)
             source = evidence.source(other)
             one = "is" if len(set(free)) == 1 else "are"
             return Alternative(
@@ -151,7 +151,7 @@ def _version_there(evidence: Evidence, steps: Sequence[EntryView]) -> Alternativ
             if (m := _VERSION.fullmatch(line.strip(" *"))) and _numbers(m.group(1)) >= _numbers(least)
         ]
         # The installed one that is too old is not offered again
-        if other.status == "ok" and found and other.id != shows[2].id and program[:4] in given(other):
+        if other.status == "ok" and found and other.id != shows[2].id and program[:4] in call_input(other):
             source = evidence.source(other)
             return Alternative(
                 f"{told} {capital(source)} shows {code(found[-1], 20)} as installed.",
@@ -197,8 +197,8 @@ def _other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative 
     values = {str(value).lstrip("#") for value in fields_of(entry).values() if isinstance(value, str | int)} & set(
         re.findall(r"[\w.@-]+", said)
     )
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
-        if other.status != "ok" or evidence.failed(other):
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or evidence.has_failed(other):
             continue
         for whole in _OBJECT.findall(evidence.text(other)[:_READ]):
             fields = {name: text or number for name, text, number in _FIELD.findall(whole)}
@@ -209,7 +209,7 @@ def _other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative 
                 (each for each in fields if each.casefold() == "id" or each.casefold().endswith(("_id", "uuid", "key"))), None
             )
             # A value without a name or an id can't be exchanged
-            if name is None or key is None or not plain_name(fields[key]) or fields[key] in given(entry):
+            if name is None or key is None or not plain_name(fields[key]) or fields[key] in call_input(entry):
                 continue
             source = evidence.source(other)
             return Alternative(
@@ -233,8 +233,8 @@ def _other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alternativ
         return None
     for name, version in dict.fromkeys(_PINNED.findall(said)):
         there = re.compile(rf"(?<![\w.-]){re.escape(name)}(?:-|==|@)v?(\d{{1,3}}(?:\.\d{{1,3}}){{1,2}})(?!\d)", re.IGNORECASE)
-        for other in list(evidence.before(steps[0].index))[:_LOOKED_AT]:
-            if other.status != "ok" or evidence.failed(other):
+        for other in list(evidence.entries_before(steps[0].index))[:_LOOKED_AT]:
+            if other.status != "ok" or evidence.has_failed(other):
                 continue
             found = [
                 each

@@ -15,10 +15,10 @@ from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.errors.lines import telling_line, tells
 from ctxmgr.diagnose.errors.table import topic_of
 from ctxmgr.diagnose.errors.words import asks, is_error_word
-from ctxmgr.diagnose.evidence import Evidence, Message, call_key, given, may_change, program_of
+from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, may_change, program_of
 from ctxmgr.diagnose.evidence.calls import changes_of, command_of
 from ctxmgr.diagnose.evidence.sentences import BINDS, sentences_of
-from ctxmgr.diagnose.evidence.texts import ORDERS, clean, code, listed, plain_name
+from ctxmgr.diagnose.evidence.texts import ORDERS, clean, code, join_names, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
@@ -122,8 +122,8 @@ class Bearing(NamedTuple):
         if not self.line:
             return f"{source} printed nothing."
         if self.names:
-            return f"{source} names {listed(self.names, 4)}."
-        return f"{source} has {listed(self.shared, 2)}." if self.shared else ""
+            return f"{source} names {join_names(self.names, 4)}."
+        return f"{source} has {join_names(self.shared, 2)}." if self.shared else ""
 
 
 class _Record(NamedTuple):
@@ -322,12 +322,12 @@ def _teller(place: EntryView | Message) -> tuple[str, str] | None:
     """Return who tells what a value is now: a person or an agent, or a tool; None for a command, or a look at a file."""
     if isinstance(place, Message):
         return "", place.who
-    return None if command_of(place) or "/" in given(place) else (place.action, place.agent)
+    return None if command_of(place) or "/" in call_input(place) else (place.action, place.agent)
 
 
 def _asked(entry: EntryView) -> str:
     """Return what a call asks for: of a command not the words that its client describes it with."""
-    return command_of(entry) or given(entry)
+    return command_of(entry) or call_input(entry)
 
 
 def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[EntryView | Message, str, str]]:
@@ -338,7 +338,7 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
     telling = telling if tells(telling) and len(telling) >= _LEAST_LINE else ""
     for entry in [*reversed(list(evidence.recent)[-_LOOKED_AT:]), *reversed(evidence.related[-_LOOKED_AT:])]:
         key = call_key(entry)
-        if key in keys or entry.status != "ok" or evidence.failed(entry):
+        if key in keys or entry.status != "ok" or evidence.has_failed(entry):
             continue
         keys.add(key)
         if telling and telling in evidence.text(entry):
@@ -360,7 +360,7 @@ def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) 
     ordered = sorted(units, key=search.line_score, reverse=True)
     line = whole if len(whole) <= _SHORT and not _by_user(record.place) else max(units, key=search.worth).text
     told = line if len(whole) <= _SHORT else " ⏎ ".join(unit.text for unit in ordered[:_TOLD_LINES])
-    names = [name for name in told_in(told) if name not in search.known and not _is_known(name, search.known)]
+    names = [name for name in quotable_parts(told) if name not in search.known and not _is_known(name, search.known)]
     names.sort(key=lambda name: _COUNTED.fullmatch(name) is not None)
     place = record.place
     if isinstance(place, Message):
@@ -419,7 +419,7 @@ def _pieces(said: str) -> Iterator[str]:
             yield piece[:_LINE]
 
 
-def told_in(text: str) -> list[str]:
+def quotable_parts(text: str) -> list[str]:
     """Return what a line holds that may be told: its code spans, its members as "name value", then its names.
 
     A span or a value is told where it is a name or a few plain words; whatever asks for something is not.

@@ -14,14 +14,14 @@ from typing import NamedTuple
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.errors.lines import telling_line
 from ctxmgr.diagnose.errors.names import unknown_names
-from ctxmgr.diagnose.evidence import Evidence, given
-from ctxmgr.diagnose.evidence.calls import called, changes_of, command_of, path_of
+from ctxmgr.diagnose.evidence import Evidence, call_input
+from ctxmgr.diagnose.evidence.calls import call_phrase, changes_of, command_of, path_of
 from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
 from ctxmgr.diagnose.evidence.paths import is_file_name
 from ctxmgr.diagnose.evidence.sentences import forbids
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, listed, plain_name, unnumbered
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.bearing_records import COMMON, names_in, told_in
+from ctxmgr.diagnose.related.bearing_records import COMMON, names_in, quotable_parts
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -63,11 +63,11 @@ def note_on(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> 
     """Return the note that speaks of what a failing call names in vain, or of ``name``; None where there is none."""
     names, parts = _asked(evidence, entry, name)
     held = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
-                             and not evidence.failed(one)) for each in names}  # fmt: skip
+                             and not evidence.has_failed(one)) for each in names}  # fmt: skip
     best: _Note | None = None
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # Another agent's reading is not what this agent knows
-        if other.status != "ok" or evidence.failed(other) or other.agent != entry.agent:
+        if other.status != "ok" or evidence.has_failed(other) or other.agent != entry.agent:
             continue
         for text in _paragraphs(evidence, other):
             folded = set(_NAME.findall(text.casefold()))
@@ -94,7 +94,9 @@ def _asked(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], 
     said = evidence.text(entry)[:8_000]
     line = telling_line(evidence, entry) or said[-300:]
     unknown = [name] if name else [each.name for each in unknown_names(said)][:3]
-    if not name and any(each in given(entry) and nearest_recorded(evidence, each, entry) is not None for each in unknown[:2]):
+    if not name and any(
+        each in call_input(entry) and nearest_recorded(evidence, each, entry) is not None for each in unknown[:2]
+    ):
         return [], []  # a name that is nearly right is no matter of a note
     quoted = [one or other for one, other in _ERROR_NAME.findall(line)]
     names = [
@@ -102,7 +104,7 @@ def _asked(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], 
     ]
     project = {evidence.folder.rpartition("/")[2].casefold(), *re.findall(r"/([\w.-]+)/", f"{evidence.folder}/")}
     sure = [each for each in dict.fromkeys(names) if _is_topic(evidence, entry, each) and each not in project]
-    own = re.split(r"[\s/'\"=,;()]+", given(entry)[:2_000].casefold()) if command_of(entry) else []
+    own = re.split(r"[\s/'\"=,;()]+", call_input(entry)[:2_000].casefold()) if command_of(entry) else []
     # Plain words of the call are weak: they say what is done, not what fails
     weak = [each for each in own if len(each) > 3 and each.replace("-", "").replace("_", "").isalpha() and each not in _DULL]
     numbers = [each for each in names if each.replace(".", "").isdigit()]
@@ -120,7 +122,7 @@ def _is_topic(evidence: Evidence, entry: EntryView, name: str) -> bool:
         or ("/" in name and name.startswith((".", "~", evidence.folder or ".")))
     ):
         return False
-    return not ((is_file_name(name) or "/" in name) and name in given(entry).casefold())
+    return not ((is_file_name(name) or "/" in name) and name in call_input(entry).casefold())
 
 
 _SHORT = 2
@@ -135,7 +137,7 @@ def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
     )
     lines: list[str] = []
     for raw in [*text.split("\n"), ""]:
-        line = unnumbered(raw)
+        line = strip_line_numbers(raw)
         comment = _COMMENT.match(line)
         shown = comment.group(1) if comment is not None and not note else line if note else ""
         # In a note each list item and heading is a matter of its own
@@ -188,13 +190,13 @@ def _window(text: str, topics: Sequence[str]) -> str:
 
 def _answer(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[str]) -> Diagnosis | None:
     shown = _window(note.text, topics)
-    tried = "\n".join(given(each) for each in evidence.failing).casefold()
+    tried = "\n".join(call_input(each) for each in evidence.failing_calls).casefold()
     # All names of the note were tried: it says nothing new
     if all(word in tried for word in _NAME.findall(shown.casefold()) if word not in _DULL):
         return None
     cause = f"{failure_text(evidence, entry)} {capital(evidence.source(note.entry))} says of it: {code(shown, _LONGEST)}."
-    names = [name for name in told_in(shown) if name.casefold() not in tried][:_MAX_NAMES]
-    holds = f" ({listed(names)})" if names else ""
+    names = [name for name in quotable_parts(shown) if name.casefold() not in tried][:_MAX_NAMES]
+    holds = f" ({join_names(names)})" if names else ""
     step = f"Look again at that note{holds}, and go by it where it fits the task: no failing call has."
     return diagnosis(
         kind, cause, step, evidence.quote(note.entry, note.text), evidence.quote(entry),
@@ -205,7 +207,7 @@ def _answer(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics
 def failure_text(evidence: Evidence, entry: EntryView) -> str:
     """Return which call fails, and the line of its output that says most of why, as a sentence."""
     line = telling_line(evidence, entry)
-    return f"{called(entry, 80)} fails{f', {code(line, 90)}' if line and not ORDERS.search(line) else ''}."
+    return f"{call_phrase(entry, 80)} fails{f', {code(line, 90)}' if line and not ORDERS.search(line) else ''}."
 
 
 _UNIT = lazy_pattern(r"\n\s*\n|\n(?=\s*(?:[-*#]|\d{1,2}[.)])\s)")
@@ -267,7 +269,7 @@ class NotedWay(NamedTuple):
     @property
     def told(self) -> str:
         """The names as words."""
-        return listed(self.names[:_MAX_TOLD])
+        return join_names(self.names[:_MAX_TOLD])
 
     @property
     def why(self) -> str:
@@ -283,16 +285,16 @@ def way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | N
         entry: the call that was refused.
         about: words of the matter; a note with one of them needs to share less with the call.
     """
-    steps = [each for each in evidence.failing if each.agent == entry.agent]
-    asked = "\n".join(command_of(step) or given(step) for step in [entry, *steps])
+    steps = [each for each in evidence.failing_calls if each.agent == entry.agent]
+    asked = "\n".join(command_of(step) or call_input(step) for step in [entry, *steps])
     said = evidence.text(entry)[:2_000]
     stems = _stems(f"{asked}\n{said}\n{entry.action.replace('_', ' ')}")
     places = {place.strip("/.") for place in _PLACE.findall(asked)}
     parts = {part for place in places for part in place.split("/") if len(part) > _MAX_TOLD}
     best: tuple[float, NotedWay] | None = None
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # What an edit answers is the agent's own text
-        if other.status != "ok" or evidence.failed(other) or changes_of(other):
+        if other.status != "ok" or evidence.has_failed(other) or changes_of(other):
             continue
         for unit in _units(evidence.text(other)[:_MOST_TEXT]):
             verb = _SAYS.search(unit)
@@ -314,7 +316,7 @@ def way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | N
                     rank,
                     NotedWay(
                         names,
-                        listed(dict.fromkeys(match.group(0) for match in _CLOSED.finditer(unit)), 2),
+                        join_names(dict.fromkeys(match.group(0) for match in _CLOSED.finditer(unit)), 2),
                         source,
                         evidence.quote(other, unit),
                     ),
@@ -324,7 +326,7 @@ def way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | N
 
 def _units(text: str) -> Iterator[str]:
     """Yield the paragraphs and list items of a text, in one line each; long ones, and what could be an order, are left out."""
-    for unit in _UNIT.split(unnumbered(text)):
+    for unit in _UNIT.split(strip_line_numbers(text)):
         lines = unit.strip().split("\n")
         whole = " ".join(line.strip() for line in lines)
         # A wrapped paragraph is read whole, a list of values line by line

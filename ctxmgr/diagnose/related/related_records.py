@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import is_advice, reasons, telling_line, tells
 from ctxmgr.diagnose.errors.table import Topic, topic_of
-from ctxmgr.diagnose.errors.words import error_details, error_members, offered, told_lines, told_words
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of
+from ctxmgr.diagnose.errors.words import error_details, error_members, offers_of, told_lines, told_words
+from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_of
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.sentences import is_forbidden, sentences, sentences_of
-from ctxmgr.diagnose.evidence.texts import code, listed, sentences_in
+from ctxmgr.diagnose.evidence.texts import code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
 from ctxmgr.diagnose.related.bearing_records import COMMON, PRESCRIBES, Bearing, bearing_on, names_in
@@ -102,7 +102,7 @@ class Explanation(NamedTuple):
         steps = [*self.before, _look(self.bearings, later=self.later), *self.after]
         return self.found.model_copy(update={"cause": self._cause(()), "next_step": self._step(steps)})
 
-    def beside(self, shown: Collection[str | None]) -> tuple[str, str]:
+    def texts_without(self, shown: Collection[str | None]) -> tuple[str, str]:
         """Return cause and step for a reader who is shown the lines of these records: neither tells of them again."""
         left = [each for each in self.bearings if each.entry not in shown]
         cause = self._cause(shown)
@@ -139,7 +139,7 @@ class Explanation(NamedTuple):
         return _joined([*first, *steps, *own[len(first) :]])
 
 
-def explained(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> Explanation:
+def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> Explanation:
     """Return a diagnosis with the error's own words and, where it is not certain, with what else the record says of it.
 
     Args:
@@ -147,7 +147,7 @@ def explained(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] =
         found: what is known so far.
         steps: the calls it is about; the failing ones by default.
     """
-    about = _forms(evidence, list(steps or evidence.failing or evidence.repeated))
+    about = _forms(evidence, list(steps or evidence.failing_calls or evidence.repeated_calls))
     if not about:
         return Explanation(found)
     entry, sure = about[0], found.confidence == "high"
@@ -164,7 +164,7 @@ def explained(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] =
     bearings = [each for each in bearings if each.entry not in cited]
     person = _of_person(evidence, entry, topic_of(said), found)
     spoken = [person] if person is not None else []
-    named = None if person or not evidence.failed(entry) else _named_by_user(evidence, about, found)
+    named = None if person or not evidence.has_failed(entry) else _named_by_user(evidence, about, found)
     lines = _reasons(texts, found)
     shown = [(each.told, each.entry) for each in bearings if each.names or each.by_user]
     shared = [(each.told, each.entry) for each in bearings if not each.names and not each.by_user]
@@ -221,13 +221,13 @@ def _around(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, be
 def _before_changes(evidence: Evidence, entry: EntryView) -> str:
     """Say that the same error stood there before the agent's first change: what it changed since has not touched the cause."""
     own = [each for each in evidence.edits if each.agent == entry.agent and each.index < entry.index]
-    line = telling_line(evidence, entry) if evidence.failed(entry) else ""
+    line = telling_line(evidence, entry) if evidence.has_failed(entry) else ""
     if not own or len(line) < _LEAST_LINE or not tells(line):
         return ""
     for other in evidence.recent:
         if other.index >= own[0].index:
             return ""
-        if evidence.failed(other) and line in evidence.text(other):
+        if evidence.has_failed(other) and line in evidence.text(other):
             changes = f"none of your {len(own)} changes" if len(own) > 1 else "your change has not"
             return f"The same error stood there{clock(other.ts)}, before your first change: {changes} touched its cause."
     return ""
@@ -237,14 +237,14 @@ def _named_by_user(
     evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, where: re.Pattern[str] | None = None
 ) -> _Related | None:
     """Return what the user named in a sentence about these calls, and none of them has; ``where`` must be in it."""
-    asked = "\n".join(f"{given(step)}\n{evidence.text(step)}" for step in steps)
-    about = _stems("\n".join(given(step) for step in steps) + evidence.text(steps[0])[:_MOST_LINE])
+    asked = "\n".join(f"{call_input(step)}\n{evidence.text(step)}" for step in steps)
+    about = _stems("\n".join(call_input(step) for step in steps) + evidence.text(steps[0])[:_MOST_LINE])
     for message, sentence in sentences(evidence):
         if where is not None and not where.search(sentence):
             continue
         names = [name for name in names_in(sentence) if name not in asked and name not in found.cause and not name.isupper()]
         if names and _stems(sentence) & about and not is_forbidden(sentence, names):
-            told = listed(names, 2)
+            told = join_names(names, 2)
             return _Related(
                 f"The user named {told}{clock(message.at)}, and none of these calls has it.",
                 f"See whether the call needs {told}.",
@@ -255,9 +255,9 @@ def _named_by_user(
 
 def _likest(evidence: Evidence, steps: Sequence[EntryView], bearings: Sequence[Bearing]) -> str:
     """Return the name in another record that is most like one that the error names and the calls gave."""
-    if not evidence.failed(steps[0]):
+    if not evidence.has_failed(steps[0]):
         return ""
-    asked = "\n".join(given(step) for step in steps)
+    asked = "\n".join(call_input(step) for step in steps)
     refused = [name for name in names_in(telling_line(evidence, steps[0])) if name in asked]
     found = [
         (likeness(bad, name), bad, name, each.source)
@@ -289,7 +289,7 @@ def _forms(evidence: Evidence, steps: list[EntryView]) -> list[EntryView]:
     keys = {call_key(step) for step in steps}
     for entry in reversed(evidence.tail):
         same = entry.agent == steps[0].agent and _program(entry) == _program(steps[0])
-        if same and call_key(entry) not in keys and evidence.failed(entry):
+        if same and call_key(entry) not in keys and evidence.has_failed(entry):
             keys.add(call_key(entry))
             steps.append(entry)
     return steps
@@ -328,9 +328,9 @@ def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
 
 def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str], found: Diagnosis) -> Iterator[str]:
     """Yield what the error offers, advises or names that no call has tried: names, and words that errors are made of."""
-    asked = "\n".join(given(step) for step in steps)
+    asked = "\n".join(call_input(step) for step in steps)
     said = evidence.text(steps[0])
-    offer = next((each for each in offered(said) if each not in found.next_step and not evidence.tried(each)), "")
+    offer = next((each for each in offers_of(said) if each not in found.next_step and not evidence.was_tried(each)), "")
     if offer:
         yield f"The error offers {code(offer, 90)}: see whether it fits the task."
     # A piece out of the middle of a line advises nothing.
@@ -351,8 +351,8 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
     ]  # fmt: skip
     names = [name for name in names if not any(name != other and name.endswith(f".{other}") for other in names)]
     if names and not found.next_step.startswith("Read "):
-        what = "error" if evidence.failed(steps[0]) else "answer"
-        yield f"{_BEGIN}{what} names: {listed(names, 4)}."
+        what = "error" if evidence.has_failed(steps[0]) else "answer"
+        yield f"{_BEGIN}{what} names: {join_names(names, 4)}."
 
 
 def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
@@ -364,7 +364,7 @@ def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
         names = list(each.names[:_SHOWN_NAMES])
         while len(names) > 1 and sum(map(len, names)) > _NAMES_ROOM:
             names.pop()
-        parts.append(_CALL.sub(_CUT, each.source) + (f" ({listed(names)})" if names else ""))
+        parts.append(_CALL.sub(_CUT, each.source) + (f" ({join_names(names)})" if names else ""))
     looks = [f"{'See also' if later else 'Look first at'} {', and '.join(parts)}."] if parts else []
     return " ".join([*said, *looks])
 
@@ -384,8 +384,8 @@ def _is_task(evidence: Evidence, sentence: str) -> bool:
 
 def _of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found: Diagnosis) -> _Related | None:
     """Return the sentence of a person that names something for this which no failing call has used."""
-    tried = "\n".join(given(each) for each in evidence.failing)
-    about = _stems(f"{given(entry)}\n{found.evidence[0].text if found.evidence else ''}")
+    tried = "\n".join(call_input(each) for each in evidence.failing_calls)
+    about = _stems(f"{call_input(entry)}\n{found.evidence[0].text if found.evidence else ''}")
     for message, sentence in sentences(evidence):
         names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in tried]
         if not names or not PRESCRIBES.search(sentence) or is_forbidden(sentence, names) or sentence in found.cause:

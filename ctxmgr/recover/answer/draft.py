@@ -230,7 +230,7 @@ def cause_of(
     home = folder_of(reader.store, reader.session)
     evidence = Evidence(recent, finding, messages_of(reader.heard()), elsewhere, home)
     cause = explain(evidence)
-    if cause is None and (not asked or finding is not None or evidence.failing):
+    if cause is None and (not asked or finding is not None or evidence.failing_calls):
         cause = explain_contrast(evidence)
     if cause is None:
         return None

@@ -227,12 +227,12 @@ def _early(told: Told, cause: Explanation, head: str, step_head: str, check: str
     sure = cause.found.confidence == "high"
     quotes = cause.quotes if sure else cause.found.evidence
     quotes = [each for each in quotes if each.entry is not None and each.entry not in own | shown]
-    text, step = cause.beside(shown)
+    text, step = cause.texts_without(shown)
     room -= len(head) + len(error) + len(step_head) + 2 + (len(check) if sure else 0)
     for quote in quotes:
         source, said_there = _quote(quote)
         block = f"{clipped(source, _SOURCE)}:\n{fenced(said_there, _EARLY_QUOTE)}\n\n"
-        without = cause.beside({*shown, quote.entry})
+        without = cause.texts_without({*shown, quote.entry})
         least = min(len(without[0]), max(cause.least(shown), _LEAST_CAUSE))
         least += len(whole_sentences(without[1], _LEAST_STEP))
         if not is_shown(said_there, f"{text}{error}{blocks}") and len(blocks) + len(block) + least <= room:

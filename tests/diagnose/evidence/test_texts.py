@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.texts import clean, excerpt, how_often, sentences_in, unnumbered
+from ctxmgr.diagnose.evidence.texts import clean, excerpt, how_often, sentences_in, strip_line_numbers
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from ctxmgr.diagnose.evidence.texts import clean, excerpt, how_often, sentences_
 )
 def test_numbers_of_lines_are_taken_off_and_other_numbers_stay(shown: str, text: str) -> None:
     """What a client puts before a line goes, with the indentation of the line kept; a number that is content stays."""
-    assert unnumbered(clean(shown)) == text
+    assert strip_line_numbers(clean(shown)) == text
 
 
 def test_a_quote_is_never_cut_into_sentences() -> None:

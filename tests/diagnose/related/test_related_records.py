@@ -48,7 +48,7 @@ def test_what_a_reader_is_shown_is_not_told_again() -> None:
     told = explain(known) or explain_contrast(known)
     assert told is not None
     shown = [quote for quote in told.found.evidence if "loom-west" in quote.text]
-    cause, step = told.beside({quote.entry or "" for quote in shown})
+    cause, step = told.texts_without({quote.entry or "" for quote in shown})
 
     assert len(shown) == 1
     assert "loom-west" in told.diagnosis.cause + told.diagnosis.next_step
@@ -83,7 +83,7 @@ def test_what_another_agent_did_stands_before_what_the_agent_looked_at() -> None
     own = bash("kubectl get pods weaver", "weaver-1 Running")
     known = evidence(own, other, *NOISE, *[bash("queue-info weaver", "waiting 212")] * 5)
 
-    assert bearing_on(known, known.repeated)[0].source.startswith("saver's")
+    assert bearing_on(known, known.repeated_calls)[0].source.startswith("saver's")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_line_that_says_why_is_told_and_not_the_one_that_counts() -> None:
     )
     known = evidence(*[failed("make", output)] * 3)
 
-    assert telling_line(known, known.failing[0]) == "weave.c:3:5: error: 'shed' undeclared"
+    assert telling_line(known, known.failing_calls[0]) == "weave.c:3:5: error: 'shed' undeclared"
     assert "'shed' undeclared" in answer(*[failed("make", output)] * 3).cause
 
 
@@ -116,7 +116,7 @@ def test_another_form_of_the_call_adds_what_only_it_says() -> None:
         *[failed("spindle push", "error: push refused"), failed("spindle push -v", "error: shed is protected")] * 2
     )
 
-    assert reasons(known, known.failing, 200) == ["error: shed is protected", "error: push refused"]
+    assert reasons(known, known.failing_calls, 200) == ["error: shed is protected", "error: push refused"]
 
 
 def test_a_value_that_the_user_named_and_no_call_has_is_told() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, given, may_change
+from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, tool
-from ctxmgr.diagnose.evidence.texts import code, listed, plain_name
+from ctxmgr.diagnose.evidence.texts import code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -67,7 +67,7 @@ def _answer(
     earlier = clock(again[0][0].ts)
     cause = (
         f"The context was compacted{often}{clock(last.at)}, and since then you look up again what you knew{earlier}:"
-        f" {listed(names, 4)}. The answers are the same."
+        f" {join_names(names, 4)}. The answers are the same."
     )
     dropped = _dropped(evidence, last)
     if dropped is not None:
@@ -108,12 +108,12 @@ _SINCE = 3
 
 def _value_lost(evidence: Evidence, last: Message, place: int) -> tuple[Message, str] | None:
     """Return the newest value of a person that calls used before the compaction and none has since; the summary lacks it."""
-    before = "\n".join(given(entry) for entry in evidence.recent if entry.index <= place)
+    before = "\n".join(call_input(entry) for entry in evidence.recent if entry.index <= place)
     since = [entry for entry in evidence.recent if entry.index > place]
     # After one or two calls the value may simply not have been needed yet
     if len(since) < _SINCE:
         return None
-    used = "\n".join(given(entry) for entry in since)
+    used = "\n".join(call_input(entry) for entry in since)
     for message in reversed(evidence.user_texts):
         # Newer words of the user may have replaced the value
         if message.after is not None and message.after > place:
@@ -138,7 +138,7 @@ def _lost(evidence: Evidence, last: Message, place: int) -> Diagnosis | None:
     """Say which value of the user the compaction dropped."""
     found = _value_lost(evidence, last, place)
     # Where nothing is wrong, the value is just not needed any more
-    if found is None or (evidence.finding is None and not evidence.failing):
+    if found is None or (evidence.finding is None and not evidence.failing_calls):
         return None
     message, value = found
     sentence = next((part.strip() for part in re.findall(r"[^.!?\n]{1,300}[.!?]?", message.text) if value in part), value)
@@ -148,8 +148,8 @@ def _lost(evidence: Evidence, last: Message, place: int) -> Diagnosis | None:
         " Your calls used it before, and none has since."
     )
     step = f"Go on with {code(value, 60)}, as the user said; look it up no more, and keep it in your notes."
-    used = next((entry for entry in evidence.before(place + 1) if value in given(entry)), None)
+    used = next((entry for entry in evidence.entries_before(place + 1) if value in call_input(entry)), None)
     quotes = [evidence.quote_of(message, sentence), evidence.quote_of(last)] + (
-        [evidence.quote(used, given(used)[:300])] if used else []
+        [evidence.quote(used, call_input(used)[:300])] if used else []
     )
     return diagnosis(KIND, cause, step, *quotes, check="The next call must name it.")

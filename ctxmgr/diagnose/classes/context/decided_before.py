@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
+from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import changes_of, command_of, edited_paths, fields_of, path_of
-from ctxmgr.diagnose.evidence.texts import ORDERS, code, listed, text_of, unnumbered
+from ctxmgr.diagnose.evidence.texts import ORDERS, code, join_names, strip_line_numbers, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -233,12 +233,12 @@ def _documented(evidence: Evidence, said: list[str], recurring: set[str], all_wo
     shown = "" if ORDERS.search(line) else f": {code(_bare(line), 170)}"
     where = f"{source} holds the decision{shown}"
     name = code(evidence.name(path_of(entry) or ""), 80) if path_of(entry) else source
-    step = f"the decision of {name} as it stands{f', {listed(names, 4)}' if names else ''}"
+    step = f"the decision of {name} as it stands{f', {join_names(names, 4)}' if names else ''}"
     return _decided(said, where, step, evidence.quote(entry, line[:300]))
 
 
 def _made(entry: EntryView) -> str:
-    return "\n".join(change.new for change in changes_of(entry)) or given(entry)
+    return "\n".join(change.new for change in changes_of(entry)) or call_input(entry)
 
 
 def _document_lines(evidence: Evidence) -> Iterator[tuple[EntryView, str]]:
@@ -250,7 +250,7 @@ def _document_lines(evidence: Evidence) -> Iterator[tuple[EntryView, str]]:
 
 
 def _bare(line: str) -> str:
-    return unnumbered(line).lstrip("-*> ")
+    return strip_line_numbers(line).lstrip("-*> ")
 
 
 def _names(line: str, words: set[str]) -> list[str]:

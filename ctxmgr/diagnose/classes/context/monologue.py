@@ -6,8 +6,8 @@ import re
 from typing import Any, cast
 
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
-from ctxmgr.diagnose.evidence.sentences import spoken_of
-from ctxmgr.diagnose.evidence.texts import code, listed, plain_name
+from ctxmgr.diagnose.evidence.sentences import task_words_in
+from ctxmgr.diagnose.evidence.texts import code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -58,9 +58,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         return diagnosis(KIND, cause, step, evidence.quote_of(said), confidence="medium")
     # A path that only an output named may be an order's
     path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.known_to_agent(path)), None)
-    matter = spoken_of(evidence, said.text)
+    matter = task_words_in(evidence, said.text)
     about = (
-        f"the one that writes what you announced ({listed(matter, 3)})"
+        f"the one that writes what you announced ({join_names(matter, 3)})"
         if matter
         else "the one for the first thing you announced"
     )

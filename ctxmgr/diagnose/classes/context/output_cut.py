@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import tells
-from ctxmgr.diagnose.evidence import Evidence, call_key, given, program_of
-from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, path_of, tool
+from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, program_of
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, tool
 from ctxmgr.diagnose.evidence.texts import NUMBERED, code, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -54,8 +54,8 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def _failure_cut(evidence: Evidence) -> Diagnosis | None:
     """Say that of failing calls the part is cut which tells why: what is left of it says nothing."""
-    cut = [(entry, line) for entry in evidence.failing if (line := _notice(evidence.text(entry)) or _own_cut(entry))]
-    times = sum(bool(_notice(evidence.text(entry)) or _own_cut(entry)) for entry in evidence.tail if evidence.failed(entry))
+    cut = [(entry, line) for entry in evidence.failing_calls if (line := _notice(evidence.text(entry)) or _own_cut(entry))]
+    times = sum(bool(_notice(evidence.text(entry)) or _own_cut(entry)) for entry in evidence.tail if evidence.has_failed(entry))
     # Where a line that is left says why, the cut is not the trouble
     if times < 2 or not cut or any(tells(line) for line in evidence.text(cut[0][0]).split("\n") if line.strip() != cut[0][1]):
         return None
@@ -136,7 +136,7 @@ def _page(evidence: Evidence) -> Diagnosis | None:
     for (_, token), calls in alike.items():
         last = calls[-1]
         rest = _rest(evidence.text(last))
-        asked = any(token in given(each) for each in evidence.recent if each.index > calls[0].index)
+        asked = any(token in call_input(each) for each in evidence.recent if each.index > calls[0].index)
         # A token that was used since is no page left out; what is long past is no trouble
         if rest is None or len(calls) < _OFTEN or (rest.token and asked) or evidence.recent[-1].index - last.index > _NEAR:
             continue
@@ -144,7 +144,7 @@ def _page(evidence: Evidence) -> Diagnosis | None:
         shown = f" ({rest.sizes})" if rest.sizes else ""
         named = f": it names {code(rest.name, 40)} {code(rest.token, 60)}, and no call has given that" if rest.token else ""
         cause = (
-            f"{called(last, 80)} was made {len(calls)} times{f' in {forms} forms' if forms > 1 else ''}, and each time it"
+            f"{call_phrase(last, 80)} was made {len(calls)} times{f' in {forms} forms' if forms > 1 else ''}, and each time it"
             f" answers with the same first part{shown}, while the answer says that there is more{named}."
         )
         return diagnosis(
@@ -167,7 +167,7 @@ def _next_page(entry: EntryView, rest: _Rest) -> str:
     argument = own[:1].lower() + own[1:] if own else "page"
     host = re.match(r"\w+://[\w.:-]+", rest.token)
     # An address on another host comes from the answer alone, so it is the agent's to trust
-    if host is not None and host.group(0) not in given(entry):
+    if host is not None and host.group(0) not in call_input(entry):
         return (
             f"Ask for the address that the answer gives as {code(rest.name, 40)}, if you trust it, and so on until none is"
             f" given."

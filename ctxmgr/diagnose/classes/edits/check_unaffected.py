@@ -57,7 +57,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     # A check that never ends tells nothing of what it sees
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return None
-    distinct = {entry.index: entry for entry in [*evidence.rounds, *evidence.failing]}
+    distinct = {entry.index: entry for entry in [*evidence.rounds, *evidence.failing_calls]}
     for entry in distinct.values():
         command = command_of(entry)
         if not command or entry.status == "open":
@@ -95,7 +95,7 @@ def _outcome(evidence: Evidence, entry: EntryView) -> str:
 
 def _end(evidence: Evidence, entry: EntryView) -> str:
     """Return the last lines of what a check says: a filter before them leaves them as they are."""
-    return "\n".join(_outcome(evidence, entry).strip().split("\n")[-_LAST_LINES:]) if evidence.failed(entry) else ""
+    return "\n".join(_outcome(evidence, entry).strip().split("\n")[-_LAST_LINES:]) if evidence.has_failed(entry) else ""
 
 
 def _alike(evidence: Evidence, entry: EntryView) -> list[EntryView]:
@@ -118,7 +118,7 @@ def _other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) ->
     """Say that the check loads a built copy of the file that is edited, as its own source names it."""
     edited = list(dict.fromkeys(path for each in edits for path in edited_paths(each)))
     stems = [path.rpartition("/")[2].partition(".")[0] for path in edited]
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or not _is_of_check(other, entry):
             continue
         # A bundle on one line holds every name
@@ -185,7 +185,7 @@ def _build(evidence: Evidence, entry: EntryView) -> str | None:
         ("package.json", r'"(build[\w:-]{0,30}|compile|dist|prepare)"\s*:', "npm run "),
         ("Makefile", r"^(build|dist|all|compile)\s*:", "make "),
     ):
-        content = evidence.seen(manifest, entry.index)
+        content = evidence.last_content(manifest, entry.index)
         match = re.search(pattern, content.text, re.MULTILINE) if content is not None else None
         if match is not None:
             return f"{runner}{match.group(1)}"
@@ -257,7 +257,7 @@ def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[Entry
     # Scripts run from their source
     if program.endswith((".sh", ".py", ".rb", ".pl")) or (program.endswith(".js") and "/" not in program):
         return None
-    builds = [each for each in evidence.before(entry.index) if _BUILDS.search(command_of(each)) and each.status == "ok"]
+    builds = [each for each in evidence.entries_before(entry.index) if _BUILDS.search(command_of(each)) and each.status == "ok"]
     made = next((each for each in builds if program in command_of(each) or not _OUTPUT.search(command_of(each))), None)
     # Without a build in the record nobody knows how it was built; a later build took the edits in
     if made is None or made.index > edits[0].index:
@@ -288,7 +288,7 @@ def _built_elsewhere(evidence: Evidence, entry: EntryView, command: str, edits: 
     """Say that the build writes to another place than the one that is run."""
     builds = [
         (each, match.group(1))
-        for each in [entry, *evidence.before(entry.index)]
+        for each in [entry, *evidence.entries_before(entry.index)]
         if each.index >= edits[0].index
         for match in [_BUILDS_TO.search(command_of(each))]
         if match
@@ -361,7 +361,7 @@ def _image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diag
         return None
     builds = [
         each
-        for each in evidence.before(entry.index)
+        for each in evidence.entries_before(entry.index)
         if re.search(r"\b(?:docker|podman)\b.{0,30}\bbuild\b|--build\b", command_of(each)) and each.status == "ok"
     ]
     # The image is newer than the first edit

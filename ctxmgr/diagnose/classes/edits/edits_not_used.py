@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.classes.statements.documented_way import commands_in
 from ctxmgr.diagnose.errors.table import table
-from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -52,12 +52,12 @@ def _holders() -> tuple[_Holder, ...]:
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what keeps the old state, where a call is answered the same before and after several edits."""
-    calls = list(unaffected(evidence))
+    calls = list(unaffected_calls(evidence))
     found = (form(evidence, *each) for form in (_held, _step_left_out) for each in calls)
     return next((each for each in found if each is not None), None)
 
 
-def unaffected(evidence: Evidence) -> Iterator[tuple[EntryView, list[EntryView], list[EntryView]]]:
+def unaffected_calls(evidence: Evidence) -> Iterator[tuple[EntryView, list[EntryView], list[EntryView]]]:
     """Yield calls that are answered the same before and after several edits: the call, the equal ones, and the edits."""
     # A call that hangs has not answered, so nothing is answered the same
     if evidence.finding is not None and evidence.finding.severity == "hung":
@@ -85,7 +85,7 @@ def _step_left_out(
     paths = {evidence.inside(path) for each in edits for path in edited_paths(each)}
     stems = paths | {path.rpartition("/")[2].partition(".")[0] for path in paths}
     about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT}
-    for other in evidence.before(entry.index):
+    for other in evidence.entries_before(entry.index):
         # What the agent wrote itself is no documentation
         if other.status != "ok" or edited_paths(other):
             continue
@@ -136,7 +136,7 @@ def _held(evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits
     path = next(path for each in reversed(edits) for path in edited_paths(each))
     first = edits[0].index
     since = [each for each in evidence.recent if each.index > first and each.status != "open"]
-    asked = "\n".join([f"{each.action}\n{given(each)[:2_000]}" for each in [*since, entry] if not edited_paths(each)])
+    asked = "\n".join([f"{each.action}\n{call_input(each)[:2_000]}" for each in [*since, entry] if not edited_paths(each)])
     for holder in _holders():
         # A call that renews it was made, so something else keeps the old state
         if not re.search(holder.runs, asked) or not re.search(holder.edited, path) or re.search(holder.renews, asked):

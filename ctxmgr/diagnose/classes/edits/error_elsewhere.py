@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import changes_of, edited_paths, fields_of, path_of, same_file, written
+from ctxmgr.diagnose.evidence.calls import changes_of, edited_paths, fields_of, path_of, same_file, written_content
 from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -59,7 +59,7 @@ _MOST = 20_000
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where the error lies, when every change since it first appeared was made elsewhere."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         # A failing edit is itself the trouble
         if edited_paths(entry) or _INCLUDE.search(evidence.text(entry)[:_MOST]):
             continue
@@ -101,7 +101,7 @@ def _included(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     if not quoted or len(wrote) < _LEAST or not _PARSES.search(said):
         return None
     path = path_of(wrote[-1]) or ""
-    known = evidence.seen(path, entry.index) if changes_of(wrote[-1]) else None
+    known = evidence.last_content(path, entry.index) if changes_of(wrote[-1]) else None
     text = known.text if known is not None else _text(wrote[-1])
     # With an unknown rest of the file the quoted line may be in it
     if changes_of(wrote[-1]) and (known is None or not known.whole):
@@ -145,7 +145,7 @@ _LONG = 30
 def _text(entry: EntryView) -> str:
     """Return the text that a call writes, or ""."""
     # A call that only reads may be given a long text too
-    if entry.status != "ok" or (not may_change(entry) and written(entry) is None):
+    if entry.status != "ok" or (not may_change(entry) and written_content(entry) is None):
         return ""
     return max(
         (value for value in fields_of(entry).values() if isinstance(value, str) and len(value) >= _LONG), key=len, default=""
@@ -159,10 +159,10 @@ def _few(changed: dict[str, list[EntryView]]) -> bool:
 def _changed(evidence: Evidence, entry: EntryView, said: str) -> dict[str, list[EntryView]]:
     """Return the files that were changed with success since a failure that says this first appeared, and by which calls."""
     start = entry.index
-    for other in evidence.before(entry.index):
+    for other in evidence.entries_before(entry.index):
         if (
             other.action == entry.action
-            and evidence.failed(other)
+            and evidence.has_failed(other)
             and (call_key(other) == call_key(entry) or said in blur(evidence.text(other)))
         ):
             start = other.index

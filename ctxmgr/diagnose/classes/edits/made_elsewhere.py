@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from ctxmgr.diagnose.classes.edits.edits_not_used import unaffected
-from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.classes.edits.edits_not_used import unaffected_calls
+from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of
 from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -32,7 +32,7 @@ _Told = tuple[str, str, EntryView, str]
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return the file that decides in place of the edited one."""
-    for entry, same, edits in unaffected(evidence):
+    for entry, same, edits in unaffected_calls(evidence):
         for path in dict.fromkeys(path for each in reversed(edits) for path in edited_paths(each)):
             file = evidence.inside(path)
             # An edit's own answer repeats what was edited
@@ -74,7 +74,7 @@ def _generated(evidence: Evidence, file: str, shown: list[EntryView], _: int) ->
 def _built(evidence: Evidence, file: str, shown: list[EntryView], first: int) -> Iterator[_Told]:
     """Yield what a makefile builds from the edited file, where nothing has built it since."""
     # Whatever was built since may have been this target
-    if any(each.index > first and _BUILDS.search(given(each)) for each in evidence.recent):
+    if any(each.index > first and _BUILDS.search(call_input(each)) for each in evidence.recent):
         return
     for other in reversed(shown):
         for match in _RULE.finditer(evidence.text(other)[:_MOST]):

@@ -51,7 +51,7 @@ def _switched(evidence: Evidence) -> Diagnosis | None:
     settings: dict[tuple[str, ...], list[tuple[str, str, str, EntryView]]] = {}
     for entry in evidence.recent[-_LAST:]:
         # Where a command failed, the state is not set
-        if entry.status == "ok" and not evidence.failed(entry):
+        if entry.status == "ok" and not evidence.has_failed(entry):
             for slot, value, shown in _settings(entry):
                 settings.setdefault(slot, []).append((entry.agent, value, shown, entry))
     for sets in settings.values():

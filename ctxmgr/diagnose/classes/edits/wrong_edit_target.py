@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given
+from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock
 from ctxmgr.diagnose.evidence.calls import (
     Change,
     changes_of,
@@ -50,7 +50,7 @@ _LONG = 400
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return why an edit is refused."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         for path, change in _asked(evidence, entry)[:20]:
             found = _judged(evidence, entry, path, change)
             if found is not None:
@@ -71,7 +71,7 @@ def _substituted(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     if match is None or evidence.times(entry) < _TWICE:
         return None
     old, path = re.sub(r"\\([^\w\s])", r"\1", match.group(3)), match.group(5)
-    known = evidence.seen(path, entry.index)
+    known = evidence.last_content(path, entry.index)
     # What a real expression matches can't be told from its text
     if known is None or re.search(r"[*+^$\\(\[{?]|\.\*", match.group(3).replace("\\.", "")) or old in known.text:
         return None
@@ -98,7 +98,7 @@ def _asked(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
     own = path_of(entry)
     named = _PATCH.search(command_of(entry))
     # Of a patch file that was seen its own text tells more than the call that applies it
-    if named is not None and (patch := evidence.seen(named.group(1), entry.index)) is not None:
+    if named is not None and (patch := evidence.last_content(named.group(1), entry.index)) is not None:
         return diff_changes(patch.text)
     if own is not None:
         return [(own, change) for change in changes_of(entry)]
@@ -115,7 +115,7 @@ def _judged(evidence: Evidence, entry: EntryView, path: str, change: Change) -> 
     found = _found_at(evidence, entry, path, change)
     if found is not None:
         return found
-    known = evidence.seen(path, entry.index)
+    known = evidence.last_content(path, entry.index)
     # Without the file's content only an output that shows a part of it can tell
     if known is None:
         return _glimpsed(evidence, entry, path, change) or _never_read(evidence, entry, path, change)
@@ -281,7 +281,7 @@ def _found_at(evidence: Evidence, entry: EntryView, path: str, change: Change) -
     """Say that the text lies in a part of the file which no reading showed: a search has its line, the readings are cut."""
     first = next((line.strip() for line in change.old.split("\n") if len(line.strip()) >= _SHORT), "")
     name = path.rpartition("/")[2]
-    looks = [each for each in evidence.before(entry.index) if each.status == "ok" and not edited_paths(each)]
+    looks = [each for each in evidence.entries_before(entry.index) if each.status == "ok" and not edited_paths(each)]
     views = [each for each in looks if same_file(path_of(each) or "", path) or name in command_of(each).split(" ")[-1]]
     cuts = [match for each in views for match in _PARTLY.finditer(evidence.text(each)[:600])]
     cut = max(cuts, key=lambda match: match.group(1) is not None, default=None)
@@ -289,7 +289,7 @@ def _found_at(evidence: Evidence, entry: EntryView, path: str, change: Change) -
     if not first or cut is None or any(first in evidence.text(each) for each in views if not _is_search(each)):
         return None
     for other in looks:
-        if name not in given(other) and name not in evidence.text(other):
+        if name not in call_input(other) and name not in evidence.text(other):
             continue
         for match in _AT_LINE.finditer(evidence.text(other)):
             # Search results of other files hold the same line now and then
@@ -328,8 +328,12 @@ _SHORT = 8
 def _glimpsed(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
     """Say which line is nearest in an output that shows the file among other things."""
     name = path.rpartition("/")[2]
-    for other in evidence.before(entry.index):
-        if other.status != "ok" or evidence.failed(other) or (name not in given(other) and name not in evidence.text(other)):
+    for other in evidence.entries_before(entry.index):
+        if (
+            other.status != "ok"
+            or evidence.has_failed(other)
+            or (name not in call_input(other) and name not in evidence.text(other))
+        ):
             continue
         if "\n@@" in evidence.text(other):
             continue  # a diff shows what it would replace, not what is there
@@ -380,7 +384,7 @@ _COMMIT = lazy_pattern(r"^[\s*|\\/]*[0-9a-f]{7,40} (?:\([^)\n]{1,80}\) )?(\S[^\n
 def _commits(evidence: Evidence, entry: EntryView, path: str) -> Iterator[tuple[str, EntryView]]:
     """Yield the commits of the log whose subjects name a file and something besides, the newest first."""
     stem = path.rpartition("/")[2].partition(".")[0]
-    for other in evidence.before(entry.index):
+    for other in evidence.entries_before(entry.index):
         if "git" in command_of(other) and " log" in command_of(other):
             # The words of a subject may be an order of a stranger
             for subject in _COMMIT.findall(evidence.text(other)):
@@ -394,7 +398,7 @@ _CHANGES = lazy_pattern(
 
 
 def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None:
-    known = evidence.seen(path, entry.index)
+    known = evidence.last_content(path, entry.index)
     later = [e for e in evidence.recent if known is not None and known.entry.index < e.index < entry.index]
     name = evidence.name(path)
     line = next((each for each in evidence.text(entry).split("\n") if _UNREAD.search(each)), "")
@@ -445,12 +449,12 @@ def _elsewhere(evidence: Evidence, path: str, old: str, entry: EntryView) -> Con
     if len(old.strip()) < 12:
         return None
     tried: set[str] = set()
-    for other in evidence.before(entry.index):
+    for other in evidence.entries_before(entry.index):
         named = path_of(other)
         if named is None or named in tried or same_file(named, path):
             continue
         tried.add(named)
-        known = evidence.seen(named, entry.index) if len(tried) <= 12 else None
+        known = evidence.last_content(named, entry.index) if len(tried) <= 12 else None
         if known is not None and known.numbers_of(old):
             return known
     return None

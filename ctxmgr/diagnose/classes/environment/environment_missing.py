@@ -47,7 +47,7 @@ class _Named(NamedTuple):
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which environment the record names for what is missing."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         command = command_of(entry)
         match = last_match(_MISSING, evidence.text(entry)[-8_000:]) if command else None
         if match is None:
@@ -92,7 +92,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, missing: str, na
 
 def _environment(evidence: Evidence, entry: EntryView, command: str) -> _Named | None:
     """Return the environment that is named most reliably: by a person, by a call that worked, by recorded output."""
-    failed = {found for each in evidence.failing for found in _found(command_of(each))}
+    failed = {found for each in evidence.failing_calls for found in _found(command_of(each))}
     for message in reversed(evidence.user_texts):
         for text in _found(message.text):
             sentence = next((each for each in re.split(r"(?<=[.!?])\s|\n", message.text) if text in each), "")
@@ -101,7 +101,7 @@ def _environment(evidence: Evidence, entry: EntryView, command: str) -> _Named |
                 return _Named(text, f"The user named the environment{clock(message.at)}:", evidence.quote_of(message), 0)
     output: _Named | None = None
     own = _own_folders(evidence, entry)
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # Only a call that worked shows that an environment is in use
         if other.status != "ok":
             continue
@@ -130,7 +130,7 @@ def _own_folders(evidence: Evidence, entry: EntryView) -> set[str]:
     program = program_of(entry)
     lines = [
         line.strip()
-        for other in list(evidence.before(entry.index))[:_LOOKED_AT]
+        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]
         if _WHICH.search(command_of(other))
         for line in evidence.text(other).split("\n")
     ]

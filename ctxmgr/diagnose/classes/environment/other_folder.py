@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.table import table
-from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, parts_of, path_of
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -41,7 +41,7 @@ _FOREIGN = ("node_modules", "site-packages", "vendor", ".git", "target", "dist",
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return in which folder the call is to be made."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         command = command_of(entry)
         said = evidence.text(entry)[:8_000]
         for need in _needs() if command else ():
@@ -64,19 +64,19 @@ def _meant(evidence: Evidence, entry: EntryView, need: _Needs) -> tuple[str, Ent
     """Return the folder with the manifest, the call that shows it, and whether a `cd` of an earlier call went there."""
     path = re.compile(_PATH.format(name=need.name))
     here = _here(evidence, entry)
-    tried = {_here(evidence, each) for each in evidence.failing}
-    lacking = "\n".join(evidence.text(each)[:8_000] for each in evidence.failing)
+    tried = {_here(evidence, each) for each in evidence.failing_calls}
+    lacking = "\n".join(evidence.text(each)[:8_000] for each in evidence.failing_calls)
     tried |= {evidence.inside(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
     task = " ".join(message.text for message in evidence.user_texts).casefold()
     found: dict[str, EntryView] = {}
     moved: dict[str, EntryView] = {}
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok":
             continue
         alone = _MOVED.match(command_of(other))
         if alone:
             moved.setdefault(evidence.inside(alone.group(1).rstrip("/")), other)
-        text = f"{path_of(other) or ''}\n{given(other)[:2_000]}\n{evidence.text(other)[:12_000]}"
+        text = f"{path_of(other) or ''}\n{call_input(other)[:2_000]}\n{evidence.text(other)[:12_000]}"
         for match in path.finditer(text):
             folder = evidence.inside(match.group(1).rstrip("/"))
             if (

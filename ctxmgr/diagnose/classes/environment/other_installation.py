@@ -29,7 +29,7 @@ _LOOKED_AT = 200
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return for which interpreter it was installed, and which one runs."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         missing = last_match(_MISSING, evidence.text(entry)[-6_000:])
         runs = _version(_RUNS.search(f"{command_of(entry)}\n{evidence.text(entry)[:6_000]}")) if missing else None
         if missing is None or runs is None:
@@ -37,7 +37,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             if own is not None:
                 return own
             continue
-        for other in list(evidence.before(entry.index))[:_LOOKED_AT] + [
+        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] + [
             each for each in evidence.recent if each.index > entry.index
         ]:
             if other.status == "ok" and _INSTALLS.search(command_of(other)):
@@ -53,7 +53,7 @@ def _own(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
     top = name.partition(".")[0]
     place = re.compile(rf"(?:(?P<root>[\w./@+-]{{1,120}})/)?{re.escape(top)}(?:\.py|/[\w./]{{1,80}})")
     script = re.search(r"python[\d.]*\s+((?:[\w.-]{1,40}/)+)([\w-]{1,60})\.py\b", command_of(entry))
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         path = evidence.inside(path_of(other) or "")
         match = place.fullmatch(path)
         if other.status != "ok" or match is None or not path.endswith(".py"):

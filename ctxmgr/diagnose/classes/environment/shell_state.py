@@ -29,11 +29,11 @@ _LOOKED_AT = 60
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what was set in a call of its own, and how the failing call gets it."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         command, said = command_of(entry), evidence.text(entry)[-6_000:]
         if not command or not _LACKS.search(said):
             continue
-        for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
             match = _SETS.match(command_of(other))
             # What another agent set was never meant for this call
             if match is None or other.status != "ok" or _goes_on(command_of(other)) or other.agent != entry.agent:
@@ -44,7 +44,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             # The failing call sets it itself
             if (named or activates) and command_of(other).strip() not in command:
                 return _answer(evidence, entry, other, name)
-    return _replaced(evidence) if evidence.failing or evidence.repeated else None
+    return _replaced(evidence) if evidence.failing_calls or evidence.repeated_calls else None
 
 
 _HEREDOC = lazy_pattern(r"<<-?\s?([A-Za-z_]\w{0,20})\b[^\n]*\n(.*?)(?:\n\s*\1\b|\Z)", re.DOTALL)

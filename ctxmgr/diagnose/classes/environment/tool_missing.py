@@ -8,7 +8,7 @@ from collections import Counter
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
 from ctxmgr.diagnose.evidence.paths import mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, listed, nearest, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, nearest, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import note_on
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -76,7 +76,7 @@ _LIKE = {
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what is not there, and what is."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         said = evidence.text(entry)[:4_000]
         command = command_of(entry)
         match = _COMMAND.search(said) if command else _TOOL.search(said)
@@ -102,15 +102,14 @@ def _is_run(command: str, name: str) -> bool:
 def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> Diagnosis:
     said = words_of(_ABSENT, evidence.text(entry))
     missing = [name, *(each for each in _missing(evidence) if each != name)]
-    names = f"there is no command {code(name, 40)}" if len(missing) == 1 else f"there are no commands {listed(missing, 4)}"
+    names = f"there is no command {code(name, 40)}" if len(missing) == 1 else f"there are no commands {join_names(missing, 4)}"
     cause = f"{code(command, 90)} can't work: {names} here{f', {said}' if said else ''}."
     quotes = [evidence.quote(entry)]
     there = [(each, *found) for each in missing if (found := _there(evidence, each)) is not None]
     if there:
         other = there[0][2]
-        cause += (
-            f" {capital(evidence.source(other))} shows {listed(dict.fromkeys(place for _, place, at in there if at is other))}."
-        )
+        places = join_names(dict.fromkeys(place for _, place, at in there if at is other))
+        cause += f" {capital(evidence.source(other))} shows {places}."
         pairs = [f"{code(place, 80)} for {code(each, 40)}" for each, place, _ in there]
         quotes += [evidence.quote(other, place) for _, place, other in there[:2]]
         step = f"Do the same with {' and '.join(pairs[:3])}."
@@ -127,7 +126,7 @@ def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> D
     noted = note_on(KIND, evidence, entry, name)
     if noted is not None:
         return noted
-    failed = {command_of(each) for each in evidence.failing}
+    failed = {command_of(each) for each in evidence.failing_calls}
     like = next((each for each in _LIKE.get(name, ()) if not any(each in command for command in failed)), None)
     if like is not None:
         step = f"Do the same with {code(like, 40)}, or ask the user before you install {code(name, 40)}."
@@ -157,17 +156,17 @@ def _there(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
     )
     for each in mentions(evidence, name, len(evidence.recent) + evidence.recent[0].index):
         # A program lies in a folder of programs; a file of its name elsewhere is not it
-        if "bin/" in each.path and plain_name(each.path) and not evidence.tried(each.path):
+        if "bin/" in each.path and plain_name(each.path) and not evidence.was_tried(each.path):
             return each.path, each.entry
     for other in reversed(evidence.recent):
         lists = any(words[0].rpartition("/")[2] in _SHOWS for words in parts_of(command_of(other)))
-        if other.status != "ok" or evidence.failed(other) or not (lists or path_of(other)):
+        if other.status != "ok" or evidence.has_failed(other) or not (lists or path_of(other)):
             continue
         for match in place.finditer(evidence.text(other)[:20_000]):
             shown = match.group(1)
             bare = "/" not in shown
             # Without a list a bare name is only a word; what was tried has not helped
-            if (bare and (shown == name or not lists)) or not plain_name(shown) or evidence.tried(f"{shown} "):
+            if (bare and (shown == name or not lists)) or not plain_name(shown) or evidence.was_tried(f"{shown} "):
                 continue
             return shown, other
     return None
@@ -182,7 +181,7 @@ def _served(evidence: Evidence, like: str) -> EntryView | None:
     words = like.split()
     wanted = words[:1] if words[-1].startswith("-") else words
     for other in reversed(evidence.recent):
-        if other.status == "ok" and not evidence.failed(other):
+        if other.status == "ok" and not evidence.has_failed(other):
             for ran in parts_of(command_of(other)):
                 if ran[: len(wanted)] == wanted:
                     return other
@@ -249,5 +248,5 @@ def _tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis:
         )  # fmt: skip
     source = "The answer offers" if offered else "These tools worked in this session:"
     return diagnosis(
-        KIND, f"{cause} {source} {listed(names)}.", "Use one of these tools for this step.", *quotes, confidence="medium"
+        KIND, f"{cause} {source} {join_names(names)}.", "Use one of these tools for this step.", *quotes, confidence="medium"
     )

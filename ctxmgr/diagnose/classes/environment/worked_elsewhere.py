@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_key, clock, given, program_of
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_input, call_key, clock, program_of
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, parts_of, tool
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, words_of
@@ -29,10 +29,10 @@ _ASSIGNED = lazy_pattern(r"^[A-Za-z_]\w*=")
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what the last successful form of a failing call had that the failing one lacks."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         said = evidence.text(entry)[:6_000]
         # A single failure may be a slip; there must be something to compare
-        if evidence.times(entry) < 2 and len(evidence.failing) < 2:
+        if evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
             continue
         # A call that reached the wrong place, or none, may lack what earlier ones were given
         if _OUTSIDE.search(said) and (way := _settings(evidence, entry)) is not None:
@@ -51,10 +51,10 @@ def _command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     last = _last(command)
     if not last:
         return None
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if (
             other.status != "ok"
-            or evidence.failed(other)
+            or evidence.has_failed(other)
             or call_key(other) == call_key(entry)
             or _last(command_of(other)) != last
         ):
@@ -94,14 +94,14 @@ def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     # A test runner's options change what is run, not whether it can
     if CHECKS.search(command_of(entry)):
         return None
-    tried = [each for each in evidence.tail if evidence.failed(each) and _same_tool(each, entry)]
+    tried = [each for each in evidence.tail if evidence.has_failed(each) and _same_tool(each, entry)]
     first = min((each.index for each in tried), default=entry.index)
-    worked = [each for each in evidence.before(first)
-              if each.status == "ok" and not evidence.failed(each) and _same_tool(each, entry)]  # fmt: skip
+    worked = [each for each in evidence.entries_before(first)
+              if each.status == "ok" and not evidence.has_failed(each) and _same_tool(each, entry)]  # fmt: skip
     common: set[tuple[str, str]] = _pairs(worked[0]) if worked else set()
     for each in worked[1:_SETTLED]:
         common &= _pairs(each)
-    failed = [each for each in evidence.recent if evidence.failed(each) and _same_tool(each, entry)]
+    failed = [each for each in evidence.recent if evidence.has_failed(each) and _same_tool(each, entry)]
     had = {pair for each in failed for pair in _pairs(each)}
     bare = {name for name, _ in common if any(name not in dict(_pairs(each)) for each in tried)}
     lost = sorted(
@@ -130,7 +130,7 @@ def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         f"Make the call with {told} again, as{clock(last.ts)}; keep the other arguments.")  # fmt: skip
     quotes = [] if by is None else [evidence.quote_of(by)]
     return diagnosis(
-        KIND, cause, step, evidence.quote(last, command_of(last) or given(last)), evidence.quote(entry), *quotes,
+        KIND, cause, step, evidence.quote(last, command_of(last) or call_input(last)), evidence.quote(entry), *quotes,
         check="It must end as it did then.",
     )  # fmt: skip
 
@@ -207,9 +207,9 @@ def _assignments(command: str) -> list[str]:
 def _value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say which value differs from the last call that worked, where a person named it or it is nearly the same."""
     fields = fields_of(entry)
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         theirs = fields_of(other)
-        if other.action != entry.action or other.status != "ok" or evidence.failed(other) or set(theirs) != set(fields):
+        if other.action != entry.action or other.status != "ok" or evidence.has_failed(other) or set(theirs) != set(fields):
             continue
         changed = [name for name in fields if fields[name] != theirs[name]]
         # With two changed fields nobody can tell which one matters
@@ -222,7 +222,7 @@ def _value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             or not (evidence.by_user(then) or _alike(now, then))
             or not plain_name(then)
             # The old value was tried again and failed
-            or then in json.dumps([fields_of(each) for each in evidence.failing])
+            or then in json.dumps([fields_of(each) for each in evidence.failing_calls])
         ):
             continue
         cause = (
@@ -253,7 +253,7 @@ def _named(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         and 3 < len(str(value)) < _LONGEST
         and any(map(str.isdigit, str(value)))
     }
-    used = json.dumps([fields_of(each) for each in evidence.failing], ensure_ascii=False)
+    used = json.dumps([fields_of(each) for each in evidence.failing_calls], ensure_ascii=False)
     for message in reversed(evidence.user_texts):
         for word in dict.fromkeys(_VALUE.findall(message.text[:8_000])):
             for name, value in fields.items():

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.names import unknown_names
-from ctxmgr.diagnose.evidence import Evidence, given
-from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, parts_of
+from ctxmgr.diagnose.evidence import Evidence, call_input
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, parts_of
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -56,8 +56,8 @@ def _installed(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | N
     if not name or name.startswith(("/", ".")) or not plain_name(name):
         return None
     holds = re.compile(rf"(?<![\w@+-])((?:[~.]{{0,2}}/)?(?:[\w.@+-]{{1,60}}/){{0,10}})({_MODULES})/{re.escape(name)}(?![\w-])")
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
-        found = None if other.status != "ok" or evidence.failed(other) else holds.search(evidence.text(other))
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+        found = None if other.status != "ok" or evidence.has_failed(other) else holds.search(evidence.text(other))
         folder = evidence.inside(found.group(1).rstrip("/")) if found else ""
         # The call names that folder already
         if found is None or not folder or folder in (".", evidence.folder) or f"{folder}/" in command_of(entry):
@@ -86,7 +86,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         # Only an error that denies a name tells that it was not found
         if not _ABSENT.search(said[:4_000]):
             continue
-        asked = given(entry)
+        asked = call_input(entry)
         for unknown in unknown_names(said):
             name = unknown.name
             # A path has a class of its own, wrong_place; a short name stands everywhere
@@ -100,9 +100,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 def _seen(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
     word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
     own = list(_places(entry))
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # Names of another program's things are another kind of name
-        if other.status != "ok" or evidence.failed(other) or not _same_program(entry, other):
+        if other.status != "ok" or evidence.has_failed(other) or not _same_program(entry, other):
             continue
         said = evidence.text(other)
         line = next((line for line in said.split("\n") if word.search(line)), None)
@@ -110,7 +110,7 @@ def _seen(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
             continue
         place = _column(other, said, line, name) or next((each for each in _places(other) if each not in own), None)
         # The same place was asked, so the name is not there any more
-        if place is None or not plain_name(place.value) or place.value in own or place.value in given(entry).split():
+        if place is None or not plain_name(place.value) or place.value in own or place.value in call_input(entry).split():
             continue
         return _answer(evidence, entry, name, place, own, other, line)
     return None
@@ -162,7 +162,7 @@ def _column(other: EntryView, said: str, line: str, name: str) -> _Place | None:
 def _answer(
     evidence: Evidence, entry: EntryView, name: str, place: _Place, own: list[_Place], other: EntryView, line: str
 ) -> Diagnosis:
-    call = called(entry, 90)
+    call = call_phrase(entry, 90)
     times = evidence.times(entry)
     mine = next((each for each in own if each.word == place.word), None)
     # kubectl looks in this namespace where none is named
@@ -175,7 +175,7 @@ def _answer(
     option = f"{place.word} {place.value}" if place.word.startswith("-") else place.value
     instead = f" in place of {code(mine.value, 60)}" if mine and plain_name(mine.value) else ""
     step = f"Make the same call with {code(option, 90)}{instead}."
-    if place.word == "--schema" and re.search(r"(?i)\b(?:select|from|insert|update|delete|alter)\b", given(entry)):
+    if place.word == "--schema" and re.search(r"(?i)\b(?:select|from|insert|update|delete|alter)\b", call_input(entry)):
         step = f"Write the name with its schema: {code(f'{place.value}.{name}', 90)}."
     if place.word == "in":
         step = f"Run it in {code(place.value, 90)}: a call that worked there saw it."

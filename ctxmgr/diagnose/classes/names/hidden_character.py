@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence import Evidence, given
-from ctxmgr.diagnose.evidence.calls import called, command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence import Evidence, call_input
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, parts_of, path_of
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -55,7 +55,7 @@ _LOOKED_AT, _READ, _NEAR = 120, 6_000, 24
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which name of a failing call holds a character that cannot be seen."""
-    for entry in evidence.failing[:4]:
+    for entry in evidence.failing_calls[:4]:
         found = _in_the_record(evidence, entry) or _composed_otherwise(evidence, entry)
         if found is not None:
             return found
@@ -65,13 +65,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 def _in_the_record(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Tell of a character that the error itself, or a look at the file that it is about, shows beside a name of the call."""
     error = _raw(entry)
-    words = {word.casefold() for word in re.findall(r"\w{3,60}", f"{given(entry)}\n{error}")}
+    words = {word.casefold() for word in re.findall(r"\w{3,60}", f"{call_input(entry)}\n{error}")}
     for kind in _KINDS:
-        for other in [entry, *evidence.before(evidence.recent[-1].index + 1)][:_LOOKED_AT]:
+        for other in [entry, *evidence.entries_before(evidence.recent[-1].index + 1)][:_LOOKED_AT]:
             dumps = _DUMPS.search(command_of(other)) is not None
             # An ordinary output may hold such bytes by intent; a dump was made to look for them, and a byte order mark is
             # never meant
-            if other.id != entry.id and (evidence.failed(other) or (not dumps and kind is not _KINDS[0])):
+            if other.id != entry.id and (evidence.has_failed(other) or (not dumps and kind is not _KINDS[0])):
                 continue
             raw = error if other.id == entry.id else _raw(other)
             match = kind.shown.search(raw)
@@ -80,7 +80,7 @@ def _in_the_record(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             name = _beside(kind, raw, match)
             files = [each for each in _files(other) if other.id != entry.id]
             file = next(
-                (each for each in files if each.rpartition("/")[2].casefold() in f"{given(entry)}{error}".casefold()), ""
+                (each for each in files if each.rpartition("/")[2].casefold() in f"{call_input(entry)}{error}".casefold()), ""
             )
             # A character beside another name has nothing to do with the call
             if file or (name and name.casefold() in words):
@@ -101,16 +101,16 @@ def _beside(kind: _Kind, raw: str, match: re.Match[str]) -> str:
 
 def _holder(evidence: Evidence, name: str) -> str:
     """Return the file that was last seen to hold a name, or ""."""
-    for other in list(evidence.before(evidence.recent[-1].index + 1))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(evidence.recent[-1].index + 1))[:_LOOKED_AT]:
         file = next(_files(other), "")
-        if file and other.status == "ok" and not evidence.failed(other) and name in evidence.text(other):
+        if file and other.status == "ok" and not evidence.has_failed(other) and name in evidence.text(other):
             return file
     return ""
 
 
 def _answer(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind, name: str, file: str) -> Diagnosis:
     file = file if plain_name(file) else ""
-    call = called(entry, 90)
+    call = call_phrase(entry, 90)
     times = evidence.times(entry)
     where = f" in {code(evidence.inside(file), 80)}" if file and name != file else ""
     source = "the error itself" if other.id == entry.id else evidence.source(other)
@@ -124,12 +124,12 @@ def _answer(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind,
 
 def _composed_otherwise(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Tell of a name that looks like a recorded one and is written with other characters."""
-    asked = re.findall(r"[\w./-]{3,120}", given(entry)[:4_000])
+    asked = re.findall(r"[\w./-]{3,120}", call_input(entry)[:4_000])
     # In plain ASCII every name is written one way
     for name in (each for each in asked if not each.isascii()):
         parts = unicodedata.normalize("NFD", name), unicodedata.normalize("NFC", name)
         others = [part for part in parts if part != name]
-        for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
             raw = _raw(other)
             # Both forms were seen, so that is not what differs
             if other.status != "ok" or not any(part in raw for part in others) or name in raw:
@@ -138,7 +138,7 @@ def _composed_otherwise(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
             form, own = ("decomposed form (NFD)", "composed (NFC)") if apart else ("composed form (NFC)", "decomposed (NFD)")
             source = evidence.source(other)
             cause = (
-                f"{code(given(entry).split(chr(10))[0], 80)} fails: the file is recorded under the {form} of "
+                f"{code(call_input(entry).split(chr(10))[0], 80)} fails: the file is recorded under the {form} of "
                 f"{code(parts[1], 60)}, and the call writes it {own}. Both look alike. {capital(source)} has "
                 "the other one."
             )

@@ -6,11 +6,11 @@ import re
 
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.errors.names import Unknown, meant_names, offered_names, unknown_names
-from ctxmgr.diagnose.evidence import Evidence, given, may_change
-from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, tool
-from ctxmgr.diagnose.evidence.listings import asked_of, listing_of
+from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool
+from ctxmgr.diagnose.evidence.listings import listing_of, topic_words
 from ctxmgr.diagnose.evidence.nearest_names import Counterpart, likeness, nearest_of, nearest_recorded
-from ctxmgr.diagnose.evidence.texts import capital, code, listed, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -50,7 +50,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         address = _address(evidence, entry, said)
         if address is not None:
             return address
-        asked = f"{given(entry)}\n{_written(evidence, entry)}"
+        asked = f"{call_input(entry)}\n{_written(evidence, entry)}"
         for unknown in unknown_names(said):
             if _is_asked(unknown, asked, said):
                 # A list says what stands beside each name, which tells more than likeness
@@ -74,19 +74,19 @@ _FIXED = lazy_pattern(r"[A-Za-z][A-Za-z_-]{1,40}|v\d{1,2}")
 
 def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Say which recorded address is nearest to one that a server does not know."""
-    asked = _URL.search(given(entry))
+    asked = _URL.search(call_input(entry))
     # A page of a site holds such words in passing
     if asked is None or len(said) > _SHORT_ANSWER or not _NO_ADDRESS.search(said):
         return None
     path = asked.group(1)
     # Ids differ from call to call, so fixed parts alone tell an address
     parts = [part for part in path.split("/") if _FIXED.fullmatch(part)]
-    failed_paths = {match.group(1) for each in evidence.failing for match in [_URL.search(given(each))] if match}
+    failed_paths = {match.group(1) for each in evidence.failing_calls for match in [_URL.search(call_input(each))] if match}
     best: tuple[float, str, EntryView] | None = None
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
-        if other.status != "ok" or evidence.failed(other):
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or evidence.has_failed(other):
             continue
-        for match in _ROUTE.finditer(f"{given(other)}\n{evidence.text(other)[:12_000]}"):
+        for match in _ROUTE.finditer(f"{call_input(other)}\n{evidence.text(other)[:12_000]}"):
             route = match.group(1).rstrip("/.")
             theirs = [part for part in route.split("/") if _FIXED.fullmatch(part)]
             if (
@@ -115,7 +115,7 @@ def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
         f"Make the same call to {code(route, 90)}, the nearest address of the record, with your own values in it; if "
         "the record's is not the one you need, look in the documentation of that server."
     )
-    line = next((line for line in evidence.text(other).split("\n") if route in line), given(other))
+    line = next((line for line in evidence.text(other).split("\n") if route in line), call_input(other))
     return diagnosis(
         KIND, cause, step, evidence.quote(entry), evidence.quote(other, line),
         check="The answer must no longer be that there is nothing.",
@@ -130,7 +130,7 @@ def _meant(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     meant = meant_names(said)
     words = [
         word
-        for word in dict.fromkeys(re.findall(r"[\w.:@-]{2,60}", given(entry)[:4_000]))
+        for word in dict.fromkeys(re.findall(r"[\w.:@-]{2,60}", call_input(entry)[:4_000]))
         # A word that the message does not repeat is not what it refuses
         if word in said and word not in meant and plain_name(word)
     ]
@@ -154,7 +154,7 @@ def _written(evidence: Evidence, entry: EntryView) -> str:
         and may_change(each)
         and not command_of(each)
     ]
-    return "\n".join(given(each)[:4_000] for each in own[-_EDITS:])
+    return "\n".join(call_input(each)[:4_000] for each in own[-_EDITS:])
 
 
 _EDITS = 8
@@ -184,14 +184,14 @@ def _listed(evidence: Evidence, entry: EntryView, unknown: Unknown) -> Diagnosis
         # Of names that failed already none is the right one
         str(fields_of(each).get(field))
         for each in evidence.recent
-        if each.action == entry.action and evidence.failed(each)
+        if each.action == entry.action and evidence.has_failed(each)
     ]
-    others = [each for each in listing.siblings(asked_of(evidence, entry), *tried) if each.rank >= _LIKELY]
+    others = [each for each in listing.siblings(topic_words(evidence, entry), *tried) if each.rank >= _LIKELY]
     # The name is in the list, so it is refused for another reason
     if not others or name in {row[listing.column] for row in listing.rows}:
         return None
     best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_FEW]
-    refused = listed(dict.fromkeys(reversed(tried)), 4)
+    refused = join_names(dict.fromkeys(reversed(tried)), 4)
     cause = f"The {tool(entry)} call can't work: {evidence.source(listing.entry)} has no {refused}. It has "
     cause += f"{', '.join(each.told for each in others[:_FEW])}."
     step = f"Make the same call with {code(field, 40)} {' or '.join(each.told for each in best)}"
@@ -208,9 +208,9 @@ _LIKELY, _MARGIN, _FEW = 0.6, 0.12, 3
 def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> Diagnosis | None:
     name = unknown.name
     noun = unknown.noun if unknown.noun and unknown.noun not in _NO_NOUN and len(unknown.noun) < 40 else "such name as"
-    call = called(entry, 90)
+    call = call_phrase(entry, 90)
     cause = (
-        f"{call} can't work: {'it names' if name in given(entry) else 'what you wrote names'} {code(name, 60)}, and "
+        f"{call} can't work: {'it names' if name in call_input(entry) else 'what you wrote names'} {code(name, 60)}, and "
         f"there is no {noun.split()[-1] if noun != 'such name as' else 'such name'} there."
     )
     offered = [each for each in offered_names(said) if each != name]
@@ -227,7 +227,7 @@ def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -
         bare
         and (bare != name or (bare != bare.casefold() and bare.casefold() in said))
         and bare.casefold() == name.casefold()
-        and re.search(r"\bselect\b|\bfrom\b", given(entry), re.IGNORECASE)
+        and re.search(r"\bselect\b|\bfrom\b", call_input(entry), re.IGNORECASE)
     ):
         cause += (
             f" The answer offers {code(bare, 60)}: names without quotes are folded to lower case, so that this one is not met."
@@ -239,12 +239,12 @@ def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -
         return diagnosis(KIND, f"{cause} The answer offers {code(near, 60)}.", step, quote, check=check)
     # Where none is near, to name one would be a guess
     if len(offered) > 1:
-        step = f"Make the call with the one of {listed(offered, 8)} that the task is about; ask the user if none is."
+        step = f"Make the call with the one of {join_names(offered, 8)} that the task is about; ask the user if none is."
         return diagnosis(
-            KIND, f"{cause} The answer offers {listed(offered, 8)}.", step, quote, check=check, confidence="medium"
+            KIND, f"{cause} The answer offers {join_names(offered, 8)}.", step, quote, check=check, confidence="medium"
         )
     # Once, and without another form, it is an ordinary typing error
-    if evidence.times(entry) < 2 and not any(name in given(each) for each in evidence.failing if each is not entry):
+    if evidence.times(entry) < 2 and not any(name in call_input(each) for each in evidence.failing_calls if each is not entry):
         return None
     where = next((where for pattern, where in _LISTS if re.search(pattern, command_of(entry))), None)
     look = f"with {where}" if where else "with the call that lists or searches them"
@@ -257,7 +257,7 @@ def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -
 def _knows(evidence: Evidence, name: str) -> bool:
     word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
     return any(word.search(message.text) for message in evidence.user_texts) or any(
-        word.search(given(entry)) for entry in evidence.recent
+        word.search(call_input(entry)) for entry in evidence.recent
     )
 
 

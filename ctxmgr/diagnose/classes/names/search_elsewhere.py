@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, call_key
-from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, parts_of, same_file, tool
-from ctxmgr.diagnose.evidence.listings import asked_of, listing_of
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, parts_of, same_file, tool
+from ctxmgr.diagnose.evidence.listings import listing_of, topic_words
 from ctxmgr.diagnose.evidence.paths import PATH, asked_paths
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -98,13 +98,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def _watched(evidence: Evidence) -> Diagnosis | None:
     """Say which other file of that name the record has, where one is looked at again and again and does not change."""
-    for entry in evidence.repeated[:_LEAST]:
+    for entry in evidence.repeated_calls[:_LEAST]:
         own = next((word for word in asked_paths(entry) if _WRITTEN.search(word)), "")
         stems = set(_STEM.findall(own.rpartition("/")[2].rpartition(".")[0].casefold()))
         seen = [path for each in evidence.recent for path in asked_paths(each)]
-        for other in list(evidence.before(entry.index))[:_LOOKED_AT] if own and stems else ():
+        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if own and stems else ():
             # The look itself shows the file that does not change
-            if other.status != "ok" or call_key(other) == call_key(entry) or evidence.failed(other):
+            if other.status != "ok" or call_key(other) == call_key(entry) or evidence.has_failed(other):
                 continue
             for match in PATH.finditer(evidence.text(other)[:20_000]):
                 path = match.group(1).rstrip(".")
@@ -116,7 +116,7 @@ def _watched(evidence: Evidence) -> Diagnosis | None:
                 if not stems & set(_STEM.findall(name.casefold())) or any(same_file(path, each) for each in seen):
                     continue
                 source, shown = capital(evidence.source(other)), code(path, 90)
-                cause = f"{called(entry, 80)} is answered the same each time. {source} names another file, {shown}, "
+                cause = f"{call_phrase(entry, 80)} is answered the same each time. {source} names another file, {shown}, "
                 cause += "which no call has looked at."
                 return diagnosis(
                     KIND, cause, f"Look at {shown}: see whether that one is written now.", evidence.quote(other),
@@ -140,7 +140,7 @@ def _one_place(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
         if any(fields_of(each).get(field) != value for each in evidence.tail if each.action == last.action):
             continue
         listing = listing_of(evidence, last, field, value)
-        others = listing.siblings(asked_of(evidence, last), value) if listing is not None else []
+        others = listing.siblings(topic_words(evidence, last), value) if listing is not None else []
         # A value that the list does not have is no place of that list
         if listing is None or not others or value not in {row[listing.column] for row in listing.rows}:
             continue
@@ -200,9 +200,9 @@ def _terms(entry: EntryView) -> list[str]:
 def _found(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, str] | None:
     """Return the newest output that has the term, and in which file."""
     word = re.compile(rf"(?<![\w-]){re.escape(term)}(?![\w-])")
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # The failed search repeats its own term
-        if other.status != "ok" or call_key(other) == call_key(entry) or evidence.failed(other):
+        if other.status != "ok" or call_key(other) == call_key(entry) or evidence.has_failed(other):
             continue
         for line in evidence.text(other).split("\n")[:2_000]:
             match = word.search(line)

@@ -11,7 +11,7 @@ from ctxmgr.diagnose.errors.violations import violations_of
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
 from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
-from ctxmgr.diagnose.evidence.texts import code, listed, nearest, plain_name
+from ctxmgr.diagnose.evidence.texts import code, join_names, nearest, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -92,7 +92,7 @@ _SCRIPT = lazy_pattern(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"")
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which name is not known, and the nearest one that is."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         command = command_of(entry)
         if not command:
             continue
@@ -115,14 +115,14 @@ def _is_asked(name: str, command: str) -> bool:
 
 def _in_other(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
     """Say which other manifest has the name, in a folder where the call does not run."""
-    for each in evidence.before(entry.index):
+    for each in evidence.entries_before(entry.index):
         named = [path_of(each) or "", *(word for words in parts_of(command_of(each)) for word in words[1:])]
         path = next((evidence.inside(word) for word in named if word.rpartition("/")[2] in way.manifests), "")
         folder, _, manifest = path.rpartition("/")
         # The manifest of the folder in which the call runs has been judged already
         if each.status != "ok" or not folder or not plain_name(folder) or folder in command:
             continue
-        content = evidence.seen(path, each.index + 1)
+        content = evidence.last_content(path, each.index + 1)
         if content is None or name not in _names_in(manifest, content.text):
             continue
         last = re.split(r"&&|;", command)[-1].strip()
@@ -155,14 +155,14 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
         corrected = _corrected(command, name, near)
         cause += f" {source} {code(near, 60)}, the nearest name."
         # The nearest name was tried and failed, so it is not the right one
-        if not evidence.tried(corrected) or corrected not in {command_of(each) for each in evidence.failing}:
+        if not evidence.was_tried(corrected) or corrected not in {command_of(each) for each in evidence.failing_calls}:
             return diagnosis(
                 KIND, cause, f"Run {code(corrected, 160)} instead.", *quotes,
                 check="The command must start its work instead of naming the missing one.",
             )  # fmt: skip
     # None is near, but what there is may be told
     if names:
-        cause += f" It has {listed(names, 8)}."
+        cause += f" It has {join_names(names, 8)}."
         step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
         return diagnosis(KIND, cause, step, *quotes)
     if nearest_recorded(evidence, name, entry) is not None or violations_of(None, evidence.text(entry)):
@@ -204,7 +204,7 @@ def _suggested(said: str, name: str) -> Iterator[str]:
 def _known(evidence: Evidence, way: _Way, name: str, entry: EntryView) -> tuple[str | None, list[str], list[Quote]]:
     """Return the manifest that was seen, the names it lists, and the quote of the place nearest to what was asked."""
     for manifest in way.manifests:
-        content = evidence.seen(manifest, entry.index)
+        content = evidence.last_content(manifest, entry.index)
         if content is None:
             continue
         names = [each for each in _names_in(manifest, content.text) if plain_name(each)]

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.paths import is_file_name
-from ctxmgr.diagnose.evidence.texts import capital, code, listed, nearest, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, nearest, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -104,7 +104,7 @@ _LOOKED_AT = 400
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which name is unknown, and the recorded one nearest to it."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         said, asked = evidence.text(entry)[:12_000], _asked(evidence, entry)
         folded = said.casefold()
         for noun, signs, pattern in _UNKNOWN:
@@ -122,7 +122,7 @@ def _asked(evidence: Evidence, entry: EntryView) -> str:
     """Return what a call was given, and what its agent wrote of late into files that the call names."""
     wrote = [each for each in evidence.edits[-_WROTE:] if each.agent == entry.agent and each.index < entry.index]
     names = {path.rpartition("/")[2]: each for each in wrote for path in edited_paths(each)}
-    return "\n".join([given(entry), *(given(each) for name, each in names.items() if name in given(entry))])
+    return "\n".join([call_input(entry), *(call_input(each) for name, each in names.items() if name in call_input(entry))])
 
 
 _WROTE = 12
@@ -138,11 +138,11 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
     by_user: set[str] = set()
     for message in evidence.user_texts:
         by_user |= {each for each in _names(noun, message.text) if plain_name(each)}
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # An answer that fails repeats the wrong name
-        if evidence.failed(other):
+        if evidence.has_failed(other):
             continue
-        for text in (evidence.text(other), given(other)):
+        for text in (evidence.text(other), call_input(other)):
             for each in _names(noun, text, command_of(other), _asked(evidence, entry)):
                 if plain_name(each):
                     places.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
@@ -194,7 +194,7 @@ def _column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -
     tried = {name.rpartition(".")[2]}
     for each in evidence.tail:
         # The answers to all tried forms tell together which column was meant
-        match = noun.pattern.search(evidence.text(each)[:12_000]) if evidence.failed(each) else None
+        match = noun.pattern.search(evidence.text(each)[:12_000]) if evidence.has_failed(each) else None
         tried |= {group.rpartition(".")[2] for group in match.groups() if group} if match else set()
     own = set(re.findall(r"\w+", _asked(evidence, entry)))
     rated = sorted(
@@ -212,7 +212,7 @@ def _only(evidence: Evidence, entry: EntryView, noun: str, name: str, known: lis
     """Say which ones there are, where the record lists them and none is like the one that was asked for."""
     if not known:
         return None
-    cause = f"There is no {noun} {code(name, 80)}. The record knows {listed(known)}."
+    cause = f"There is no {noun} {code(name, 80)}. The record knows {join_names(known)}."
     one = (
         f"Use {code(known[0], 80)} if that is the one you mean; else"
         if len(known) == 1
@@ -226,7 +226,7 @@ def _tried(evidence: Evidence, near: str, name: str, entry: EntryView) -> bool:
     command = command_of(entry)
     swapped = command.replace(name, near)
     # The nearest name in the same call failed already
-    return bool(command) and any(command_of(each) == swapped for each in evidence.failing)
+    return bool(command) and any(command_of(each) == swapped for each in evidence.failing_calls)
 
 
 def _names(noun: str, text: str, command: str = "", asked: str = "") -> Iterator[str]:

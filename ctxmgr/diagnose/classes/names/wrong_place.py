@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool
 from ctxmgr.diagnose.evidence.paths import Mention, asked_paths, is_file_name, listed_paths, mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, how_often, listed, nearest, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, how_often, join_names, nearest, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -34,7 +34,7 @@ _LOOKED_AT = 60
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where the record has what is sought."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         said = evidence.text(entry)
         # A long log may hold many; the first ones are of the call
         for line in [line for line in said.split("\n")[:400] if _MISSING.search(line)][:6]:
@@ -88,7 +88,7 @@ def _folders(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diag
     # Outside of the project its folders say nothing
     if not top or outside or is_file_name(top):
         return None
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or not _TREE.search(command_of(other)):
             continue
         shown = [word.removeprefix("./") for word in _FOLDER.findall(evidence.text(other)[:20_000])]
@@ -97,9 +97,11 @@ def _folders(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diag
         if top in there or len(there) < _LEAST:
             continue
         source = capital(evidence.source(other))
-        cause = f"{_start(evidence, entry, path, line)} {source} has no folder {code(top, 60)}: it shows {listed(there, 8)}."
+        cause = (
+            f"{_start(evidence, entry, path, line)} {source} has no folder {code(top, 60)}: it shows {join_names(there, 8)}."
+        )
         return diagnosis(
-            KIND, cause, f"Make the call with the folder that holds what you look for: {listed(there, 8)}.",
+            KIND, cause, f"Make the call with the folder that holds what you look for: {join_names(there, 8)}.",
             evidence.quote(entry, line), evidence.quote(other), check="The message that it is missing must be gone.",
             confidence="medium",
         )  # fmt: skip
@@ -118,7 +120,7 @@ def _was_there(evidence: Evidence, entry: EntryView, path: str) -> bool:
 
 
 def _refused(evidence: Evidence, path: str) -> bool:
-    return any(evidence.same_place(path, asked) for entry in evidence.failing for asked in asked_paths(entry))
+    return any(evidence.same_place(path, asked) for entry in evidence.failing_calls for asked in asked_paths(entry))
 
 
 def _start(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
@@ -164,7 +166,7 @@ def _root(path: str) -> str | None:
 def _alike(evidence: Evidence, entry: EntryView, path: str, name: str, line: str) -> Diagnosis | None:
     """Say what lies in the folder in place of the file, where a listing of that folder was recorded."""
     folder = path.rstrip("/").rpartition("/")[0]
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or not re.search(r"\b(?:ls|find|tree|dir)\b|LS$|Glob$|list", command_of(other) or other.action):
             continue
         said = evidence.text(other)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.errors.table import best_step
-from ctxmgr.diagnose.errors.words import offered
+from ctxmgr.diagnose.errors.words import offers_of
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
-from ctxmgr.diagnose.evidence.calls import called
+from ctxmgr.diagnose.evidence.calls import call_phrase
 from ctxmgr.diagnose.evidence.sentences import forbids
-from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name, spaced, words_of
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import way_in_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -79,7 +79,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what is refused, and where the new credentials are."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
-        match = _REFUSED.search(spaced(said))
+        match = _REFUSED.search(blanks_for_underscores(said))
         # A certificate that is refused is no login
         if match is None or _CERTIFICATE.search(said):
             continue
@@ -89,7 +89,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
-    call = called(entry, 80)
+    call = call_phrase(entry, 80)
     times = evidence.times(entry)
     expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
     cause = f"{call} fails{how_often(times)}: the credentials it uses {expired}, {words_of(_REFUSED, line)}."
@@ -134,9 +134,9 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         "Ask the user for valid credentials, and say which call was refused and with what words. No other form of the call"
         " helps."
     )
-    login = next((each for each in offered(evidence.text(entry)) if _LOGS_IN.search(each)), None)
+    login = next((each for each in offers_of(evidence.text(entry)) if _LOGS_IN.search(each)), None)
     # To log in again was tried, and the refusal stayed
-    if login is not None and not evidence.tried(login):
+    if login is not None and not evidence.was_tried(login):
         step = (
             f"The answer names what renews them, {code(login, 80)}: ask the user to run it, or run it if it asks for nobody's"
             " password; then make the call once."

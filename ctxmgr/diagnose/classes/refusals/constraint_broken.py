@@ -6,10 +6,10 @@ import json
 import re
 
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
+from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, parts_of, patched_paths, path_of, tool
 from ctxmgr.diagnose.evidence.sentences import ALLOWS, BINDS, forbids, sentences
-from ctxmgr.diagnose.evidence.texts import capital, code, listed, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -154,7 +154,7 @@ def _refused_again(evidence: Evidence) -> Diagnosis | None:
         return None
     first = said.index(refusals[0])
     rules = [(each, part.strip()) for each in said[:first] for part in _PARTS.findall(each.text) if BINDS.search(part)]
-    made = _content("\n".join(given(each) for each in evidence.edits[-_MOST_EDITS:]))
+    made = _content("\n".join(call_input(each) for each in evidence.edits[-_MOST_EDITS:]))
     rule = max(rules, key=lambda each: len(made & _content(each[1])), default=None)
     if rule is None:
         return None
@@ -215,7 +215,7 @@ def _over(evidence: Evidence, sentence: str) -> tuple[list[EntryView], list[str]
         return None
     unit = (match.group("unit") or "").casefold().rstrip("s")
     over: list[tuple[EntryView, str]] = []
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         said = evidence.text(entry)[:2_000]
         named = [
             number.group(0) for number in _NUMBER.finditer(said)
@@ -223,14 +223,14 @@ def _over(evidence: Evidence, sentence: str) -> tuple[list[EntryView], list[str]
             if unit and said[number.end() :].strip().casefold().startswith(unit) and (_value(number.group(0)) or 0) > limit
         ]  # fmt: skip
         asked = [
-            number for number in _NUMBER.findall(f"{given(entry)[:4_000]} {json.dumps(entry.input, default=str)[:4_000]}")
+            number for number in _NUMBER.findall(f"{call_input(entry)[:4_000]} {json.dumps(entry.input, default=str)[:4_000]}")
             # A number hundreds of times as large is an id
             if entry.status in ("error", "denied") and limit < (_value(number) or 0) <= limit * _MOST_TIMES
         ]  # fmt: skip
         if named or asked:
             over.append((entry, named[0] if named else asked[-1]))
     # Where most failures are about something else, the limit is not the trouble
-    if sum(max(1, evidence.times(entry)) for entry, _ in over) < _LEAST or len(over) < len(evidence.failing) / 2:
+    if sum(max(1, evidence.times(entry)) for entry, _ in over) < _LEAST or len(over) < len(evidence.failing_calls) / 2:
         return None
     return [entry for entry, _ in over], list(dict.fromkeys(number for _, number in over)), match.group("number").strip()
 
@@ -253,7 +253,7 @@ def _over_limit(
     last = breaking[0]
     cause = (
         f"The user set a limit{clock(message.at)}: {code(sentence, 150)}. Your refused calls are over it, with"
-        f" {listed(numbers[:4])}."
+        f" {join_names(numbers[:4])}."
     )
     step = (
         f"Make it once with at most {limit}, as the user set it; shorten or split what does not fit, and change nothing else."
@@ -394,7 +394,7 @@ def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[
 def _made_from(evidence: Evidence, breaking: list[EntryView]) -> tuple[EntryView, str, str | None] | None:
     """Return what a file that is edited is made from and by, where the text that was read of it says so and it is there."""
     for path in dict.fromkeys(path for entry in breaking for path in edited_paths(entry)):
-        content = evidence.seen(path, breaking[0].index) or evidence.seen(path)
+        content = evidence.last_content(path, breaking[0].index) or evidence.last_content(path)
         match = next((match for line in (content.lines[:12] if content else ()) if (match := _MADE.search(line))), None)
         if content is None or match is None:
             continue
@@ -410,7 +410,9 @@ def _made_from(evidence: Evidence, breaking: list[EntryView]) -> tuple[EntryView
 
 def _is_there(evidence: Evidence, name: str) -> bool:
     base = name.rpartition("/")[2]
-    return any(base in evidence.text(entry) or base in given(entry) for entry in evidence.recent if not edited_paths(entry))
+    return any(
+        base in evidence.text(entry) or base in call_input(entry) for entry in evidence.recent if not edited_paths(entry)
+    )
 
 
 def _way(message: Message, sentence: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.evidence import CHECKS, Evidence
-from ctxmgr.diagnose.evidence.calls import called, command_of
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
 from ctxmgr.diagnose.evidence.texts import clip, how_often
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -47,7 +47,7 @@ _USED = lazy_pattern(r"\bused\b|remaining|per day|queries per|quota|timed? ?out|
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return by how much the call is too large."""
-    for entry in evidence.failing[:4]:
+    for entry in evidence.failing_calls[:4]:
         # Numbers of a test are what is tested
         if CHECKS.search(command_of(entry)):
             continue
@@ -56,7 +56,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             if found is None:
                 continue
             size, limit, unit = found
-            call = called(entry, 80)
+            call = call_phrase(entry, 80)
             times = evidence.times(entry)
             told = f" {unit}" if unit else ""
             cause = (

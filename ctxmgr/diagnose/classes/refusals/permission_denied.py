@@ -7,10 +7,10 @@ import re
 from ctxmgr.diagnose.errors.table import best_step
 from ctxmgr.diagnose.errors.words import told_lines
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
-from ctxmgr.diagnose.evidence.calls import called, command_of
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
 from ctxmgr.diagnose.evidence.paths import asked_paths
 from ctxmgr.diagnose.evidence.sentences import ALLOWS, is_forbidden, sentences
-from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name, spaced, words_of
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import way_in_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -43,7 +43,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.refusals():
         said = evidence.text(entry)
         closed = _CLOSED.search(said) is not None
-        if entry.status != "denied" and not closed and not _DENIED.search(spaced(said)):
+        if entry.status != "denied" and not closed and not _DENIED.search(blanks_for_underscores(said)):
             continue
         # A refused login is authentication_refused
         if re.search(r"permission denied \(publickey|pull access denied|access denied for user", said, re.IGNORECASE):
@@ -52,7 +52,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         script = _script(evidence, entry, said)
         if script is not None:
             # With several failing forms the right to execute was probably tried, and a note knows more
-            return _noted(evidence, entry, line) or script if len(evidence.failing) > 1 else script
+            return _noted(evidence, entry, line) or script if len(evidence.failing_calls) > 1 else script
         way = _way(evidence, entry)
         if way is not None:
             return _answer(evidence, entry, line, way)
@@ -60,13 +60,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if noted is not None:
             return noted
         # A refusal alone, seen once, may belong to a search that goes on
-        if entry.status == "denied" or (evidence.times(entry) > 1 and _DENIED.search(spaced(said))):
+        if entry.status == "denied" or (evidence.times(entry) > 1 and _DENIED.search(blanks_for_underscores(said))):
             return _nobody(evidence, entry, line)
     return None
 
 
 def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
-    call = called(entry, 80)
+    call = call_phrase(entry, 80)
     times = evidence.times(entry)
     said = told_lines([line]) or words_of(_DENIED, line) or words_of(_CLOSED, line)
     where = next((path for path in asked_paths(entry)[::-1] if "/" in path and plain_name(path)), None)

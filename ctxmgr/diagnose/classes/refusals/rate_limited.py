@@ -9,7 +9,7 @@ from ctxmgr.diagnose.errors.words import error_members
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers
-from ctxmgr.diagnose.evidence.texts import capital, code, listed, plain_name, spaced, words_of
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, join_names, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -51,9 +51,9 @@ _UNITS = {"ms": 0.001, "mi": 60, "s": 1, "m": 60, "h": 3600}
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return how long the record asks to wait."""
-    for entry in evidence.refusals() if evidence.failing else _counted(evidence):
+    for entry in evidence.refusals() if evidence.failing_calls else _counted(evidence):
         said = evidence.text(entry)
-        match = _LIMITED.search(spaced(said))
+        match = _LIMITED.search(blanks_for_underscores(said))
         if match is None:
             continue
         line = evidence.line(entry, _LIMITED)
@@ -67,7 +67,7 @@ def _counted(evidence: Evidence) -> list[EntryView]:
     # A single 429 among other statuses is load, and no limit that holds
     if len(last) < _LEAST or not all(_ONLY_429.search(evidence.text(entry)) for entry in last[-_LEAST:]):
         return []
-    return [entry for entry in reversed(evidence.tail) if _LIMITED.search(spaced(evidence.text(entry)))]
+    return [entry for entry in reversed(evidence.tail) if _LIMITED.search(blanks_for_underscores(evidence.text(entry)))]
 
 
 def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
@@ -78,8 +78,12 @@ def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagn
             "Tell the user that the quota of this account is used up, and ask which other one you may use. Make no more calls."
         )
         return diagnosis(KIND, cause, step, evidence.quote(entry, said[:600]))
-    limited = [each for each in evidence.loop if _LIMITED.search(spaced(evidence.text(each)))]
-    spoken = [match for match in _LIMITED.finditer(spaced(said[:8_000])) if " " in match.group(0) or "-" in match.group(0)]
+    limited = [each for each in evidence.loop if _LIMITED.search(blanks_for_underscores(evidence.text(each)))]
+    spoken = [
+        match
+        for match in _LIMITED.finditer(blanks_for_underscores(said[:8_000]))
+        if " " in match.group(0) or "-" in match.group(0)
+    ]
     words = {
         re.sub(r"[\W_]", "", match.group(0).casefold()): said[match.start() : match.end()]
         for match in spoken
@@ -87,7 +91,7 @@ def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagn
     }
     cause = (
         "The server refuses because you ask too often: "
-        f"{listed(sorted(words.values(), key=len, reverse=True)[:2]) or words_of(_LIMITED, line)}."
+        f"{join_names(sorted(words.values(), key=len, reverse=True)[:2]) or words_of(_LIMITED, line)}."
     )
     if re.search(r"\b429\b", said) and "429" not in cause:
         cause += " It answers 429."
@@ -153,7 +157,7 @@ def _shown_limit(evidence: Evidence, entry: EntryView) -> _Limit | None:
             if _LIMIT.search(name) and plain_name(name) and (_NUMBER.fullmatch(value) or _TIME.fullmatch(value))
         }  # fmt: skip
         # One value alone may be any number of an answer
-        if other.index == entry.index or evidence.failed(other) or len(fields) < _LEAST:
+        if other.index == entry.index or evidence.has_failed(other) or len(fields) < _LEAST:
             continue
         told = ", ".join(f"{code(name, 40)} {code(value, 40)}" for name, value in list(fields.items())[:5])
         cause = f" {capital(evidence.source(other))} names the limit: {told}."

@@ -7,10 +7,10 @@ import re
 from typing import Any, cast
 
 from ctxmgr.diagnose.errors.names import offered_names
-from ctxmgr.diagnose.evidence import Evidence, given
-from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, tool
+from ctxmgr.diagnose.evidence import Evidence, call_input
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool
 from ctxmgr.diagnose.evidence.nearest_names import likeness, nearest_of
-from ctxmgr.diagnose.evidence.texts import code, listed, plain_name, spaced
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -82,7 +82,7 @@ def _outdated(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | No
         newer = _numbered(name, own, head)
         if newer is None or isinstance(value, bool):
             continue
-        shown = (each for each in evidence.before(entry.index) if each.status == "ok" and name in evidence.text(each))
+        shown = (each for each in evidence.entries_before(entry.index) if each.status == "ok" and name in evidence.text(each))
         source = next((evidence.source(each) for each in shown if _stands(own, evidence.text(each))), "")
         cause = (
             f"The {tool(entry)} call rests on {code(name, 40)} {code(own, 40)}{f', from {source}' if source else ''}, and the"
@@ -123,7 +123,7 @@ def argument_names(entry: EntryView) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def converted(value: Any, kind: str) -> str | None:
+def convert_value(value: Any, kind: str) -> str | None:
     """Return a value in the type that is wanted, as JSON, where that is plain."""
     # A long text is no value that was written in the wrong type
     if not isinstance(value, str) or len(value) > _SHORT:
@@ -143,7 +143,7 @@ _SHORT = 100
 
 def _bounded(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which number is larger than the answer allows."""
-    match = _LARGEST.search(spaced(said[:4_000]))
+    match = _LARGEST.search(blanks_for_underscores(said[:4_000]))
     if match is None:
         return None
     most = match.group(1).rstrip(".,")
@@ -154,7 +154,7 @@ def _bounded(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
     # A long value can't be shown, and without a name nobody knows what is too large
     if name is None or value is None or len(str(value)) > _SHORT:
         return None
-    shown = called(entry, 70)
+    shown = call_phrase(entry, 70)
     size = code(str(value), 40) if not isinstance(value, str) or value.isdigit() else f"{len(value)} characters"
     cause = f"{shown} is refused: {code(name, 40)} may be at most {most}, and you gave {size}."
     return diagnosis(
@@ -167,7 +167,7 @@ def _bounded(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
 
 def _chosen(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value of a call is none of those that its answer allows."""
-    if not _REFUSES.search(spaced(said[:4_000])):
+    if not _REFUSES.search(blanks_for_underscores(said[:4_000])):
         return None
     options = offered_names(said[:4_000])
     # One option alone is an example
@@ -192,7 +192,7 @@ def _of_field(evidence: Evidence, entry: EntryView, said: str, options: list[str
     if field is None or not isinstance(own, str) or own in options or len(own) > _SHORT:
         return None
     near = nearest_of(own, options, 0.6)
-    allowed = listed(options, 8)
+    allowed = join_names(options, 8)
     cause = f"The {tool(entry)} call is refused: {code(field, 40)} is {code(own, 60)}, and only {allowed} are allowed."
     value = code(near, 60) if near else f"the one of {allowed} that fits the task"
     step = f"Make the same call with {code(field, 40)} set to {value}."
@@ -204,7 +204,7 @@ def _of_field(evidence: Evidence, entry: EntryView, said: str, options: list[str
 
 def _of_call(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
     """Judge the value that the answer quotes and the call has."""
-    call, keys = given(entry), set(argument_names(entry))
+    call, keys = call_input(entry), set(argument_names(entry))
     quoted = dict.fromkeys(one or other for one, other in _VALUE.findall(said[:4_000]))
     # A word that the call does not have is the answer's own
     values = [word for word in quoted if word not in options and word not in keys and _stands(word, call) and plain_name(word)]
@@ -216,9 +216,9 @@ def _of_call(evidence: Evidence, entry: EntryView, said: str, options: list[str]
     fields = (name for pair in _FIELD.findall(said[:4_000]) for name in pair if name and name != wrong)
     field = next((name for name in fields if _stands(name, call)), None)
     what = f"{code(field, 40)} is {code(wrong, 60)}" if field else f"it was given {code(wrong, 60)}"
-    shown = called(entry, 70)
-    cause = f"{shown} is refused: {what}, and only {listed(options, 8)} are allowed."
-    value = code(near, 60) if near else f"the one of {listed(options, 8)} that fits the task"
+    shown = call_phrase(entry, 70)
+    cause = f"{shown} is refused: {what}, and only {join_names(options, 8)} are allowed."
+    value = code(near, 60) if near else f"the one of {join_names(options, 8)} that fits the task"
     place = f"{code(field, 40)} set to {value}" if field and near else f"{value} in place of {code(wrong, 60)}"
     step = f"Make the same call with {place}."
     return diagnosis(
@@ -230,7 +230,7 @@ def _of_call(evidence: Evidence, entry: EntryView, said: str, options: list[str]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
-def dated(value: str, form: str) -> str | None:
+def iso_date(value: str, form: str) -> str | None:
     """Return a date in the form YYYY-MM-DD, where that is wanted and the date can be read in one way only."""
     # Another form than year, month, day is not written by us
     if re.sub(r"[^ymd]", "", form.lower()) != "yyyymmdd" or "-" not in form:
@@ -273,13 +273,13 @@ def _form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
         key, value = _wrong(entry, said, match)
         if key is None and value is None:
             continue
-        shown = called(entry, 70)
+        shown = call_phrase(entry, 70)
         form = match.group("form")
         what = code(key or value or "", 60)
         kind = form.split()[-1].lower()
         typed = kind in _TYPES
         of = f"of type {kind}" if typed else f"in the form {code(form, 40)}"
-        written = converted(value, kind) if typed else dated(value or "", form)
+        written = convert_value(value, kind) if typed else iso_date(value or "", form)
         has = f", and you gave {code(value, 60)}" if value and key else ""
         like = f", {code(written, 40)}" if written else ""
         cause = f"{shown} is refused: {what} must be {of}{has}."
@@ -298,7 +298,9 @@ def _wrong(entry: EntryView, said: str, match: re.Match[str]) -> tuple[str | Non
     names = argument_names(entry)
     key = next((each for each in names if _stands(each, line)), None)
     key = key or next((each for each in names if len(each) > 2 and _stands(each, near)), None)
-    quoted = (one for one, _ in _VALUE.findall(near) if one and one != key and one not in names and _stands(one, given(entry)))
+    quoted = (
+        one for one, _ in _VALUE.findall(near) if one and one != key and one not in names and _stands(one, call_input(entry))
+    )
     own = fields_of(entry).get(key) if key is not None and not command_of(entry) else None
     plain = str(own)[:60] if isinstance(own, str | int | float) and own != "" else None
     return key, next(quoted, None) or plain or _valued(entry, key)
@@ -307,7 +309,9 @@ def _wrong(entry: EntryView, said: str, match: re.Match[str]) -> tuple[str | Non
 def _valued(entry: EntryView, key: str | None) -> str | None:
     """Return the value that a command gives to a name."""
     match = (
-        re.search(rf"{re.escape(key)}[\"']?\s?[:= ]\s?(?:[\"']([^\"'\n]{{1,60}})[\"']|([^\"'\s,&}}]{{1,60}}))", given(entry))
+        re.search(
+            rf"{re.escape(key)}[\"']?\s?[:= ]\s?(?:[\"']([^\"'\n]{{1,60}})[\"']|([^\"'\s,&}}]{{1,60}}))", call_input(entry)
+        )
         if key
         else None
     )

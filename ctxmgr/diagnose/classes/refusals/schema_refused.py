@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ctxmgr.diagnose.classes.refusals.refused_values import argument_names, converted, refused_value
+from ctxmgr.diagnose.classes.refusals.refused_values import argument_names, convert_value, refused_value
 from ctxmgr.diagnose.classes.refusals.wanted_values import (
     arguments_of,
-    given_at,
+    given_value,
     recorded_fields,
     shown_form,
     shown_sibling,
@@ -20,10 +20,10 @@ from ctxmgr.diagnose.classes.refusals.wanted_values import (
 from ctxmgr.diagnose.errors.names import offered_names
 from ctxmgr.diagnose.errors.violations import Violation, violations_of
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of
 from ctxmgr.diagnose.evidence.items import objects_in
 from ctxmgr.diagnose.evidence.nearest_names import nearest_of
-from ctxmgr.diagnose.evidence.texts import code, listed, nearest, plain_name
+from ctxmgr.diagnose.evidence.texts import code, join_names, nearest, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -113,7 +113,7 @@ def _validated(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     parts = [(each, *step) for each, step in zip(refused, steps, strict=True) if step is not None]
     if not parts:
         return None
-    cause = f"{called(entry, 70)} is refused: {'; '.join(_demand(each, given) for each, _, _ in parts)}."
+    cause = f"{call_phrase(entry, 70)} is refused: {'; '.join(_demand(each, given) for each, _, _ in parts)}."
     # Names that are merely not taken need no value, so that what to give is told in one sentence
     if all(each.kind == "unexpected" and (each.options or sure or " names, " in step) for each, step, sure in parts):
         cause += f" Give {_joined([step for _, step, _ in parts])}."
@@ -147,7 +147,7 @@ def _joined(texts: list[str]) -> str:
 def _placed(violation: Violation, given: object) -> Violation:
     """Return a violation with the name of its argument, where the answer names the value alone."""
     # A validator that names the place needs no look at the values
-    if violation.kind != "choice" or given_at(given, violation.path) is not None:
+    if violation.kind != "choice" or given_value(given, violation.path) is not None:
         return violation
     keys = [name for fields in objects_in(given) for name, value in fields.items() if value == violation.name]
     # A value that stands twice does not tell its place
@@ -162,13 +162,13 @@ def _concerns(violation: Violation, given: object, names: list[str], command: st
     if violation.kind == "required":
         # A required name is missing by definition, but its parent is the call's
         parents = [part for part in violation.path[:-1] if isinstance(part, str)]
-        return given_at(given, violation.path) is None and (not parents or parents[-1] in names)
+        return given_value(given, violation.path) is None and (not parents or parents[-1] in names)
     return violation.name in names
 
 
 def _demand(violation: Violation, given: object) -> str:
     place = code(violation.shown, 60)
-    own = given_at(given, violation.path)
+    own = given_value(given, violation.path)
     has = f" and is {code(json.dumps(own, ensure_ascii=False)[:100], 50)}" if own is not None else ""
     if isinstance(own, str) and violation.kind == "type":
         has += ", a string"
@@ -177,7 +177,7 @@ def _demand(violation: Violation, given: object) -> str:
     if violation.kind == "unexpected":
         return f"it does not take {place}"
     if violation.kind == "choice":
-        return f"{place} must be one of {listed(violation.options)}{has}"
+        return f"{place} must be one of {join_names(violation.options)}{has}"
     form = f"in the form {code(violation.wants, 50)}" if violation.kind == "form" else f"of type {violation.wants}"
     return f"{place} must be {form}{has}"
 
@@ -208,7 +208,7 @@ def _mended(
     if violation.kind == "required":
         return f"{place} added{typed}", False
     if violation.kind == "choice":
-        return f"{place} set to the one of {listed(violation.options)} that fits the task", False
+        return f"{place} set to the one of {join_names(violation.options)} that fits the task", False
     return (
         f"{place} {f'in the form {code(violation.wants, 50)}' if violation.kind == 'form' else f'of type {violation.wants}'}",
         False,
@@ -228,7 +228,7 @@ def _replaced(evidence: Evidence, entry: EntryView, violation: Violation, given:
         return f"{code(near, 40)} in place of {own}", True
     recorded = recorded_fields(evidence, entry)
     if recorded is None:
-        takes = f"the one of {listed(violation.options, 12)} that is meant" if violation.options else ""
+        takes = f"the one of {join_names(violation.options, 12)} that is meant" if violation.options else ""
         return f"{takes or 'the name that its schema or help has'} in place of {own}", False
     fields, source = recorded
     fair = {name: values for name, values in fields.items() if plain_name(name) and all(map(plain_name, values))}
@@ -239,7 +239,7 @@ def _replaced(evidence: Evidence, entry: EntryView, violation: Violation, given:
     # Without values the names alone may still be chosen from
     if not choices:
         return None
-    offered = [f"{code(name, 40)}{f' (one of {listed(values)})' if values else ''}" for name, values in choices.items()][:5]
+    offered = [f"{code(name, 40)}{f' (one of {join_names(values)})' if values else ''}" for name, values in choices.items()][:5]
     return (
         f"the field that is meant of those which {evidence.source(source)} names, {' or '.join(offered)}, in place of {own}",
         False,
@@ -278,19 +278,19 @@ def _answer(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | 
             pairs.append((name, near))
     if not pairs and not lacking:
         return _not_taken(evidence, entry, asked)
-    call = called(entry, 70)
+    call = call_phrase(entry, 70)
     wants = [new for _, new in pairs] + lacking
-    cause = f"{call} is refused: it wants {listed(wants)}"
+    cause = f"{call} is refused: it wants {join_names(wants)}"
     cause += (
-        (f", and you gave {listed([old for old, _ in pairs])}.")
+        (f", and you gave {join_names([old for old, _ in pairs])}.")
         if pairs
-        else (f", and you gave {listed(asked.given[:6])}.")
+        else (f", and you gave {join_names(asked.given[:6])}.")
         if asked.given
         else "."
     )
     swaps = [f"{code(new, 40)} in place of {code(old, 40)}" for old, new in pairs]
     parts = [f"with {' and '.join(swaps[:6])}"] if swaps else []
-    parts += [f"{'and ' if swaps else 'with '}{listed(lacking)} added"] if lacking else []
+    parts += [f"{'and ' if swaps else 'with '}{join_names(lacking)} added"] if lacking else []
     step = f"Make the same call {' '.join(parts)}."
     if lacking:
         step += " Take the values from the task; ask the user for one that nothing names."
@@ -306,14 +306,14 @@ def _not_taken(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis
     # Nothing to take in its place is known
     if not asked.unwanted or not (names or asked.offered):
         return None
-    call = called(entry, 70)
+    call = call_phrase(entry, 70)
     wrong, takes = asked.unwanted[0], names or asked.offered
     near = nearest_of(wrong, takes, 0.65)
-    cause = f"{call} is refused: it does not take {code(wrong, 40)}. The answer names {listed(takes, 8)}."
+    cause = f"{call} is refused: it does not take {code(wrong, 40)}. The answer names {join_names(takes, 8)}."
     step = (
         f"Make the same call with {code(near, 40)} in place of {code(wrong, 40)}."
         if near
-        else f"Make the same call without {code(wrong, 40)}, or give its value to the one of {listed(takes, 8)} that "
+        else f"Make the same call without {code(wrong, 40)}, or give its value to the one of {join_names(takes, 8)} that "
         "it belongs to."
     )
     return diagnosis(
@@ -343,10 +343,10 @@ def _typed(evidence: Evidence, entry: EntryView, name: str, kind: str, needs: re
     value = fields_of(entry).get(name)
     shown = f", and you gave {code(json.dumps(value, ensure_ascii=False)[:80], 60)}" if name in fields_of(entry) else ""
     was = " as a string" if isinstance(value, str) and shown else ""
-    members = listed(re.findall(r"[\w.-]+", needs.group(1))) if needs else ""
+    members = join_names(re.findall(r"[\w.-]+", needs.group(1))) if needs else ""
     of = f" of objects, each with {members}" if members and kind == "array" else f" with {members}" if members else ""
     cause = f"The call is refused: {code(name, 40)} must be of type {kind}{of}{shown}{was}."
-    like = "" if of else converted(value, kind)
+    like = "" if of else convert_value(value, kind)
     step = (
         f"Make the same call with {code(name, 40)} as {kind}{of}{f', as in {code(like, 60)}' if like else ''}; keep the other"
         " arguments as they are."
@@ -380,11 +380,11 @@ def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     if wrong is None or wrong in options or len(options) < 2:
         return refused_value(evidence, entry, said)
     near = nearest(wrong, options, 0.6)
-    cause = f"The call is refused: {code(values[wrong], 40)} is {code(wrong, 60)}, and only {listed(options)} are allowed."
+    cause = f"The call is refused: {code(values[wrong], 40)} is {code(wrong, 60)}, and only {join_names(options)} are allowed."
     step = (
         (f"Make the same call with {code(values[wrong], 40)} set to {code(near, 60)}.")
         if near
         else f"Make the same call with {code(values[wrong], 40)} set to the allowed value that fits the task, one of "
-        f"{listed(options)}; keep the other arguments as they are."
+        f"{join_names(options)}; keep the other arguments as they are."
     )
     return diagnosis(KIND, cause, step, evidence.quote(entry))

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.diagnose.classes.refusals.refused_values import converted, dated
+from ctxmgr.diagnose.classes.refusals.refused_values import convert_value, iso_date
 from ctxmgr.diagnose.errors.violations import Violation
 from ctxmgr.diagnose.evidence import Evidence, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.diagnose.evidence.items import json_in, objects_in
 from ctxmgr.diagnose.evidence.nearest_names import nearest_of
-from ctxmgr.diagnose.evidence.texts import plain_name, unnumbered
+from ctxmgr.diagnose.evidence.texts import plain_name, strip_line_numbers
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -67,7 +67,7 @@ def arguments_of(evidence: Evidence, entry: EntryView) -> Any:
     if inline is not None:
         return inline
     for word in re.findall(r"[\w./-]{1,120}\.json\b", command):
-        seen = evidence.seen(word.removeprefix("//"), entry.index)
+        seen = evidence.last_content(word.removeprefix("//"), entry.index)
         value = next(iter(json_in(seen.text)), None) if seen is not None else None
         if value is not None:
             return value
@@ -91,7 +91,7 @@ def value_at(value: Any, path: tuple[str | int, ...]) -> Any:
     return _MISSING
 
 
-def given_at(given: Any, path: tuple[str | int, ...]) -> Any:
+def given_value(given: Any, path: tuple[str | int, ...]) -> Any:
     """Return what a call gave at a path, or None."""
     found = value_at(given, path)
     return None if found is _MISSING else found
@@ -99,7 +99,7 @@ def given_at(given: Any, path: tuple[str | int, ...]) -> Any:
 
 def worked_out(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
     """Return the value that fits, as JSON, or "" where the record does not tell it."""
-    own = given_at(given, violation.path)
+    own = given_value(given, violation.path)
     text = str(own) if isinstance(own, str | int | float) and not isinstance(own, bool) else ""
     if violation.kind == "choice":
         had = text or violation.had
@@ -108,12 +108,12 @@ def worked_out(evidence: Evidence, entry: EntryView, violation: Violation, given
         return json.dumps(near) if near else ""
     if violation.kind == "form":
         # A fixed part of the pattern is put around the own text before the text is read as a date
-        fit = _fitted(violation.wants, text) or dated(text, violation.wants)
+        fit = _fitted(violation.wants, text) or iso_date(text, violation.wants)
         return json.dumps(fit) if fit else ""
     # A unit in the name wants another number, where a mere type wants another spelling
     if violation.wants in ("integer", "number", "") and (amount := _amount(evidence, entry, violation, text, given)):
         return amount
-    return (converted(own, violation.wants) or "") if violation.wants and not isinstance(violation.path[-1], int) else ""
+    return (convert_value(own, violation.wants) or "") if violation.wants and not isinstance(violation.path[-1], int) else ""
 
 
 def _fitted(pattern: str, text: str) -> str:
@@ -140,7 +140,7 @@ def _amount(evidence: Evidence, entry: EntryView, violation: Violation, text: st
         return ""
     found = list(_quantities(text))
     if not found:
-        parent = given_at(given, violation.path[:-1]) if len(violation.path) > 1 else given
+        parent = given_value(given, violation.path[:-1]) if len(violation.path) > 1 else given
         for key, value in cast("dict[str, Any]", parent).items() if isinstance(parent, dict) else ():
             other = unit_of(key)
             if other is not None and isinstance(value, int | float) and not isinstance(value, bool):
@@ -181,17 +181,17 @@ def shown_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kn
     """Return the form in which an earlier file or answer has a name, of the type that is wanted where one is told."""
     name = violation.name
     mark = re.compile(rf"[\"']?{re.escape(name)}[\"']?\s?:\s?(?=\S)")
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # A call like the refused one shows the form that is refused
-        if other.status != "ok" or evidence.failed(other) or (may_change(other) and other.action == entry.action):
+        if other.status != "ok" or evidence.has_failed(other) or (may_change(other) and other.action == entry.action):
             continue
-        text = unnumbered(evidence.text(other)[:_MOST])
+        text = strip_line_numbers(evidence.text(other)[:_MOST])
         for match in mark.finditer(text):
             value = next(iter(json_in(text[match.end() :][:2_000], 1)), None) if text[match.end()] in "[{" else None
             # A member called `type` makes it a schema, and no example
             if value is None or not _of_type(value, violation) or "type" in value:
                 continue
-            own = given_at(arguments_of(evidence, entry), violation.path)
+            own = given_value(arguments_of(evidence, entry), violation.path)
             fill = own if isinstance(own, str | int | float) and not isinstance(own, bool) else None
             return Known(f'"{name}": {json.dumps(_outline(value, fill), ensure_ascii=False)}', other)
     return None
@@ -209,10 +209,10 @@ def _outline(value: Any, fill: str | float | None) -> Any:
 
 def shown_sibling(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
     """Return the name that an earlier file or answer has beside the same neighbours, where the call has one not taken."""
-    parent = given_at(given, violation.path[:-1]) if len(violation.path) > 1 else given
+    parent = given_value(given, violation.path[:-1]) if len(violation.path) > 1 else given
     neighbours = set(cast("dict[str, Any]", parent)) - {violation.name} if isinstance(parent, dict) else set[str]()
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT] if len(neighbours) > 1 else ():
-        if other.status != "ok" or evidence.failed(other):
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if len(neighbours) > 1 else ():
+        if other.status != "ok" or evidence.has_failed(other):
             continue
         for fields in objects_in(evidence.text(other)[:_MOST]):
             new = [name for name in fields if name not in neighbours and name in violation.options]
@@ -235,7 +235,7 @@ def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tup
     own = fields_of(entry)
     keys = [(name, value) for name, value in own.items() if isinstance(value, str | int) and not isinstance(value, bool)]
     family = entry.action.rpartition("__")[0] or entry.action.rpartition(".")[0]
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or not other.action.startswith(family) or other.action == entry.action:
             continue
         for fields in objects_in(other.output):

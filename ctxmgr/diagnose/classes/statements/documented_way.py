@@ -11,7 +11,7 @@ from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
 from ctxmgr.diagnose.evidence.sentences import forbids
-from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, how_often, listed, plain_name
+from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -61,7 +61,7 @@ class _Way(NamedTuple):
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which documented command, or which folder, the failing one lacks."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         command = command_of(entry)
         said = evidence.text(entry)[:8_000]
         # A note tells how to get what is missing, not how to mend a test
@@ -80,17 +80,17 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def _answer(evidence: Evidence, entry: EntryView, command: str, missing: list[str], way: _Way) -> Diagnosis:
     times = evidence.times(entry)
-    lack = f": it does not find {listed(missing)}" if missing else ""
+    lack = f": it does not find {join_names(missing)}" if missing else ""
     cause = (
         f"{code(command, 90)} fails{how_often(times)}{lack}. "
         f"{capital(way.source)} names another way, {code(way.command, 90)}, with "
-        f"{listed(way.added, 3)}, which you have not tried."
+        f"{join_names(way.added, 3)}, which you have not tried."
     )
     step = (
         f"Run it the way the user said: {code(way.command, 90)}."
         if way.by_user
         else f"That note says {code(way.command, 90)}; if you trust it, run your command that way, with "
-        f"{listed(way.added, 3)}. Install nothing before that."
+        f"{join_names(way.added, 3)}. Install nothing before that."
     )
     return diagnosis(
         KIND, cause, step, evidence.quote(entry), way.quote,
@@ -155,7 +155,7 @@ def _is_within(place: str, word: str) -> bool:
 def _notes(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, str, Quote, bool]]:
     for message in reversed(evidence.user_texts):
         yield message.text, "the user", evidence.quote_of(message), True
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # Only notes and manifests speak for the project; any other output may be a stranger's
         if other.status == "ok" and _DOCS.search(f"{path_of(other) or ''} {command_of(other)}"):
             text = evidence.text(other)
@@ -169,7 +169,7 @@ def _root(evidence: Evidence, entry: EntryView, command: str, missing: list[str]
             ran = program.search(command)
             if ran is None or not ending.search(name):
                 continue
-            for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+            for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
                 if other.status != "ok":
                     continue
                 path = path_of(other) or ""
@@ -177,7 +177,7 @@ def _root(evidence: Evidence, entry: EntryView, command: str, missing: list[str]
                 root = own[: -len(name) - 1] if own.endswith(f"/{name}") else ""
                 given = option.format(root=root)
                 # The folder was given already, so that is not what is missing
-                if not root or not plain_name(root) or given in command or evidence.tried(given):
+                if not root or not plain_name(root) or given in command or evidence.was_tried(given):
                     continue
                 cause = (
                     f"{code(command, 90)} fails: it does not find {code(name, 60)}. "

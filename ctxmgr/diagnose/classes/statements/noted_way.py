@@ -43,7 +43,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     # A call that hangs has said nothing that a note could be about
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return None
-    for entry in evidence.failing[:3]:
+    for entry in evidence.failing_calls[:3]:
         if _OTHER.search(evidence.text(entry)[-4_000:]):
             continue
         found = _exported(evidence, entry) or note_on(KIND, evidence, entry)
@@ -61,9 +61,9 @@ def _exported(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     if not begins or not _LACKS.search(said):
         return None
     calls = "\n".join(command_of(each) for each in evidence.recent)
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # An error repeats variables without setting them
-        if other.status != "ok" or evidence.failed(other):
+        if other.status != "ok" or evidence.has_failed(other):
             continue
         found = [(name, value) for name, value in _EXPORT.findall(evidence.text(other)[:20_000])
                  if name.startswith(begins) and f"{name}=" not in calls and plain_name(value)]  # fmt: skip

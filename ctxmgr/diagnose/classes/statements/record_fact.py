@@ -7,9 +7,18 @@ from collections.abc import Iterator
 from functools import partial
 
 from ctxmgr.diagnose.errors.successes import same_answer
-from ctxmgr.diagnose.errors.table import Fact, fact_rows, filled, named_groups
-from ctxmgr.diagnose.evidence import Evidence, given
-from ctxmgr.diagnose.evidence.calls import call_key, called, changes_of, command_of, edited_paths, may_change, parts_of, path_of
+from ctxmgr.diagnose.errors.table import Fact, fact_rows, fill_slots, named_groups
+from ctxmgr.diagnose.evidence import Evidence, call_input
+from ctxmgr.diagnose.evidence.calls import (
+    call_key,
+    call_phrase,
+    changes_of,
+    command_of,
+    edited_paths,
+    may_change,
+    parts_of,
+    path_of,
+)
 from ctxmgr.diagnose.evidence.texts import capital, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.types.finding import Diagnosis
@@ -22,18 +31,18 @@ _LOOKED_AT, _MOST, _LEAST_NAME = 200, 8_000, 4
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return the fact that explains why a call fails."""
-    return explained(evidence, late=False)
+    return find_fact(evidence, late=False)
 
 
-def explained(evidence: Evidence, *, late: bool) -> Diagnosis | None:
+def find_fact(evidence: Evidence, *, late: bool) -> Diagnosis | None:
     """Return the fact that explains why a call fails, of those that are asked early or late."""
-    for entry in evidence.failing[:6]:
+    for entry in evidence.failing_calls[:6]:
         for fact in fact_rows():
             error = _error(evidence, fact, entry) if fact.late == late and fact.fails else None
             found = _found(evidence, fact, error, entry) if error is not None else None
             if found is not None:
                 return found
-    return None if evidence.failing or late else _of_success(evidence)
+    return None if evidence.failing_calls or late else _of_success(evidence)
 
 
 def _of_success(evidence: Evidence) -> Diagnosis | None:
@@ -41,7 +50,7 @@ def _of_success(evidence: Evidence) -> Diagnosis | None:
     for fact in fact_rows():
         same = same_answer(evidence, partial(_error, evidence, fact)) if fact.ok else None
         if same is not None:
-            start = f"{called(same.entry, 80)} says the same {same.times} times"
+            start = f"{call_phrase(same.entry, 80)} says the same {same.times} times"
             found = _found(evidence, fact, same.match, same.entry, start)
             if found is not None:
                 return found
@@ -50,20 +59,20 @@ def _of_success(evidence: Evidence) -> Diagnosis | None:
 
 def _error(evidence: Evidence, fact: Fact, entry: EntryView) -> re.Match[str] | None:
     """Return where a call says what a fact explains."""
-    if fact.given and not re.search(fact.given, given(entry)):
+    if fact.given and not re.search(fact.given, call_input(entry)):
         return None
     return fact.error.search(evidence.text(entry)[-_MOST:])
 
 
 def _found(evidence: Evidence, fact: Fact, error: re.Match[str], entry: EntryView, start: str = "") -> Diagnosis | None:
     """Return what a fact says of a call, where another one shows that it holds."""
-    named = f"{given(entry)}\n{evidence.text(entry)[-_MOST:]}"
-    asked = re.search(fact.given, given(entry)) if fact.given else None
+    named = f"{call_input(entry)}\n{evidence.text(entry)[-_MOST:]}"
+    asked = re.search(fact.given, call_input(entry)) if fact.given else None
     if fact.undone and re.search(fact.undone, call_key(entry)):
         return None
     names = {**(named_groups(asked) if asked else {}), **named_groups(error)}
     for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
-        if other.id == entry.id or other.status != "ok" or evidence.failed(other):
+        if other.id == entry.id or other.status != "ok" or evidence.has_failed(other):
             continue
         # Nothing that was shown before counts once it is undone
         if fact.undone and re.search(fact.undone, call_key(other)):
@@ -87,7 +96,7 @@ def _shown(
     if fact.about == "command" and not any(_is_named(each, command) for each in _subjects(entry)):
         return None
     pattern = fact.pattern(names)
-    made = "\n".join(change.new for change in changes_of(other)) or (given(other) if edited_paths(other) else "")
+    made = "\n".join(change.new for change in changes_of(other)) or (call_input(other) if edited_paths(other) else "")
     text = f"{evidence.text(other)[:_MOST]}\n{made[:_MOST]}"
     for match in pattern.finditer(text):
         groups = {**names, **named_groups(match)}
@@ -123,7 +132,7 @@ def _shown_also(evidence: Evidence, fact: Fact, names: dict[str, str], other: En
 
 def _was_changed(evidence: Evidence, path: str) -> bool:
     """Whether a call that changes something names that file."""
-    return any(may_change(each) and _is_named(path, given(each)) for each in evidence.recent[-_LOOKED_AT:])
+    return any(may_change(each) and _is_named(path, call_input(each)) for each in evidence.recent[-_LOOKED_AT:])
 
 
 def _subjects(entry: EntryView) -> Iterator[str]:
@@ -147,14 +156,14 @@ def _answer(
     evidence: Evidence, entry: EntryView, fact: Fact, other: EntryView, slots: dict[str, str], line: str, start: str
 ) -> Diagnosis | None:
     shown = {key: evidence.inside(value) if key in ("file", "place") else value for key, value in slots.items()}
-    means, step = filled(fact.means, shown), filled(fact.step, shown)
+    means, step = fill_slots(fact.means, shown), fill_slots(fact.step, shown)
     if (
         means is None
         or step is None
         or not all(plain_name(value) for key, value in shown.items() if key in ("file", "place") and value)
     ):
         return None
-    start = start or f"{called(entry, 80)} fails{how_often(evidence.times(entry))}"
+    start = start or f"{call_phrase(entry, 80)} fails{how_often(evidence.times(entry))}"
     source = evidence.source(other)
     cause = f"{start}, because {means}. {capital(source)} shows it."
     return diagnosis(

@@ -12,4 +12,4 @@ KIND: str = "statedReason"
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what the tool's own words mean."""
-    return error_table.known_error(KIND, evidence, late=True) or record_fact.explained(evidence, late=True)
+    return error_table.known_error(KIND, evidence, late=True) or record_fact.find_fact(evidence, late=True)

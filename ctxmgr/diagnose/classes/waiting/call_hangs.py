@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of, started
+from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_of, start_clause
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, tool
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, waits_for
 from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name
@@ -44,7 +44,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what an open call waits for, or one that was stopped because it did not return."""
     # An open call beside a loop is mostly just under way
     hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         if command_of(entry) and _was_stopped(evidence, entry):
             found = _asks(evidence, entry)
             if found is not None:
@@ -52,7 +52,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in hangs:
         command = command_of(entry)
         # Earlier tries of the program that were interrupted may hold its question
-        before = [each for each in evidence.before(entry.index) if each.status == "interrupted"][:_MOST_BEFORE]
+        before = [each for each in evidence.entries_before(entry.index) if each.status == "interrupted"][:_MOST_BEFORE]
         for each in [entry, *(each for each in before if program_of(each) == program_of(entry))]:
             found = _prompted(evidence, each, command_of(each))
             if found is not None:
@@ -152,10 +152,10 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
     call = code(command, 100) if command else f"Your {tool(entry)} call"
     cause = (
-        f"{call}{started(entry)} {_ended(entry)}: its output ends in a prompt, {shown}, and it waits for input that "
+        f"{call}{start_clause(entry)} {_ended(entry)}: its output ends in a prompt, {shown}, and it waits for input that "
         "nobody types."
     )
-    quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or given(entry)[:300])]
+    quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or call_input(entry)[:300])]
     # A pager waits for a key and no answer
     if asked in ("(END)", "--More--") or asked.endswith(("(END)", "--More--")):
         step = "Stop it and run it without its pager: `PAGER=cat`, `--no-pager`, or with `| cat` at its end."
@@ -222,9 +222,9 @@ def _option_for(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str, 
     stems = {word[:5].casefold() for word in re.findall(r"[A-Za-z]{4,30}", asked)}
     near: tuple[str, EntryView] | None = None
     # Only the help and the text of the program itself name its options
-    for other in list(evidence.before(entry.index))[:_MOST_LOOKS]:
+    for other in list(evidence.entries_before(entry.index))[:_MOST_LOOKS]:
         said = evidence.text(other)
-        if other.status == "open" or not any(word in f"{given(other)}" for word in programs) or evidence.failed(other):
+        if other.status == "open" or not any(word in f"{call_input(other)}" for word in programs) or evidence.has_failed(other):
             continue
         for name in dict.fromkeys(_OPTION.findall(said[:12_000])):
             # The option was given and did not spare the question
@@ -246,7 +246,7 @@ _WRAPPERS = frozenset(
 
 def _asked_before(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say that a call waits for an answer, where its own output or that of another form of it holds the question."""
-    for other in [entry, *evidence.failing, *reversed(evidence.tail)]:
+    for other in [entry, *evidence.failing_calls, *reversed(evidence.tail)]:
         if program_of(other) != program_of(entry) or not _was_stopped(evidence, other):
             continue
         matches = list(_QUESTION.finditer(evidence.text(other)[-4_000:]))
@@ -256,7 +256,7 @@ def _asked_before(evidence: Evidence, entry: EntryView, command: str) -> Diagnos
         shown = code(asked, 90) if _ASKED.fullmatch(asked) else "a question"
         whose = "" if other.index == entry.index else f", as {evidence.source(other)} shows"
         cause = (
-            f"{code(command, 100)}{started(entry)} {_ended(entry)}: it asks a question, {shown}{whose}, and"
+            f"{code(command, 100)}{start_clause(entry)} {_ended(entry)}: it asks a question, {shown}{whose}, and"
             " waits for an answer that nobody gives."
         )
         option = _option_for(evidence, entry, asked)
@@ -291,7 +291,7 @@ def _stands_at(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis 
         code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "") for file, line, name in own[:4]
     ]
     cause = (
-        f"{code(command, 90)}{started(entry)} {_ended(entry)}. The dump of its stack shows where it stands:"
+        f"{code(command, 90)}{start_clause(entry)} {_ended(entry)}. The dump of its stack shows where it stands:"
         f" {', '.join(places)}."
     )
     step = (
@@ -347,7 +347,7 @@ def _asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagn
     if "<" in command or "|" in command:
         return None
     for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl|php)\b", command)):
-        content = evidence.seen(word, entry.index)
+        content = evidence.last_content(word, entry.index)
         if content is None:
             continue
         line = next((line for line in content.lines[:4_000] if _READS_INPUT.search(line)), None)
@@ -371,7 +371,7 @@ def _network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
 
 def _took(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say how long the same call took before, where it returned then."""
-    for other in evidence.before(entry.index):
+    for other in evidence.entries_before(entry.index):
         if (
             call_key(other) == call_key(entry)
             and other.status == "ok"
@@ -418,7 +418,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> D
 
 
 def _start(evidence: Evidence, entry: EntryView, command: str) -> str:
-    return f"{code(command, 100)}{started(entry)} {_ended(entry)}"
+    return f"{code(command, 100)}{start_clause(entry)} {_ended(entry)}"
 
 
 def _ended(entry: EntryView) -> str:

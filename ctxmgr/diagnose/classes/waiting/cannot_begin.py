@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, given, program_of
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_of
 from ctxmgr.diagnose.evidence.calls import command_of, tool
 from ctxmgr.diagnose.evidence.items import Item, answers, heads_of, ids_in, row_of
 from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
-from ctxmgr.diagnose.evidence.texts import capital, code, listed, nearest, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, nearest, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -103,7 +103,7 @@ def _poll(evidence: Evidence) -> _Poll | None:
 
 def _names(entry: EntryView) -> set[str]:
     """Return the ids and other names that a look was given."""
-    return ids_in(given(entry)) | {word for word in _WORD.findall(given(entry)) if word.casefold() not in _COMMON}
+    return ids_in(call_input(entry)) | {word for word in _WORD.findall(call_input(entry)) if word.casefold() not in _COMMON}
 
 
 def _about(poll: _Poll, item: Item) -> str | None:
@@ -172,8 +172,8 @@ def _switched_off(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
 
 def _is_resumed(evidence: Evidence, shown: EntryView, name: str) -> bool:
     """Whether a later call that names a thing switched it on."""
-    later = (each for each in evidence.recent if each.index > shown.index and each.status == "ok" and name in given(each))
-    return any(_RESUMES.search(f"{each.action} {given(each)}") for each in later)
+    later = (each for each in evidence.recent if each.index > shown.index and each.status == "ok" and name in call_input(each))
+    return any(_RESUMES.search(f"{each.action} {call_input(each)}") for each in later)
 
 
 def _reasons(item: Item) -> dict[str, str]:
@@ -233,14 +233,14 @@ def _not_offered(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             files = [
                 word
                 for other in evidence.recent
-                if value in given(other)
-                for word in re.findall(r"[\w./-]{3,80}\.ya?ml\b", given(other))
+                if value in call_input(other)
+                for word in re.findall(r"[\w./-]{3,80}\.ya?ml\b", call_input(other))
             ]
             where = f" in {code(files[-1], _SHORT)}" if files and plain_name(files[-1]) else ""
             cause = (
                 f"{_start(poll)}: it wants {code(key, 30)} {code(value, 50)}, and nothing offers that."
                 f" {capital(evidence.source(shown))} "
-                f"shows {listed(names, 6)}."
+                f"shows {join_names(names, 6)}."
             )
             step = (
                 f"Stop polling. Set {code(value, 50)}{where} to one that is there, such as {code(near, 50)}, if"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence import Evidence, clock, given, may_change
+from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers
-from ctxmgr.diagnose.evidence.sentences import spoken_of
-from ctxmgr.diagnose.evidence.texts import clean, code, listed, plain_name
+from ctxmgr.diagnose.evidence.sentences import task_words_in
+from ctxmgr.diagnose.evidence.texts import clean, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.bearing_records import names_in
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -142,8 +142,8 @@ def _both_look(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
         looks = [entry for entry in own if entry.status in ("ok", "error") and _looks(entry)]
         shared = (
             set[str]()
-            .union(*(names_in(given(entry)) for entry in looks))
-            .intersection(*(names_in(given(entry)) for entry in looks))
+            .union(*(names_in(call_input(entry)) for entry in looks))
+            .intersection(*(names_in(call_input(entry)) for entry in looks))
         )
         # An agent that does anything but look at one thing goes on
         if len(looks) == _LEAST_LOOKS and shared:
@@ -159,7 +159,7 @@ def _both_look(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
             names = [name for name in names_in("\n".join(filter(None, lines.values()))) if evidence.by_user(name)] or [
                 name for message in evidence.user_texts for name in names_in(message.text) if name in evidence.text(entry)
             ]
-            about = f" (it is about {listed(list(dict.fromkeys(names)), 3)})" if names else ""
+            about = f" (it is about {join_names(list(dict.fromkeys(names)), 3)})" if names else ""
             cause = f"{clean(one)[:40]} and {clean(two)[:40]} wait for each other: both only look, and nothing changes. {told}"
             step = (
                 f"End the wait: one of the two must act first{about}. Do your part on what is there now, without"
@@ -195,8 +195,8 @@ def _line_of(text: str, agent: str) -> str | None:
 def _waits(evidence: Evidence) -> list[_Wait]:
     """Return the words of each agent that say it waits, newest first; of its messages only where no call says it."""
     called = [
-        _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), given(entry))
-        for entry in reversed(evidence.recent[-_LAST:]) if (text := _sentence(given(entry)) or _reason(entry))
+        _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), call_input(entry))
+        for entry in reversed(evidence.recent[-_LAST:]) if (text := _sentence(call_input(entry)) or _reason(entry))
     ]  # fmt: skip
     own = {wait.who for wait in called}
     said = [
@@ -210,7 +210,7 @@ def _waits(evidence: Evidence) -> list[_Wait]:
 
 def _reason(entry: EntryView) -> str:
     """Return what a call that does nothing but wait says it waits for."""
-    return given(entry).strip()[:200] if _WAITING.search(entry.action) else ""
+    return call_input(entry).strip()[:200] if _WAITING.search(entry.action) else ""
 
 
 def _sentence(text: str) -> str:
@@ -239,10 +239,14 @@ def _answer(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
     other = clean(second.who if own == first.who else first.who)[:40]
     other = other if plain_name(other) else "the other agent"
     # Files that a failing call has are what is waited for
-    files = [name for name in _FILE.findall(f"{first.text} {second.text}") if any(name in given(e) for e in evidence.failing)]
+    files = [
+        name
+        for name in _FILE.findall(f"{first.text} {second.text}")
+        if any(name in call_input(e) for e in evidence.failing_calls)
+    ]
     files = files or [name for name in _FILE.findall(f"{first.text} {second.text}") if plain_name(name)]
-    matter = [*dict.fromkeys(files), *spoken_of(evidence, f"{first.text} {second.text}")]
-    about = f" about {listed(matter, 4)}" if matter else ""
+    matter = [*dict.fromkeys(files), *task_words_in(evidence, f"{first.text} {second.text}")]
+    about = f" about {join_names(matter, 4)}" if matter else ""
     step = (
         f"End the wait: decide the open question{about} yourself now, within what the user asked for, and send {other} a "
         "first draft"

@@ -6,10 +6,10 @@ import re
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import blur, word_set
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, in_background, tool
 from ctxmgr.diagnose.evidence.outcomes import ENDED
-from ctxmgr.diagnose.evidence.texts import capital, code, listed, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -49,7 +49,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     if any(_STARTS.search(entry.action) or _STARTS.search(command_of(entry)) for entry in evidence.rounds):
         return None  # each round starts the work anew: what is waited for is another run each time
     for entry in evidence.rounds:
-        if entry.status != "ok" or evidence.failed(entry) or may_change(entry):
+        if entry.status != "ok" or evidence.has_failed(entry) or may_change(entry):
             continue
         same = [each for each in evidence.loop if call_key(each) == call_key(entry)]
         said = evidence.text(entry)
@@ -76,18 +76,18 @@ _QUANTITY = lazy_pattern(r"\b\d[\d.]*\s?(?:[KMGT]i?B?|[kmgt]b|ms|seconds|minutes
 
 def _after_each(evidence: Evidence) -> Diagnosis | None:
     """Say that a remedy is repeated, and that what follows it shows the same failure each time."""
-    for step in evidence.repeated:
+    for step in evidence.repeated_calls:
         same = evidence.equal(step)
         follows = [each for each in evidence.recent if any(each.index == one.index + 1 for one in same)]
         told = [{match.group(0).strip() for match in ENDED.finditer(evidence.text(each)[:4_000])} for each in follows]
         words = told[0].intersection(*told[1:]) if told else set[str]()
-        remedy = may_change(step) or _STARTS.search(f"{step.action} {given(step)}") is not None
+        remedy = may_change(step) or _STARTS.search(f"{step.action} {call_input(step)}") is not None
         # Something else that was changed in between may be the reason
         if not remedy or len(follows) < _LEAST or not words or any(may_change(each) for each in follows):
             continue
         word = max(words, key=len)
         cause = (
-            f"{code(command_of(step) or f'{tool(step)} {given(step)}', 80)} was made {len(same)} times, and each time what"
+            f"{code(command_of(step) or f'{tool(step)} {call_input(step)}', 80)} was made {len(same)} times, and each time what"
             f" follows shows {code(word, 60)}: to make it again can't change that."
         )
         quotes = [evidence.quote(follows[-1])]
@@ -97,7 +97,7 @@ def _after_each(evidence: Evidence) -> Diagnosis | None:
             amounts = list(dict.fromkeys(_QUANTITY.findall(said)))
             if other.id not in known and word in said and amounts:
                 source = evidence.source(other)
-                cause += f" {capital(source)} shows it too, with the limit or amount {listed(amounts, 3)}."
+                cause += f" {capital(source)} shows it too, with the limit or amount {join_names(amounts, 3)}."
                 quotes.append(evidence.quote(other))
                 break
         step_ = (
@@ -113,16 +113,18 @@ _ID = lazy_pattern(r"(?<![\w-])(?=[\w-]*\d)[A-Za-z0-9][\w-]{3,59}(?![\w-])")
 
 def _other_one(evidence: Evidence) -> Diagnosis | None:
     """Say that the name which is polled differs a little from the one that the agent's own start gave back."""
-    for entry in evidence.repeated:
-        asked = set(_ID.findall(given(entry)))
+    for entry in evidence.repeated_calls:
+        asked = set(_ID.findall(call_input(entry)))
         begun = [
-            each for each in evidence.before(entry.index) if _STARTS.search(each.action) or _STARTS.search(command_of(each))
+            each
+            for each in evidence.entries_before(entry.index)
+            if _STARTS.search(each.action) or _STARTS.search(command_of(each))
         ]
         for start in begun[:_MOST_BEGUN]:
             made = set(_ID.findall(evidence.text(start)[:2_000]))
-            near = [(own, one) for own in asked - made for one in made if one not in given(entry) and _nearly(own, one)]
+            near = [(own, one) for own in asked - made for one in made if one not in call_input(entry) and _nearly(own, one)]
             # An id that the start gave back as well, or was given, is no mistake
-            if not near or start.status != "ok" or asked & made or near[0][0] in given(start):
+            if not near or start.status != "ok" or asked & made or near[0][0] in call_input(start):
                 continue
             polled, wanted = near[0]
             cause = (
@@ -148,7 +150,7 @@ def _bare_states(entry: EntryView, said: str) -> list[str]:
     """Return the states in a short answer of nothing but words, where the call asked for a state."""
     words = said.split()
     # A longer answer holds words like "done" in passing
-    if len(words) > _WORDS or not _ASKS_STATE.search(given(entry)):
+    if len(words) > _WORDS or not _ASKS_STATE.search(call_input(entry)):
         return []
     final = [word for word in words if _FAILED.match(word) or _OF_JOBS.match(word)]
     return final or [word for word in words if _DONE.match(word) or _ALIVE.search(word)]
@@ -192,7 +194,7 @@ def _is_job(entry: EntryView) -> bool:
     return (
         re.search(
             r"job|run|build|task|deploy|pipeline|workflow|release|import|export",
-            given(entry),
+            call_input(entry),
             re.IGNORECASE,
         )
         is not None
@@ -268,8 +270,8 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
             or len({blur(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
         ):
             continue
-        begun = [each for each in evidence.before(last.index) if in_background(command_of(each))][:_MOST_BEGUN]
-        named = " ".join([given(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in begun)])
+        begun = [each for each in evidence.entries_before(last.index) if in_background(command_of(each))][:_MOST_BEGUN]
+        named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in begun)])
         subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
         found: list[tuple[EntryView, list[str]]] = []
         for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
@@ -277,7 +279,7 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
             if call_key(other) == key or other.status == "open" or other.index < same[0].index - _BEFORE or may_change(other):
                 continue
             shown = evidence.text(other)[-8_000:]
-            words = {word.casefold() for word in _SUBJECT.findall(f"{given(other)}\n{shown}")}
+            words = {word.casefold() for word in _SUBJECT.findall(f"{call_input(other)}\n{shown}")}
             lines = [line for line in shown.split("\n") if ENDED.search(line)]
             if (
                 lines
@@ -295,8 +297,8 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
 
 def _reads_begun(evidence: Evidence, poll: EntryView) -> bool:
     """Whether a call looks at the file into which something that the agent left running writes."""
-    begun = (command_of(each) for each in evidence.before(poll.index) if in_background(command_of(each)))
-    return any(file.rpartition("/")[2] in given(poll) for command in begun for file in _REDIRECT.findall(command))
+    begun = (command_of(each) for each in evidence.entries_before(poll.index) if in_background(command_of(each)))
+    return any(file.rpartition("/")[2] in call_input(poll) for command in begun for file in _REDIRECT.findall(command))
 
 
 _REDIRECT = lazy_pattern(r">{1,2} ?([\w./-]{3,120})")

@@ -40,7 +40,7 @@ _LOOKED_AT = 400
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return who holds what a call needs."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         said = evidence.text(entry)
         match = _TAKEN.search(said)
         if match is None:
@@ -78,11 +78,13 @@ def _port_around(evidence: Evidence, entry: EntryView, said: str) -> str | None:
     """Return the port that the whole message names, or the program that was read, where it is only one."""
     texts = [said]
     for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|js|ts|mjs|rb|sh|php|go)\b", command_of(entry))):
-        content = evidence.seen(word, entry.index)
+        content = evidence.last_content(word, entry.index)
         texts += [content.text] if content is not None else []
         name = word.rpartition("/")[2]
         shown = (
-            other for other in evidence.before(entry.index) if name in command_of(other) and call_key(other) != call_key(entry)
+            other
+            for other in evidence.entries_before(entry.index)
+            if name in command_of(other) and call_key(other) != call_key(entry)
         )
         texts += [evidence.text(other) for other in list(shown)[:3]]
     for text in texts:
@@ -182,8 +184,8 @@ def _own_left(evidence: Evidence, begun: EntryView, cause: str, port: str, quote
 
 def _begun_before(evidence: Evidence, entry: EntryView) -> EntryView | None:
     """Return the call by which the agent left a server running, of the same kind as one of those that fail now."""
-    failing = {" ".join(words) for each in evidence.failing for words in parts_of(command_of(each))}
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    failing = {" ".join(words) for each in evidence.failing_calls for words in parts_of(command_of(each))}
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
         # What was ended since may have been that server
         if _ENDS.search(command) and other.status == "ok":
@@ -234,13 +236,13 @@ def _is_same_program(one: EntryView, other: EntryView) -> bool:
 def _starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView, bool] | None:
     """Return the earlier call of the session that took the port, and whether it is shown that it did."""
     pattern = re.compile(rf"(?<!\d){port}(?!\d)")
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
         if _ENDS.search(command or other.action) and other.status == "ok":
             return None  # something was ended since: what it was can't be told
         same = in_background(command) and bool(_programs(command) & _programs(command_of(entry)))
         # Another program on the port may have failed to take it as well
-        if other.status not in ("ok", "open") or not (same or pattern.search(command)) or evidence.failed(other):
+        if other.status not in ("ok", "open") or not (same or pattern.search(command)) or evidence.has_failed(other):
             continue
         # A look at the port starts nothing
         if _LOOKS.search(command):

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence import Evidence, clock, given, started
-from ctxmgr.diagnose.evidence.calls import called, command_of, fields_of, in_background, parts_of, tool
+from ctxmgr.diagnose.evidence import Evidence, call_input, clock, start_clause
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, in_background, parts_of, tool
 from ctxmgr.diagnose.evidence.interactive_commands import waits_for
 from ctxmgr.diagnose.evidence.items import ids_in, items_in
-from ctxmgr.diagnose.evidence.texts import capital, clean, code, listed, plain_name, text_of, words_of
+from ctxmgr.diagnose.evidence.texts import capital, clean, code, join_names, plain_name, text_of, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -49,7 +49,7 @@ _LOOKED_AT = 300
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what lock a call waits for, and who holds it."""
-    for entry in evidence.failing:
+    for entry in evidence.failing_calls:
         said = evidence.text(entry)
         match = _LOCKED.search(said)
         if match is not None:
@@ -57,7 +57,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             return _refused(evidence, entry, said, line)
         taken = _taken_by(evidence, entry, said) if _BUSY.search(said) else None
         if taken is not None:
-            cause = f"{called(entry, 90)} fails{_often(evidence, entry) or ','} because it is in use: {words_of(_BUSY, said)}."
+            cause = (
+                f"{call_phrase(entry, 90)} fails{_often(evidence, entry) or ','} because it is in use: {words_of(_BUSY, said)}."
+            )
             return _taken(evidence, taken, cause, [evidence.quote(entry)])
     for entry in evidence.open_calls:
         found = _waits(evidence, entry)
@@ -67,7 +69,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis | None:
-    call = called(entry, 90)
+    call = call_phrase(entry, 90)
     named = _FILE.search(said) or _FILE.search(command_of(entry)) or _DATABASE.search(command_of(entry))
     lock = named.group(1) if named else None
     cause = f"{call} fails{_often(evidence, entry)} because of a lock: {words_of(_LOCKED, line)}."
@@ -213,14 +215,14 @@ _BACK = (("checkout", "check it in"), ("check_out", "check it in"), ("reserve", 
 
 def _taken_by(evidence: Evidence, entry: EntryView, said: str) -> EntryView | None:
     """Return the call that took what is refused, by an id that it shares, where the same agent has not given it back."""
-    asked = given(entry)
+    asked = call_input(entry)
     ids = ids_in(said) | ids_in(asked)
     given_back: set[str] = set()
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
-        if other.status != "ok" or evidence.failed(other):
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or evidence.has_failed(other):
             continue
         name = _verbs(other)
-        shared = ids & (ids_in(given(other)) | ids_in(evidence.text(other)))
+        shared = ids & (ids_in(call_input(other)) | ids_in(evidence.text(other)))
         # Newest first: what was given back after it was taken is free
         if _GIVES.search(name):
             given_back |= shared
@@ -243,16 +245,18 @@ def _taken(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote
     name = clean(holder.agent)[:40] if plain_name(holder.agent) else "another agent"
     who = "You" if own else name
     call = code(command_of(holder) or tool(holder), 60)
-    ids = sorted(ids_in(given(holder)) | ids_in(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
-    locks = [each for each in ids if each not in given(holder)][:1] or ids[:1]
-    cause += f" {who} took it{clock(holder.ts)} with {call}{f' ({listed(locks)})' if locks else ''} and did not give it back."
+    ids = sorted(ids_in(call_input(holder)) | ids_in(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
+    locks = [each for each in ids if each not in call_input(holder)][:1] or ids[:1]
+    cause += (
+        f" {who} took it{clock(holder.ts)} with {call}{f' ({join_names(locks)})' if locks else ''} and did not give it back."
+    )
     folded = holder.action.casefold()
     back = next((words for part, words in _BACK if part in folded), "unlock it")
     step = (
-        f"{back.capitalize()} yourself{f' ({listed(locks)})' if locks else ''}, with the counterpart of {call};"
+        f"{back.capitalize()} yourself{f' ({join_names(locks)})' if locks else ''}, with the counterpart of {call};"
         " then make this call once."
         if own
-        else f"Ask {name} to {back}{f' ({listed(locks)})' if locks else ''}: waiting can't bring that. Then make"
+        else f"Ask {name} to {back}{f' ({join_names(locks)})' if locks else ''}: waiting can't bring that. Then make"
         " this call once. "
         f"If {name} does not answer, tell the user who holds it; do not break the lock."
     )
@@ -275,7 +279,7 @@ def _shows(evidence: Evidence, holder: EntryView) -> str | None:
     if file is not None and file.group(1) != "/dev/null":
         return code(file.group(1), 60)
     number = _process(holder)
-    looks = (each for each in reversed(evidence.recent) if each.index > holder.index and number and number in given(each))
+    looks = (each for each in reversed(evidence.recent) if each.index > holder.index and number and number in call_input(each))
     look = next(looks, None)
     return evidence.source(look) if look is not None else None
 
@@ -283,12 +287,14 @@ def _shows(evidence: Evidence, holder: EntryView) -> str | None:
 def _program_with(evidence: Evidence, entry: EntryView, lock: str) -> tuple[str, EntryView] | None:
     """Return another program that was read and names the lock's file, and the call that showed it."""
     name = lock.rpartition("/")[2]
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or len(name) <= len(".lock") or name not in evidence.text(other):
             continue
-        for program in re.findall(r"[\w./-]{2,80}\.(?:py|sh|js|ts|rb|pl)\b", given(other)):
+        for program in re.findall(r"[\w./-]{2,80}\.(?:py|sh|js|ts|rb|pl)\b", call_input(other)):
             # A program that fails itself is the one that waits
-            if plain_name(program) and not any(program.rpartition("/")[2] in given(each) for each in evidence.failing):
+            if plain_name(program) and not any(
+                program.rpartition("/")[2] in call_input(each) for each in evidence.failing_calls
+            ):
                 return program, other
     return None
 
@@ -319,7 +325,7 @@ def _waits(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     if asked is not None:
         return _answer(evidence, entry, asked.group(1), None, command)
     for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl)\b", command)):
-        content = evidence.seen(word, entry.index)
+        content = evidence.last_content(word, entry.index)
         if content is None:
             continue
         named = next((line for line in content.lines[:2_000] if _FILE.search(line) and not _MANIFEST.search(line)), None)
@@ -343,7 +349,7 @@ def _waiting_line(lines: Sequence[str], named: str) -> str | None:
 
 def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | None, line: str) -> Diagnosis:
     command = command_of(entry)
-    cause = f"{code(command, 90)}{started(entry)} has not returned: it waits for the lock {code(lock, 80)}."
+    cause = f"{code(command, 90)}{start_clause(entry)} has not returned: it waits for the lock {code(lock, 80)}."
     quotes = [evidence.quote(entry, command)]
     if shown is not None:
         source = evidence.source(shown)
@@ -374,21 +380,22 @@ def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView
     heads = {word for words in parts_of(command_of(entry)) for word in words[:3] if word not in _COMMON and not word.isdigit()}
     # A lock of the program's own is held by another call of that program
     if not lock or _is_of_program(entry, lock):
-        own = (other for other in list(evidence.before(entry.index))[:_LOOKED_AT] if _stays(other))
+        own = (other for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if _stays(other))
         found = next(
             (
                 other
                 for other in own
-                if heads & {word for words in parts_of(command_of(other)) for word in words[:3]} and not evidence.failed(other)
+                if heads & {word for words in parts_of(command_of(other)) for word in words[:3]}
+                and not evidence.has_failed(other)
             ),
             None,
         )
         if found is not None or not lock:
             return found
     name = lock.rpartition("/")[2]
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
-        if _stays(other) and not evidence.failed(other) and (name in command or _program_names(evidence, other, name)):
+        if _stays(other) and not evidence.has_failed(other) and (name in command or _program_names(evidence, other, name)):
             return other
     return None
 
@@ -409,7 +416,7 @@ def _is_of_program(entry: EntryView, lock: str) -> bool:
 def _program_names(evidence: Evidence, started: EntryView, name: str) -> bool:
     """Whether the program that a call started was read, and names a file."""
     words = (word for words in parts_of(command_of(started)) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word))
-    return any((seen := evidence.seen(word, started.index)) is not None and name in seen.text for word in words)
+    return any((seen := evidence.last_content(word, started.index)) is not None and name in seen.text for word in words)
 
 
 def _started_as(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
@@ -420,7 +427,7 @@ def _started_as(evidence: Evidence, entry: EntryView, lock: str | None) -> Entry
         if name and other.status == "ok" and name in command_of(other) and _SHOWS_HOLDER.search(command_of(other))
     ]  # fmt: skip
     numbers = {number for other in looks for number in re.findall(r"\b\d{2,8}\b", evidence.text(other)[:2_000])}
-    begun = (each for each in evidence.before(entry.index) if in_background(command_of(each)))
+    begun = (each for each in evidence.entries_before(entry.index) if in_background(command_of(each)))
     return next((each for each in begun if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
 
 
@@ -429,7 +436,7 @@ def _listed(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None
     # A short name is found in any listing
     if len(name) < 5:
         return None
-    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if (
             other.status == "ok"
             and re.match(r"\s*(?:ls|find|tree|stat|cat)\b", command_of(other))

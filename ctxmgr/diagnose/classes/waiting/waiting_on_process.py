@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.errors.words import told_lines
-from ctxmgr.diagnose.evidence import Evidence, given
-from ctxmgr.diagnose.evidence.calls import called, command_of, in_background
+from ctxmgr.diagnose.evidence import Evidence, call_input
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, in_background
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON
 from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.paths import mentions
@@ -33,7 +33,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what a call waits for, and why it will not come or end."""
     # An open call beside a loop is mostly just under way
     hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
-    for entry in [*hangs, *evidence.failing]:
+    for entry in [*hangs, *evidence.failing_calls]:
         command = command_of(entry)
         process, file = _PROCESS.search(command), _FILE.search(command)
         found = None
@@ -52,7 +52,7 @@ def _for_process(evidence: Evidence, entry: EntryView, number: str) -> Diagnosis
     begun = next((each for each in _begun(evidence, entry) if shown.search(evidence.text(each)[:200])), None)
     if begun is None:
         return None
-    cause = f"{called(entry)} waits for process {number}. That is what {evidence.source(begun)} started"
+    cause = f"{call_phrase(entry)} waits for process {number}. That is what {evidence.source(begun)} started"
     if RUNS_ON.search(command_of(begun)):
         cause += ": it does not end by itself, but runs until it is stopped."
         step = f"Stop waiting, and go on while process {number} runs; `kill {number}` ends it when you need it no more."
@@ -78,7 +78,7 @@ def _for_file(evidence: Evidence, entry: EntryView, file: str) -> Diagnosis | No
             continue
         if not evidence.same_place(mention.path, file):
             place = code(mention.path, 90)
-            cause = f"{called(entry)} waits for {code(file, 80)}. {capital(evidence.source(mention.entry))} has {place}."
+            cause = f"{call_phrase(entry)} waits for {code(file, 80)}. {capital(evidence.source(mention.entry))} has {place}."
             step = (
                 f"Stop waiting, look at {place}, which that output names, and if it is what you need, use it in place of"
                 f" {code(file, 80)}."
@@ -99,10 +99,10 @@ def _for_file(evidence: Evidence, entry: EntryView, file: str) -> Diagnosis | No
 def _failure(evidence: Evidence, entry: EntryView, maker: EntryView, file: str) -> Diagnosis | None:
     """Say that a job which was to make the file has failed, as a look at its log shows."""
     log = _log(maker)
-    for look in evidence.before(entry.index):
+    for look in evidence.entries_before(entry.index):
         if look.index <= maker.index:
             return None
-        if log is None or log.rpartition("/")[2] not in given(look):
+        if log is None or log.rpartition("/")[2] not in call_input(look):
             continue
         line = next((line for line in reversed(evidence.text(look).split("\n")) if ENDED.search(line)), None)
         # The newest look counts: a job that failed before may have been mended in its place
@@ -110,7 +110,7 @@ def _failure(evidence: Evidence, entry: EntryView, maker: EntryView, file: str) 
             return None
         said = told_lines([line.strip()]) or words_of(ENDED, line)
         cause = (
-            f"{called(entry)} waits for {code(file, 80)}, and what was to make it has failed:"
+            f"{call_phrase(entry)} waits for {code(file, 80)}, and what was to make it has failed:"
             f" {evidence.source(look)} shows {said}. Nothing in the record makes it any more."
         )
         step = (
@@ -126,7 +126,7 @@ def _failure(evidence: Evidence, entry: EntryView, maker: EntryView, file: str) 
 
 def _begun(evidence: Evidence, entry: EntryView) -> list[EntryView]:
     """Return the calls before one that left something running, the newest first."""
-    return [each for each in list(evidence.before(entry.index))[:_LOOKED_AT] if in_background(command_of(each))]
+    return [each for each in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if in_background(command_of(each))]
 
 
 def _log(begun: EntryView) -> str | None:

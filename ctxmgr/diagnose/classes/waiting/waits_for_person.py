@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, given, may_change
+from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool
 from ctxmgr.diagnose.evidence.items import Item, answers, ids_in
 from ctxmgr.diagnose.evidence.sentences import sentences
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, spaced, text_of
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -128,17 +128,17 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     same = [entry for entry in found if call_key(entry) == call_key(last) or entry.action == last.action]
     changed = any(may_change(entry) for entry in same) or may_change(last)
     # A call that changes something each time is work, unless it is refused
-    if len(same) < _LEAST + 1 or (changed and not evidence.failed(last)):
+    if len(same) < _LEAST + 1 or (changed and not evidence.has_failed(last)):
         return None
     said = evidence.text(last)
-    match = _PENDING.search(spaced(said))
+    match = _PENDING.search(blanks_for_underscores(said))
     words = said[match.start() : match.end()] if match else ""
     cause = (
         f"{_call(last)}{_of(last)} was answered {len(same)} times that a person's approval or decision is missing: "
         f"{code(words, 60)}."
     )
     quotes = [evidence.quote(last)]
-    role = _ROLE.search(spaced(words))
+    role = _ROLE.search(blanks_for_underscores(words))
     who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
     person = _person(evidence, last)
     if person is not None:
@@ -146,7 +146,7 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     named = next(
         (
             (name.strip(), each)
-            for each in [*reversed(same), *list(evidence.before(last.index))[:_LOOKED_AT]]
+            for each in [*reversed(same), *list(evidence.entries_before(last.index))[:_LOOKED_AT]]
             for name in _NAMED.findall(evidence.text(each)[:4_000])
         ),
         None,
@@ -156,7 +156,7 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
         named = next(
             (
                 (name, each)
-                for each in [last, *evidence.before(last.index)][:_LOOKED_AT]
+                for each in [last, *evidence.entries_before(last.index)][:_LOOKED_AT]
                 for name in _approvers(evidence.text(each))
             ),
             None,
@@ -191,11 +191,11 @@ class _Person(NamedTuple):
 
 def _undecided(evidence: Evidence) -> Diagnosis | None:
     """Say that calls are refused, or a state is polled, of what another answer shows as undecided by a person."""
-    steps = evidence.failing[:2] or evidence.repeated[:1]
+    steps = evidence.failing_calls[:2] or evidence.repeated_calls[:1]
     for step in steps:
         person = _person(evidence, step, decided=True) if step.status != "open" else None
         # A failure counts only where it says that it lacks the decision
-        if person is None or (evidence.failed(step) and not _REFUSES.search(evidence.text(step))):
+        if person is None or (evidence.has_failed(step) and not _REFUSES.search(evidence.text(step))):
             continue
         cause = f"{_call(step)}{_of(step)} gets no further, because a person's decision is missing."
         return _waits_for(evidence, person, cause, [evidence.quote(step)], "")
@@ -210,7 +210,7 @@ def _person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _P
         step: the call that waits.
         decided: whether an answer must show by its members that it is undecided.
     """
-    about = ids_in(f"{given(step)}\n{evidence.text(step)}") | set(_FILES.findall(evidence.text(step)))
+    about = ids_in(f"{call_input(step)}\n{evidence.text(step)}") | set(_FILES.findall(evidence.text(step)))
     open_one: tuple[EntryView, str] | None = None
     made: EntryView | None = None
     for entry, item in answers(evidence):
@@ -311,8 +311,8 @@ _STANDS_IN = lazy_pattern(
 
 def _noted(evidence: Evidence, step: EntryView, about: set[str]) -> _Person | None:
     """Return whom notes that were read name for a decision; of lines for paths the one for a path that was shown."""
-    paths = "\n".join(evidence.text(each)[:4_000] for each in list(evidence.before(step.index + 1))[:_LOOKED_AT])
-    for entry in list(evidence.before(step.index + 1))[:_LOOKED_AT]:
+    paths = "\n".join(evidence.text(each)[:4_000] for each in list(evidence.entries_before(step.index + 1))[:_LOOKED_AT])
+    for entry in list(evidence.entries_before(step.index + 1))[:_LOOKED_AT]:
         said = evidence.text(entry)[:8_000]
         if entry.status == "open":
             continue
@@ -398,7 +398,7 @@ _LOOKED_AT = 60
 
 def _is_pending(evidence: Evidence, entry: EntryView) -> bool:
     said = evidence.text(entry)
-    return len(said) < 4_000 and _PENDING.search(spaced(said)) is not None
+    return len(said) < 4_000 and _PENDING.search(blanks_for_underscores(said)) is not None
 
 
 def _open_question(evidence: Evidence) -> Diagnosis | None:
