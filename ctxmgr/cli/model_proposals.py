@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ctxmgr.base.light_dataclass import replace
 from ctxmgr.context.candidates import Draft
 from ctxmgr.errors import InvalidInput
-from ctxmgr.goals.plan import titled
+from ctxmgr.goals.plan import parse_title
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe
 from ctxmgr.recover.model.fence import Fence
 from ctxmgr.recover.model.single_question import ask
@@ -90,8 +90,8 @@ def decompose(
 
 def _planned_task(task: _Task, done: Mapping[str, bool]) -> PlannedTask:
     """Return a proposed task; what the plan itself says is done stays done."""
-    title = titled(task.title)[0]
-    names = [name for name in (titled(part)[0] for part in task.subtasks) if name]
+    title = parse_title(task.title)[0]
+    names = [name for name in (parse_title(part)[0] for part in task.subtasks) if name]
     parts = [PlannedStep(title=name, done=done.get(name, False)) for name in names]
     # Only the plan may say that something is done: a model that claims it would have steps skipped.
     is_done = done.get(title, False) or (bool(parts) and all(part.done for part in parts))

@@ -505,7 +505,7 @@ def _result(state: State, record: Record, ts: str | None) -> None:
 
 def _finish(state: State, item: OpenAction, record: Record, ts: str | None) -> None:
     output, error = shorten(record.get("output")), shorten(record.get("error"))
-    done = item.finished(state.add("actions"), record["status"], output, error, ts)
+    done = item.finish(state.add("actions"), record["status"], output, error, ts)
     state.actions = [*state.actions[1 - WINDOW :], done]
     # A blocked action that was allowed has a new result, so the reason of its block is over.
     state.blocked_actions = [each for each in state.blocked_actions if each.key != item.key or each.node != item.node]

@@ -58,7 +58,7 @@ class LoopGuard:
         if not isinstance(candidate, Action):
             # There is one: a period means that the call was made before.
             last = next(each for each in reversed(window) if each.key == candidate.key)
-            candidate = candidate.finished(last.n + 1, last.status, last.output, last.error, candidate.began)
+            candidate = candidate.finish(last.n + 1, last.status, last.output, last.error, candidate.began)
         shown = list(_observations(state.session, [*window, candidate]))
         # Alternation has a lower threshold than the rest; each setting sees only the periods it is for.
         for settings in (self._alternation, self._guarded):

@@ -50,17 +50,19 @@ def from_yaml(text: str, name: str) -> Plan:
         fields = {key.lower(): value for key, value in pairs}
         holder = next((fields[key] for key in _CHILD_FIELDS if key in fields and not isinstance(fields[key].value, str)), None)
         if holder is not None:
-            goal = next((titled(fields[key].value)[0] for key in ("goal", *_TITLES) if _is_text(fields.get(key))), None)
+            goal = next((parse_title(fields[key].value)[0] for key in ("goal", *_TITLES) if _is_text(fields.get(key))), None)
             items = reader.items(holder, 0)
             reader.unused += [key for key, _ in pairs if key.lower() not in (*_TITLES, *_CHILD_FIELDS)]
         else:
-            goal = next((titled(value.value)[0] for key, value in pairs if key.lower() == "goal" and _is_text(value)), None)
+            goal = next(
+                (parse_title(value.value)[0] for key, value in pairs if key.lower() == "goal" and _is_text(value)), None
+            )
             items = [reader.named(key, value, 0) for key, value in pairs if key.lower() != "goal" or not _is_text(value)]
             if goal is None and len(items) == 1 and any(part.items for part in items[0].items):
                 goal, items = items[0].text, items[0].items
     else:
         items = reader.items(root, 0)
-    tasks, notes = folded([item for item in items if item.text])
+    tasks, notes = fold_items([item for item in items if item.text])
     if reader.unused:
         known = ", ".join(dict.fromkeys(name[:40] for name in reader.unused[:8]))
         notes.append(f"fields that mean nothing here: {known}")
@@ -182,7 +184,7 @@ class _Reader:
 
 
 def _item(text: str) -> Item:
-    title, done = titled(text)
+    title, done = parse_title(text)
     return Item(title, done)
 
 
@@ -313,7 +315,7 @@ class Item:
     items: list[Item] = field(default_factory=list["Item"])
 
 
-def titled(text: str) -> tuple[str, bool]:
+def parse_title(text: str) -> tuple[str, bool]:
     """Return a step's title as one line without its checkbox, and whether the box is ticked."""
     line = " ".join(_CONTROL.sub("", text).split())
     box = _BOX.match(f"{line} ")
@@ -321,7 +323,7 @@ def titled(text: str) -> tuple[str, bool]:
     return (title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1].rstrip()}…"), bool(box and box[1] in "xX")
 
 
-def folded(items: Sequence[Item]) -> tuple[tuple[PlannedTask, ...], list[str]]:
+def fold_items(items: Sequence[Item]) -> tuple[tuple[PlannedTask, ...], list[str]]:
     """Return nested items as tasks with subtasks, and notes on what that changed.
 
     A deeper item becomes a subtask whose title joins those above it, so that no step is lost.
@@ -395,7 +397,7 @@ def from_markdown(text: str) -> Plan:
     items = _steps(top, notes)
     if goal is None and len(items) == 1 and any(part.items for part in items[0].items):
         goal, items = items[0].text, items[0].items
-    tasks, deeper = folded(items)
+    tasks, deeper = fold_items(items)
     return Plan(goal, tasks, (*notes, *deeper))
 
 
@@ -445,7 +447,7 @@ def _sections(tokens: Sequence[Token]) -> tuple[_Section, str]:
 
 def _read_plain_title(content: str) -> tuple[str, bool]:
     """Return a line's title without inline markup, and whether its box is ticked."""
-    title, done = titled(content)
+    title, done = parse_title(content)
     return _MARKS.sub(lambda mark: (mark[2] or mark[3]).strip(), _LINK.sub(r"\1", title)).strip(), done
 
 

@@ -90,7 +90,7 @@ class GoalRepository:
         # Before the lock, which would make the folder: a mistyped path must leave nothing behind.
         if not create and not os.path.exists(self.path):
             raise NotFound(f"there is no goal in {self.folder!r}", BEGIN)
-        with owner.locked(self.folder, self._timeout) as lock:
+        with owner.hold_lock(self.folder, self._timeout) as lock:
             self._catch_up()
             previous = self.state.owner
             if anew and self._epoch != self.state.epoch:

@@ -344,7 +344,7 @@ def candidate(state: State, request: ActionRequest, agent: str, ts: str) -> tupl
     )  # fmt: skip
     if isinstance(request, RecordRequest) and has_result(request):
         status, output, error = outcome(request.result, request.status)
-        item = item.finished(state.count("actions") + 1, status, shorten(output), shorten(error), ts)
+        item = item.finish(state.count("actions") + 1, status, shorten(output), shorten(error), ts)
     return item, node
 
 

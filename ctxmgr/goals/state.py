@@ -217,7 +217,7 @@ class OpenAction(Stored):
     node: Text
     attempt: int
 
-    def finished(self, n: int, status: ResultStatus, output: Json, error: Json, ts: str | None) -> Action:
+    def finish(self, n: int, status: ResultStatus, output: Json, error: Json, ts: str | None) -> Action:
         """Return the action with its result."""
         return Action(**self.__dict__, n=n, status=status, output=output, error=error, ts=ts)
 

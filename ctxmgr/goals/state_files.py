@@ -238,7 +238,7 @@ _HOLDER_BYTES = 64
 def identity() -> dict[str, Any]:
     """Return the identity of this process, by which another one sees whether it still runs."""
     pid = os.getpid()
-    return {"owner": new_id(), "pid": pid, "host": _host(), "boot": _boot(), "start": started(pid)}
+    return {"owner": new_id(), "pid": pid, "host": _host(), "boot": _boot(), "start": process_start(pid)}
 
 
 def is_alive(owner: Owner, last_ts: str | None, now: float) -> bool:
@@ -269,7 +269,7 @@ class Lock:
 
 
 @contextlib.contextmanager
-def locked(folder: str, timeout: float) -> Generator[Lock]:
+def hold_lock(folder: str, timeout: float) -> Generator[Lock]:
     """Hold the folder's lock.
 
     Raises:
@@ -401,11 +401,11 @@ def _signature() -> bytes:
     pid = os.getpid()
     if pid not in _own:
         _own.clear()  # after a fork it holds that of the parent
-        _own[pid] = f"{pid:<10} {started(pid):<20}\n".encode("ascii")
+        _own[pid] = f"{pid:<10} {process_start(pid):<20}\n".encode("ascii")
     return _own[pid]
 
 
-def started(pid: int) -> str:
+def process_start(pid: int) -> str:
     """Return the start time of a process in ticks since boot; "0" if unknown."""
     fields = _stat(pid)
     return fields[1] if fields else "0"

@@ -212,7 +212,7 @@ def test_an_owner_elsewhere_has_a_lease() -> None:
 )
 def test_a_reused_process_id_is_not_the_owner(change: dict[str, object]) -> None:
     """An owner is known by its start and the machine's, not by a number that another process may have by now."""
-    parent = Owner(**state_files.identity()).replace(pid=os.getppid(), start=state_files.started(os.getppid()))
+    parent = Owner(**state_files.identity()).replace(pid=os.getppid(), start=state_files.process_start(os.getppid()))
     assert state_files.is_alive(parent, None, 0.0)
     assert not state_files.is_alive(parent.replace(**change), None, 0.0)
 
