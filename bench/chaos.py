@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.servers import DURABLE, say
-from ctxmgr.history.shipper import noted
+from ctxmgr.history.shipper import known_progress
 from ctxmgr.log.reader import read
 from ctxmgr.store import open_store
 from tests import postgresql_server
@@ -162,7 +162,7 @@ def disturb(run: Run, proxy: Proxy, place: Path, seconds: float, draw: random.Ra
             next_kill = time.monotonic() + draw.uniform(2, 5)
             what = draw.choice(("shipper", "shipper", "recorder", "server", "all three"))
             done[f"{what} killed"] += 1
-            done["kills with something left to ship"] += any(each.lag for each in noted())
+            done["kills with something left to ship"] += any(each.lag for each in known_progress())
             number = draw.randrange(2)
             killed = [run.recorders[number]] if what in ("recorder", "all three") else []
             killed += [run.shippers[number]] if what in ("shipper", "all three") else []
@@ -183,7 +183,7 @@ def disturb(run: Run, proxy: Proxy, place: Path, seconds: float, draw: random.Ra
 def arrival(run: Run) -> float:
     """Return how long it takes until what the logs hold now is shipped; they go on growing."""
     sizes, began = {str(log): log.stat().st_size for log in run.logs}, time.monotonic()
-    while any(each.done < sizes[each.source] for each in noted()):
+    while any(each.done < sizes[each.source] for each in known_progress()):
         time.sleep(0.05)
     return time.monotonic() - began
 

@@ -24,7 +24,7 @@ import psycopg
 
 from bench.chaos import RECORDERS, Run, compared
 from bench.servers import DURABLE, say
-from ctxmgr.history.shipper import noted
+from ctxmgr.history.shipper import known_progress
 from ctxmgr.log.reader import read
 from ctxmgr.store import open_store
 from tests import postgresql_server
@@ -62,7 +62,7 @@ def ask(place: Path, statement: str) -> Any:
 def shipped_entries() -> set[str]:
     """Return the entries that the shippers were told are stored."""
     names: set[str] = set()
-    for each in noted():
+    for each in known_progress():
         names |= {str(line.record["id"]) for line in read(each.source, 0) if line.offset < each.done and "id" in line.record}
     return names
 

@@ -12,7 +12,7 @@ from bench.detection.runs import Run
 from bench.detection.swe_agent import swe_agent
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.history.backtest import try_session
-from ctxmgr.history.formats import IMPORTERS, read_head, recognised
+from ctxmgr.history.formats import IMPORTERS, read_head, recognise_format
 from ctxmgr.log.codec import Record
 from ctxmgr.types.import_report import FileCount
 
@@ -34,7 +34,7 @@ class Compared:
 
 def imported(path: Path) -> list[list[Record]]:
     """Return the sessions of a file as its importer reads them, in their order; none where no importer knows it."""
-    name = recognised(path, read_head(path))
+    name = recognise_format(path, read_head(path))
     importer = next((each for each in IMPORTERS if each.name == name), None)
     if importer is None:
         return []

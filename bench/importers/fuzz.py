@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from bench.importers.logs import DATABASES, FIXTURES, samples
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.history.formats import read_head, recognised
+from ctxmgr.history.formats import read_head, recognise_format
 from ctxmgr.importers.base import Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.import_report import FileCount
@@ -111,7 +111,7 @@ def _read(importer: Importer, path: Path, what: str, tally: Tally) -> Counter[st
     began = time.monotonic()
     try:
         first = next(file for file in sorted(path.rglob("*")) if file.is_file()) if path.is_dir() else path
-        recognised(first, read_head(first))
+        recognise_format(first, read_head(first))
         counts: list[FileCount] = []
         records = [
             record for group in importer.groups([path, *importer.companions(path)]) for record in importer.read(group, counts)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.importers.fuzz import WAYS
 from bench.importers.logs import DATABASES, samples
-from ctxmgr.history.formats import IMPORTERS, read_head, recognised
+from ctxmgr.history.formats import IMPORTERS, read_head, recognise_format
 from ctxmgr.importers.base import Importer
 from ctxmgr.types.import_report import FileCount
 
@@ -71,7 +71,7 @@ def _recognised(folder: Path | None) -> Iterator[tuple[Importer, Path]]:
     by_name = {importer.name: importer for importer in IMPORTERS}
     for path in sorted(folder.rglob("*")) if folder is not None else ():
         if path.is_file() and path.suffix not in DATABASES:
-            importer = by_name.get(recognised(path, read_head(path)) or "")
+            importer = by_name.get(recognise_format(path, read_head(path)) or "")
             if importer is not None:
                 yield importer, path
 

@@ -397,7 +397,7 @@ def _read_here(store: Store, key: int, after: int) -> Iterator[RecordFields | No
 
 def _read_in_second_process(store: Store, key: int, place: Place) -> Iterator[RecordFields | None]:
     last = 0
-    with run_in_second_process("ctxmgr.history.detection:ahead", tuple(place), key) as stream:
+    with run_in_second_process("ctxmgr.history.detection:read_ahead", tuple(place), key) as stream:
         while True:
             try:
                 stretch = next(stream, None)
@@ -414,7 +414,7 @@ def _read_in_second_process(store: Store, key: int, place: Place) -> Iterator[Re
     yield from _read_here(store, key, last)
 
 
-def ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[RecordFields | None]]]:
+def read_ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[RecordFields | None]]]:
     """Yield (place of the last record, fields of the records) in portions; runs in the second process.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ctxmgr import importers
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
-from ctxmgr.history.formats import IMPORTERS, holds_own_records, read_head, recognised, refused, session_files
+from ctxmgr.history.formats import IMPORTERS, format_error, holds_own_records, read_head, recognise_format, session_files
 from ctxmgr.history.ingest import import_session
 from ctxmgr.importers.base import Importer
 from ctxmgr.store import DamagedRange, Store
@@ -96,12 +96,12 @@ def foreign_importer(path: str) -> Importer | None:
     """
     place = Path(path)
     head = read_head(place)
-    name = recognised(place, head)
+    name = recognise_format(place, head)
     for importer in IMPORTERS:
         if importer.name == name:
             return importer
     if name is None and not holds_own_records(place):
-        raise refused(place, head)
+        raise format_error(place, head)
     return None
 
 

@@ -82,7 +82,7 @@ def read_head(path: Path) -> bytes:
     return uncompressed_head(path, head, HEAD_SIZE)
 
 
-def recognised(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTERS, *, own: bool = True) -> str | None:
+def recognise_format(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTERS, *, own: bool = True) -> str | None:
     """Return the name of a file's format, None if it is not known.
 
     Args:
@@ -155,7 +155,7 @@ def _is_own(line: bytes) -> bool:
     return record.get("v") == 1 and isinstance(record.get("kind"), str) and isinstance(record.get("session"), str)
 
 
-def refused(path: Path, head: bytes) -> InvalidInput:
+def format_error(path: Path, head: bytes) -> InvalidInput:
     """Return the error for a file of no known format, or for one of our logs that can't be read in place."""
     if holds_own(head) and is_compressed(path):
         return InvalidInput(

@@ -23,7 +23,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.history.open_history import open_history
-from ctxmgr.history.shipper import as_shown, noted
+from ctxmgr.history.shipper import known_progress, printable_location
 from ctxmgr.store import LogStore, open_store
 from ctxmgr.store.integrity.status import MAX_FAULTS, contents, library, quick_check, server_facts
 from ctxmgr.types.setup import Check
@@ -79,7 +79,7 @@ def check_store(location: str | None, folder: Path, environment: Mapping[str, st
 
 def _on_server(url: str, why: str) -> Iterator[Check]:
     """Yield the checks of a store on a server."""
-    place = as_shown(url)
+    place = printable_location(url)
     try:
         with closing(open_store(url, readonly=True)) as store:
             summary = contents(store)
@@ -105,7 +105,7 @@ def _on_server(url: str, why: str) -> Iterator[Check]:
 
 def check_shipping() -> Iterator[Check]:
     """Yield a check for each log of this machine that is shipped to another store."""
-    for each in noted():
+    for each in known_progress():
         detail = each.to_json()
         finding = f"{each.source}: {each.lag:,} of {each.size:,} {detail['unit']} left for {each.target}"
         if each.error is not None:

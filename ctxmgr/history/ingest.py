@@ -26,6 +26,7 @@ from ctxmgr.history.formats import (
     FORMATS,
     IMPORTERS,
     OWN_FORMAT,
+    format_error,
     holds_own,
     may_hold_log,
     read_head,
@@ -235,13 +236,13 @@ def _recognise(
         for file, asked_for in _files(Path(os.path.abspath(path)), totals):
             try:
                 head = read_head(file)
-                name = recognised(file, head, importers, own=only in (None, OWN_FORMAT))
+                name = recognise_format(file, head, importers, own=only in (None, OWN_FORMAT))
             except OSError as error:
                 if asked_for:
                     raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
                 totals.files.append(_unread(file, error))
                 continue
-            other = recognised(file, head) if name is None and only is not None else None
+            other = recognise_format(file, head) if name is None and only is not None else None
             if name is None and asked_for and only not in (None, OWN_FORMAT) and other is None:
                 name = only  # named by a person, with --from: try it
             if name is not None:
@@ -352,7 +353,7 @@ def _unread(path: Path, error: OSError) -> FileReport:
 
 
 def _refusal(path: Path, head: bytes) -> FileReport:
-    why = refused(path, head).message.removeprefix(f"{path}: ") if head else "the file is empty"
+    why = format_error(path, head).message.removeprefix(f"{path}: ") if head else "the file is empty"
     return _file_report(FileCount(path), "", skipped=why)
 
 

@@ -99,7 +99,7 @@ def _folder() -> str:
     return os.path.join(os.path.dirname(anchors()), "ship")
 
 
-def noted() -> list[Progress]:
+def known_progress() -> list[Progress]:
     """Return the progress of every source that was ever shipped from this machine, with its present size."""
     found: list[Progress] = []
     with suppress(OSError):
@@ -452,7 +452,7 @@ class Service:
         self._store = None
 
 
-def as_shown(location: str) -> str:
+def printable_location(location: str) -> str:
     """Return the location of a store as it may be printed."""
     if not is_url(location):
         return str(Path(location).absolute())

@@ -18,7 +18,7 @@ from typing import Literal
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds
-from ctxmgr.history.query.address import entries_of, linked, linked_entry, session_key, still_linked
+from ctxmgr.history.query.address import entries_of, link_targets, linked_entry, live_link_targets, session_key
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now, parse_time
 from ctxmgr.memory.candidates import Candidates, Finder, LexicalRanker, Ranker, TextFinder, episode_of, locate
@@ -79,7 +79,7 @@ def retain_record(store: Store, key: int | None, request: RetainRequest) -> Reco
         entries=[entry.id for entry in entries],
         content=request.text,
         tags=list(dict.fromkeys([MEMORY_TAG, *tags])),
-        links=linked(store, key, request.links) or None,
+        links=link_targets(store, key, request.links) or None,
         author=request.author,
         supersedes=None if former is None else former.id,
     )
@@ -196,7 +196,7 @@ class EmbeddedMemory:
         if former is not None and former.text == answer.text:
             return former.id
         entries, links = source_entries(sources, "" if key is None else self._store.sessions.name(key), _MAX_LINKED)
-        links = [] if key is None else still_linked(self._store, key, links)
+        links = [] if key is None else live_link_targets(self._store, key, links)
         made = RetainRequest(
             text=answer.text, entry_ids=entries, links=links, tags=[REFLECTION_TAG, *request.tags], author=author,
             supersedes=None if former is None else former.id,

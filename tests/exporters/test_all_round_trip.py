@@ -11,7 +11,7 @@ import pytest
 
 from ctxmgr.exporters import EXPORTERS
 from ctxmgr.exporters.conversation import Exporter, conversation_of
-from ctxmgr.history.formats import IMPORTERS, read_head, recognised
+from ctxmgr.history.formats import IMPORTERS, read_head, recognise_format
 from ctxmgr.importers.base import Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.import_report import FileCount
@@ -91,7 +91,7 @@ def test_calls_failures_open_calls_and_messages_come_back(
     if not place.read_text():
         assert calls_of(records) == Counter()
         return
-    assert recognised(place, read_head(place)) == exporter.name
+    assert recognise_format(place, read_head(place)) == exporter.name
     back = read(next(each for each in IMPORTERS if each.name == exporter.name), place)
     for record in back:
         encode(check(record))

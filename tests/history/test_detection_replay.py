@@ -96,8 +96,8 @@ def lose(monkeypatch: pytest.MonkeyPatch, stretches: int) -> None:
     """Let the second process be lost behind so many stretches."""
 
     def begin(function: str, place: tuple[str, ...], key: int) -> Ending:
-        assert function == "ctxmgr.history.detection:ahead"
-        return Ending(stretches, detection.ahead(place, key))
+        assert function == "ctxmgr.history.detection:read_ahead"
+        return Ending(stretches, detection.read_ahead(place, key))
 
     monkeypatch.setattr(detection, "run_in_second_process", begin)
 
@@ -141,7 +141,7 @@ def test_the_second_process_reads_no_other_index(store: Store) -> None:
     place = worker_process.place_of(store.engine, store.location)
     assert place is not None
     with pytest.raises(StorageFailed, match="made anew"):
-        list(detection.ahead(place._replace(born="earlier"), key_of(store)))
+        list(detection.read_ahead(place._replace(born="earlier"), key_of(store)))
 
 
 def test_the_second_process_reads_no_other_log(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_the_second_process_reads_no_other_log(tmp_path: Path) -> None:
         assert place is not None
         path.write_bytes(path.read_bytes().replace(b"completed", b"cancelled"))
         with pytest.raises(StorageFailed, match="was replaced"):
-            next(detection.ahead(place, key))
+            next(detection.read_ahead(place, key))
 
 
 def test_a_store_in_memory_is_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

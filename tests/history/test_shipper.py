@@ -21,7 +21,7 @@ import psycopg
 import pytest
 
 from ctxmgr.errors import CtxmgrError, NotFound, StorageFailed
-from ctxmgr.history.shipper import Service, Shipper, noted
+from ctxmgr.history.shipper import Service, Shipper, known_progress
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.recorder import Recorder
@@ -337,12 +337,12 @@ def test_a_failure_stands_in_the_status_until_it_is_over(tmp_path: Path, server_
     shipper = Shipper(str(tmp_path / "run.jsonl"), away, away)
     with closing(Service([shipper], away)) as service, pytest.raises(StorageFailed):
         service.once()
-    (told,) = noted()
+    (told,) = known_progress()
     assert told.lag == (tmp_path / "run.jsonl").stat().st_size
     assert "can't be reached" in str(told.error)
     assert told.since is not None
     shipped(tmp_path / "run.jsonl", server_url)
-    assert [(each.lag > 0, each.error is None) for each in sorted(noted(), key=lambda each: each.lag)] == [
+    assert [(each.lag > 0, each.error is None) for each in sorted(known_progress(), key=lambda each: each.lag)] == [
         (False, True),
         (True, False),
     ]

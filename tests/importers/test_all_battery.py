@@ -19,7 +19,7 @@ import pytest
 
 from ctxmgr.detect.monitor import detect
 from ctxmgr.detect.replay import observations_of
-from ctxmgr.history.formats import IMPORTERS, read_head, recognised
+from ctxmgr.history.formats import IMPORTERS, read_head, recognise_format
 from ctxmgr.importers.base import Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.finding import verdict_of
@@ -74,7 +74,7 @@ def lines_of(records: list[Record]) -> set[bytes]:
 def test_a_sample_is_recognised_by_its_content(importer: Importer, path: Path, truth: dict[str, Any]) -> None:
     """No other format claims it first."""
     del truth
-    assert recognised(path, read_head(path)) == importer.name
+    assert recognise_format(path, read_head(path)) == importer.name
 
 
 @each_sample
@@ -232,7 +232,7 @@ def test_a_compressed_log_reads_as_the_plain_one(importer: Importer, path: Path,
     for suffix, packer in PACKERS.items():
         packed = plain.with_name(f"{path.name}{suffix}")
         packed.write_bytes(packer(path.read_bytes()))
-        assert recognised(packed, read_head(packed)) == importer.name
+        assert recognise_format(packed, read_head(packed)) == importer.name
         assert lines_of(read(importer, packed)[0]) == whole
         packed.unlink()
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.history.formats import IMPORTERS, read_head, recognised
+from ctxmgr.history.formats import IMPORTERS, read_head, recognise_format
 from ctxmgr.history.ingest import import_logs
 from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
@@ -62,7 +62,7 @@ def _run(saver: Any, thread: str) -> None:
 
 
 def _read(path: Path) -> tuple[str, list[Record], FileCount]:
-    name = recognised(path, read_head(path))
+    name = recognise_format(path, read_head(path))
     importer = next(each for each in IMPORTERS if each.name == name)
     counts: list[FileCount] = []
     records = [record for group in importer.groups([path]) for record in importer.read(group, counts)]

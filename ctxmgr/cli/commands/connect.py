@@ -56,15 +56,15 @@ def ship(
 
     def work() -> Answer:
         # Here and not above: `tap` is declared beside it, and an editor waits for that one.
-        from ctxmgr.history.shipper import Service, Shipper, as_shown, noted
+        from ctxmgr.history.shipper import Service, Shipper, known_progress, printable_location
 
         o.require_interval(every)
         if status:
-            return _progress_answer(noted())
+            return _progress_answer(known_progress())
         target = _target(store)
         paths = [str(path) for path in logs or ()] or [nearest_store(os.getcwd())]
         _require_apart(paths, target)
-        shippers = [Shipper(path, target, as_shown(target), trusted=trust_project) for path in paths]
+        shippers = [Shipper(path, target, printable_location(target), trusted=trust_project) for path in paths]
         with closing(Service(shippers, target, masked=mask)) as service:
             if follow:
                 _follow(service, every)

@@ -14,7 +14,7 @@ from ctxmgr.clients import with_waits
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import Busy, NotFound, StorageFailed
-from ctxmgr.history.formats import IMPORTERS, OWN_FORMAT, read_head, recognised, refused, session_files
+from ctxmgr.history.formats import IMPORTERS, OWN_FORMAT, format_error, read_head, recognise_format, session_files
 from ctxmgr.history.live.monitor import RecordStream
 from ctxmgr.importers.base import Importer
 from ctxmgr.log import reader
@@ -216,7 +216,7 @@ class LogSource:
             head = read_head(self._path)
         except OSError:
             return None
-        name = recognised(self._path, head)
+        name = recognise_format(self._path, head)
         if name == OWN_FORMAT:
             return LogTail(self._path, self._session)
         for importer in IMPORTERS:
@@ -224,7 +224,7 @@ class LogSource:
                 return ForeignLog(importer, self._path, self._every, self._clock)
         if b"\n" not in head and not (self._once and head):
             return None
-        raise refused(self._path, head)
+        raise format_error(self._path, head)
 
 
 PASSING = (Busy, StorageFailed, OSError)

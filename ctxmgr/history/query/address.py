@@ -170,7 +170,7 @@ def entries_from(store: Store, rows: Rows, key: int | None, indexes: Sequence[in
     return [found[index] for index in sorted(found)]
 
 
-def linked(store: Store, key: int, links: Sequence[str]) -> list[str]:
+def link_targets(store: Store, key: int, links: Sequence[str]) -> list[str]:
     """Return the ids of the records that a note links to, each once; looked up in its session first, then in all.
 
     Args:
@@ -188,14 +188,14 @@ def linked(store: Store, key: int, links: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(_linked_id(store, Rows(store.engine), key, link) for link in links))
 
 
-def still_linked(store: Store, key: int, links: Sequence[str]) -> list[str]:
-    """Return the ids of those links that lead somewhere, see `linked`; dead links are left out."""
+def live_link_targets(store: Store, key: int, links: Sequence[str]) -> list[str]:
+    """Return the ids of those links that lead somewhere, see `link_targets`; dead links are left out."""
     from contextlib import suppress
 
     found: list[str] = []
     for link in links:
         with suppress(InvalidInput, NotFound, NoHistory, OutOfBounds):
-            found += linked(store, key, [link])
+            found += link_targets(store, key, [link])
     return list(dict.fromkeys(found))
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound
-from ctxmgr.history.query.address import entries_from, entry_from, linked, session_key, session_of_query
+from ctxmgr.history.query.address import entries_from, entry_from, link_targets, session_key, session_of_query
 from ctxmgr.store.repositories.filters import moment_of
 from ctxmgr.store.repositories.queries import Rows
 from ctxmgr.types.plain_records import build
@@ -189,7 +189,7 @@ def note_record(store: Store, key: int | None, request: Any) -> Record:
         entries=entries,
         content=request.content,
         tags=list(dict.fromkeys(tag.strip() for tag in request.tags if tag.strip())),
-        links=(linked(store, key, request.links) if key is not None else []) or None,
+        links=(link_targets(store, key, request.links) if key is not None else []) or None,
         author=request.author,
         supersedes=request.supersedes,
     )

@@ -152,7 +152,7 @@ def uncounted(record: Record) -> Record:
     return record if _COUNTS.isdisjoint(record) else {name: value for name, value in record.items() if name not in _COUNTS}
 
 
-def framed(record: Record, *, with_words: bool) -> Record:
+def redact_session_record(record: Record, *, with_words: bool) -> Record:
     """Return a ``session`` or ``sessionEnd`` record without fields that reveal hidden records.
 
     A title is made of a person's words, and a summary of all that was said.
@@ -270,7 +270,7 @@ class VisibilitySync:
         for stored in frame:
             record = None if stored.session == PROJECT else read(stored)
             if record is not None:
-                rows.append((stored.place, framed(record, with_words=self._may(USER, stored.session))))
+                rows.append((stored.place, redact_session_record(record, with_words=self._may(USER, stored.session))))
         return rows
 
     def _verdict(self, stored: Stored, record: Record, upto: int, accepted: Container[int], due: Container[int]) -> bool | str:

@@ -13,7 +13,7 @@ import pytest
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.detection import detect_, sessions
 from ctxmgr.history.query.filtered_store import FilteredStore
-from ctxmgr.history.query.visibility import citations, framed
+from ctxmgr.history.query.visibility import citations, redact_session_record
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.project_session import EXECUTION, PROJECT, RULES
@@ -221,11 +221,11 @@ def test_what_a_session_says_of_hidden_records_is_left_out() -> None:
     """Neither a person's words in title and summary nor the count of all events is told; the rest of a session stays."""
     began = build("session", "s", None, process="p", meta={"title": "x", "summary": "y", "cwd": "/"})
     ended = build("sessionEnd", "s", None, outcome="failed", capture={"published": 9})
-    assert framed(began, with_words=True) == began
-    assert framed(began, with_words=False) == build("session", "s", None, process="p", meta={"cwd": "/"})
-    assert framed({**began, "meta": ["x"]}, with_words=False) == build("session", "s", None, process="p")
-    assert framed(ended, with_words=True) == build("sessionEnd", "s", None, outcome="failed")
-    assert framed({**ended, "meta": {"title": "x"}}, with_words=False) == build("sessionEnd", "s", None, outcome="failed")
+    assert redact_session_record(began, with_words=True) == began
+    assert redact_session_record(began, with_words=False) == build("session", "s", None, process="p", meta={"cwd": "/"})
+    assert redact_session_record({**began, "meta": ["x"]}, with_words=False) == build("session", "s", None, process="p")
+    assert redact_session_record(ended, with_words=True) == build("sessionEnd", "s", None, outcome="failed")
+    assert redact_session_record({**ended, "meta": {"title": "x"}}, with_words=False) == build("sessionEnd", "s", None, outcome="failed")
 
 
 @pytest.mark.requirement("R-16")
