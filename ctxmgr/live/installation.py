@@ -375,7 +375,7 @@ def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, e
     paths = [asked.settings_file(scope, str(folder), environment) or "" for scope in scopes]
     gone = [word for path in paths for word in commands_in(path) if word.startswith("/") and not os.path.exists(word)]
     to_do = [step for path in paths if (step := asked.left_to_do(os.path.realpath(path), environment)) is not None]
-    last, told = last_called(asked.name)
+    last, told = last_hook_call(asked.name)
     cost, alone = cost_of(asked)
     parts = ["installed " + " and ".join([f"for the {scope}" for scope in scopes] + (["as a plugin"] if plugin else []))]
     if asked.asks_trust:
@@ -399,7 +399,7 @@ def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, e
     return Check(name=f"hook.{asked.name}", level=level, finding=finding, hint=hint, detail=detail)
 
 
-def last_called(name: str) -> tuple[float | None, int]:
+def last_hook_call(name: str) -> tuple[float | None, int]:
     """Return when a client's hook last counted a call (seconds since 1970), and how often its agents were told."""
     last, told = None, 0
     with suppress(OSError), os.scandir(state_folder()) as found:
