@@ -21,7 +21,7 @@ OWNERS = "api|access|secret|private|account|auth|encryption|signing|master|share
 """Whose key is a secret."""
 
 
-def begun(what: str) -> str:
+def word_start(what: str) -> str:
     """Return what holds right behind ``what`` where a word begins with it.
 
     A word begins after anything but its own signs, or right after an escape, whose last letter is no letter.
@@ -131,17 +131,17 @@ FRAMED: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("discord", "/api/webhooks/", rf"/api/webhooks/[0-9]{{16,20}}/({WORD}{{60,70}})", "discord.com/developers: webhooks"),
     ("telegram", ":AA", rf":A(?<=[0-9]:A)(A{WORD}{{33}})", "core.telegram.org/bots: authorising your bot"),
-    ("razorpay", "rzp_", rf"rzp_(?:{begun('rzp_')})(?:live|test)_({ALNUM}{{14,}}+)", "razorpay.com/docs: API keys"),
+    ("razorpay", "rzp_", rf"rzp_(?:{word_start('rzp_')})(?:live|test)_({ALNUM}{{14,}}+)", "razorpay.com/docs: API keys"),
     (
         "databricks",
         "dapi",
-        rf"dapi(?:{begun('dapi')})([0-9a-f]{{32}}(?:-[0-9]{{1,2}})?)(?!{ALNUM})",
+        rf"dapi(?:{word_start('dapi')})([0-9a-f]{{32}}(?:-[0-9]{{1,2}})?)(?!{ALNUM})",
         "docs.databricks.com: personal access tokens",
     ),
     (
         "airtable",
         "pat",
-        rf"pat(?:{begun('pat')})({ALNUM}{{14}}\.[0-9a-f]{{64}})",
+        rf"pat(?:{word_start('pat')})({ALNUM}{{14}}\.[0-9a-f]{{64}})",
         "airtable.com/developers: personal access tokens",
     ),
     (
@@ -153,11 +153,11 @@ FRAMED: tuple[tuple[str, str, str, str], ...] = (
     (
         "discord",
         rf"\.(?=[AS_\-]{{0,5}}[B-RT-Za-z0-9]){WORD}{{6}}\.{WORD}{{27}}",
-        rf"[MNO](?:{begun('[MNO]')})({WORD}{{23,27}}\.(?=[AS_\-]{{0,5}}[B-RT-Za-z0-9]){WORD}{{6}}\.{WORD}{{27,38}})(?!{WORD})",
+        rf"[MNO](?:{word_start('[MNO]')})({WORD}{{23,27}}\.(?=[AS_\-]{{0,5}}[B-RT-Za-z0-9]){WORD}{{6}}\.{WORD}{{27,38}})(?!{WORD})",
         "discord.com/developers: bot tokens",
     ),
-    ("easypost", "EZTK", rf"EZTK(?:{begun('EZTK')})({ALNUM}{{54}})", "docs.easypost.com: authentication"),
-    ("jwt", "eyJ", rf"eyJ(?:{begun('eyJ')})({WORD}{{6,}}+\.eyJ{WORD}{{4,}}+\.{WORD}*+)", "RFC 7519"),
+    ("easypost", "EZTK", rf"EZTK(?:{word_start('EZTK')})({ALNUM}{{54}})", "docs.easypost.com: authentication"),
+    ("jwt", "eyJ", rf"eyJ(?:{word_start('eyJ')})({WORD}{{6,}}+\.eyJ{WORD}{{4,}}+\.{WORD}*+)", "RFC 7519"),
 )
 """Tokens that are known by what stands inside of them or before them: kind, what every line with one holds, the whole with a
 group around the secret, source. Each has a case in ``bench/masking/corpus.py`` that shows its place in the sieves."""
