@@ -333,17 +333,17 @@ def reflection(store: Store, query: str, episodes: Sequence[Episode], outdated: 
 
 def heading(query: str) -> str:
     """Return the first words of every reflection on a query, by which a kept one is found again."""
-    return f"What memory says about {quoted(query)}:"
+    return f"What memory says about {quote(query)}:"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return the beginning of a text as a JSON string without line breaks and invisible characters."""
     shown = text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
     return "".join(_visible(char) for char in json.dumps(shown, ensure_ascii=False))
 
 
 def _quote_inside(name: str) -> str:
-    return quoted(name)[1:-1]
+    return quote(name)[1:-1]
 
 
 def _visible(char: str) -> str:
@@ -445,20 +445,20 @@ def _written(found: Reflection, newest: Sequence[Episode]) -> Iterator[str]:
     yield _DATA
     named = {each.id: each for each in newest}
     for topic in found.topics:
-        yield f"\n## {'About ' + quoted(topic.name) if topic.name else 'Without a topic'}"
+        yield f"\n## {'About ' + quote(topic.name) if topic.name else 'Without a topic'}"
         yield from (_line(named[statement.episode]) for statement in topic.statements)
     if found.recurring:
         yield "\n## Said more than once"
         for each in found.recurring:
-            yield f"- {each.count} times, sessions {', '.join(map(quoted, each.sessions[:5]))}: {quoted(each.text)}"
+            yield f"- {each.count} times, sessions {', '.join(map(quote, each.sessions[:5]))}: {quote(each.text)}"
     if found.contradictions:
         yield "\n## Does not seem to agree (the newer first)"
         for pair in found.contradictions:
-            yield f"- {quoted(pair.reason)}: {quoted(named[pair.newer].text)} / {quoted(named[pair.older].text)}"
+            yield f"- {quote(pair.reason)}: {quote(named[pair.newer].text)} / {quote(named[pair.older].text)}"
     if found.superseded:
         yield "\n## Superseded"
         for old in found.superseded:
-            yield f"- [{_quote_inside(old.episode)}] by [{_quote_inside(old.by)}]: {quoted(old.text)}"
+            yield f"- [{_quote_inside(old.episode)}] by [{_quote_inside(old.by)}]: {quote(old.text)}"
     if found.questions:
         yield "\n## Still asked"
         yield from (_line(named[statement.episode]) for statement in found.questions)
@@ -466,10 +466,8 @@ def _written(found: Reflection, newest: Sequence[Episode]) -> Iterator[str]:
 
 def _line(episode: Episode) -> str:
     places = "".join(f" @{index}" for index in episode.indexes[:5])
-    author = quoted(episode.author)[1:-1] if episode.author else "unsigned"
-    return (
-        f"- {quoted(episode.ts or 'undated')[1:-1]} {author} in {quoted(episode.session)[1:-1]}{places}: {quoted(episode.text)}"
-    )
+    author = quote(episode.author)[1:-1] if episode.author else "unsigned"
+    return f"- {quote(episode.ts or 'undated')[1:-1]} {author} in {quote(episode.session)[1:-1]}{places}: {quote(episode.text)}"
 
 
 def source_entries(episodes: Sequence[Episode], session: str, most: int) -> tuple[list[str], list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.memory.note_memory import EXCERPT, EmbeddedMemory, claim, disagreement, quoted, says_the_same
+from ctxmgr.memory.note_memory import EXCERPT, EmbeddedMemory, claim, disagreement, quote, says_the_same
 from ctxmgr.store import Store
 from ctxmgr.types.memory import Reflection, ReflectRequest
 from ctxmgr.types.plain_records import build
@@ -98,5 +98,5 @@ def test_quoted_text_forges_nothing(store: Store) -> None:
 
     assert [line for line in told.text.split("\n") if line.startswith("## ")] == ['## About "ops"']
     assert told.text.isprintable() or {char for char in told.text if not char.isprintable()} == {"\n"}
-    assert len(quoted("y" * 10_000)) == EXCERPT + 3
+    assert len(quote("y" * 10_000)) == EXCERPT + 3
     assert len(told.text) < 2_000
