@@ -433,10 +433,10 @@ class Workspace:
         Raises:
             NotFound: there is none. InvalidInput: the prefix fits several ids.
         """
-        from ctxmgr.recover.earlier_answers import given
+        from ctxmgr.recover.earlier_answers import recorded_continuation
 
         anywhere = session is None and continuation_id is not None
-        found = given(self.store, None if anywhere else self._key(session), continuation_id)
+        found = recorded_continuation(self.store, None if anywhere else self._key(session), continuation_id)
         if found is None:
             which = "in this session" if continuation_id is None else f"with the id {continuation_id!r}"
             raise NotFound(f"no continuation was recorded {which}", "'ctxmgr recover' gives one")

@@ -17,7 +17,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time
 from ctxmgr.recover.recovery import Limits, RecoveryOptions, recover
 from ctxmgr.recover.routing.routes import Route, RoutingTable
-from ctxmgr.recover.stuck_request import beside, request_for, worst
+from ctxmgr.recover.stuck_request import other_findings, request_for, worst
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.plain_records import build
@@ -112,7 +112,7 @@ def _request(
 ) -> tuple[ContextRequest, Finding | None, list[Finding]]:
     if asked in ("stuck", "forced"):
         finding = worst(findings) if asked == "stuck" else None
-        return request_for(session, finding, force=True), finding, beside(findings, finding)
+        return request_for(session, finding, force=True), finding, other_findings(findings, finding)
     plain = [agent for agent in ("coder", "planner", "reviewer") if agent in agents]
     requester = rng.choice(plain if rng.random() < 0.8 else agents)
     own = worst([finding for finding in findings if finding.scope.agent == requester])
@@ -129,7 +129,7 @@ def _request(
             return_to=[requester, *rng.sample(agents, min(2, len(agents)))] if several else [],
         ),
         own,
-        beside(findings, own),
+        other_findings(findings, own),
     )
 
 

@@ -11,13 +11,13 @@ from ctxmgr.log.codec import encode
 from ctxmgr.log.masking import mask, mask_unsieved
 from ctxmgr.recover.injection.filter import (
     WHOLE,
-    decoded,
+    decode_pieces,
     expression,
+    join_spelled_words,
     patterns,
-    squeezed,
+    plain_forms,
+    resolve_escapes,
     suspicion,
-    unescaped,
-    unmasked,
     visible,
     words_of,
 )
@@ -51,8 +51,9 @@ def growths() -> Iterator[tuple[float, float, str]]:
         for name, work in (("mask", mask), ("mask without sieves", mask_unsieved)):
             yield _growth(f"{name} {unit[:20]!r}", lambda text, work=work: work(encode({"t": text})), unit, SHORT)
     forms: dict[str, Callable[[str], object]] = {
-        "judge": suspicion, "visible": visible, "words_of": words_of, "unescaped": unescaped, "squeezed": squeezed,
-        "unmasked": lambda text: list(unmasked(text)), "decoded": lambda text: list(decoded(text)),
+        "judge": suspicion, "visible": visible, "words_of": words_of, "unescaped": resolve_escapes,
+        "squeezed": join_spelled_words,
+        "unmasked": lambda text: list(plain_forms(text)), "decoded": lambda text: list(decode_pieces(text)),
     }  # fmt: skip
     for unit in WORDS:
         for name, work in forms.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 
 from ctxmgr.errors import NotFound
-from ctxmgr.recover.evidence.quotes import named
+from ctxmgr.recover.evidence.quotes import display_name
 from ctxmgr.recover.routing.routes import Route, RoutingTable
 from ctxmgr.types.operations import AgentPrompt
 
@@ -84,7 +84,7 @@ def agent_prompt(agent: str | None, table: RoutingTable) -> AgentPrompt:
         NotFound: a routing table is there, and does not name this agent.
     """
     if agent is not None and table.routing == "table" and agent not in table.routes:
-        known = ", ".join(named(name) for name in list(table.routes)[:_MOST])
+        known = ", ".join(display_name(name) for name in list(table.routes)[:_MOST])
         raise NotFound(f"no agent {agent!r} in the routing table", f"it has: {known}")
     route = Route(_YOU) if agent is None else table.route(agent)
     followers = list(table.routes) if agent is None else table.followers(agent)
@@ -109,8 +109,8 @@ def _text(route: Route, agents: list[str], followers: list[str]) -> str:
 def _names(route: Route, agents: list[str], followers: list[str]) -> str:
     lines: list[str] = []
     if route.agent != _YOU:
-        asked = f"; you are asked with a {named(route.request)}" if route.request else ""
-        lines.append(f"You are {named(route.agent)}{asked}.")
+        asked = f"; you are asked with a {display_name(route.request)}" if route.request else ""
+        lines.append(f"You are {display_name(route.agent)}{asked}.")
     elif agents:
         lines.append(f"Agents of this workflow: {_listed(agents)}. Put your own name where {_YOU} stands.")
     if route.agent != _YOU and followers:
@@ -120,7 +120,7 @@ def _names(route: Route, agents: list[str], followers: list[str]) -> str:
 
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return ", ".join(named(name) for name in names[:_MOST]) + more
+    return ", ".join(display_name(name) for name in names[:_MOST]) + more
 
 
 def _plain(name: str) -> str:

@@ -44,7 +44,7 @@ def question_of(request: ContextRequest, finding: Finding | None, options: dict[
     return fingerprint(plain(told))[:_DIGITS]
 
 
-def answered(store: Store, key: int, question: str, basis: str, *, retry: bool) -> Continuation | None:
+def stored_answer(store: Store, key: int, question: str, basis: str, *, retry: bool) -> Continuation | None:
     """Return the stored answer to a question on this basis, or None.
 
     With ``retry``, an answer for which the model failed does not count, so that it is asked again.
@@ -57,7 +57,7 @@ def answered(store: Store, key: int, question: str, basis: str, *, retry: bool) 
     return None
 
 
-def given(store: Store, key: int | None, continuation_id: str | None = None) -> Continuation | None:
+def recorded_continuation(store: Store, key: int | None, continuation_id: str | None = None) -> Continuation | None:
     """Return a recorded continuation, marked as repeated: the one with this id or id prefix, else the session's last one.
 
     With ``key`` None all sessions are searched, which needs an id.
@@ -116,7 +116,7 @@ class KnownFacts:
     sections: frozenset[str] = frozenset()
 
 
-def held_by(store: Store, key: int, agent: str) -> KnownFacts:
+def facts_of_agent(store: Store, key: int, agent: str) -> KnownFacts:
     """Return the facts that an agent has; after a compaction of its context, or of the whole run, it has none."""
     facts: dict[str, Held] = {}
     sections: set[str] = set()

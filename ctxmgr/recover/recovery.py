@@ -18,10 +18,18 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.answer.draft import Additions, Draft, draft
 from ctxmgr.recover.answer.gate import refusals
-from ctxmgr.recover.earlier_answers import KnownFacts, answered, attempts_at, basis_of, given, held_by, question_of
+from ctxmgr.recover.earlier_answers import (
+    KnownFacts,
+    attempts_at,
+    basis_of,
+    facts_of_agent,
+    question_of,
+    recorded_continuation,
+    stored_answer,
+)
 from ctxmgr.recover.evidence.brief import Brief, sentence
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.quotes import CITABLE, clipped, named, quoted
+from ctxmgr.recover.evidence.quotes import CITABLE, clip_middle, display_name, quote_text
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.routes import RoutingTable, from_history
 from ctxmgr.store import Store
@@ -50,7 +58,7 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
     used = [*evidence, *context]
     records: list[Record] = []
     present = set(store.annotations.entry_bodies(key, [*used, *out]))
-    who = named(continuation.target)
+    who = display_name(continuation.target)
 
     def note(entries: Sequence[str], content: str, tag: str) -> None:
         there = [name for name in entries if name in present]
@@ -70,7 +78,7 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
             [name for name, said in out.items() if said == reason], f"Left out of the context for {who}: {reason}", "exclusion"
         )
     place = evidence[-1:] or _ids(brief.latest)[-1:] or used[-1:]
-    asked = f"Asked because: {quoted(request.reason)}"
+    asked = f"Asked because: {quote_text(request.reason)}"
     note(place, f"Routed to {who}: {continuation.target_reason}. {asked}. {_by(continuation)}", "routing")
     if kept := [name for name in used if name in present]:
         bundle = CreateSnapshotRequest(
@@ -93,10 +101,9 @@ def _by(continuation: Continuation) -> str:
     if model is None:
         return f"Decided by the rules, out of {table}."
     if model.failure is None:
-        return f"Decided with the model {quoted(model.name, 80)}, out of {table}."
-    return (
-        f"Decided by the rules, out of {table}: the model {quoted(model.name, 80)} could not ({clipped(model.failure, 200)})."
-    )
+        return f"Decided with the model {quote_text(model.name, 80)}, out of {table}."
+    why = clip_middle(model.failure, 200)
+    return f"Decided by the rules, out of {table}: the model {quote_text(model.name, 80)} could not ({why})."
 
 
 def _left_out(draft: Draft, added: Additions) -> dict[str, str]:
@@ -107,7 +114,7 @@ def _left_out(draft: Draft, added: Additions) -> dict[str, str]:
         sampled = {entry.id for entry in brief.members}
         more = _ends([name for name in finding.members if name not in sampled])
         out |= dict.fromkeys(more, "it repeats what the entries around it did, and those are told.")
-    out |= {name: f"the model left it out: {quoted(why, 300)}" for name, why in added.dropped.items()}
+    out |= {name: f"the model left it out: {quote_text(why, 300)}" for name, why in added.dropped.items()}
     for name, why in draft.reader.withheld.items():
         out[name] = f"its text is withheld, because it {why}."
     return out
@@ -207,20 +214,20 @@ def recover(
         raise NoHistory("a context can only be rebuilt from recorded actions")
     options = options or RecoveryOptions()
     if options.plan:
-        return planned(store, key, request, finding, side=side, options=options)[1]
+        return plan_answer(store, key, request, finding, side=side, options=options)[1]
     # New for every call, so that two threads of one process exclude each other too.
     holder = f"{os.getpid()}-{new_id()}"
     if not store.leases.take(request.session, holder, store.clock(), options.limits.lease_seconds):
         until = store.leases.held_until(request.session, store.clock())
         raise RecoveryRefused(
-            f"a recovery of session {clipped(request.session, CITABLE)!r} is already running",
+            f"a recovery of session {clip_middle(request.session, CITABLE)!r} is already running",
             f"wait for it; if it crashed, its lease ends at {format_time(until)}" if until else "try again",
         )
     try:
         related = _related(store, request, options)
         question, basis = _question(request, finding, options, related), basis_of(store, key)
         # Under the lease: of two requests at once, the second finds the answer of the first (ruling 24).
-        told = answered(store, key, question, basis, retry=options.consult is not None)
+        told = stored_answer(store, key, question, basis, retry=options.consult is not None)
         if told is not None:
             return told
         continuation, records = _answer(store, key, request, finding, side, options, (question, basis), related)
@@ -232,14 +239,14 @@ def recover(
             # Notes, snapshot and continuation take effect together: a crash leaves all of them or none.
             store.append(records)
         # Read back, so that masked secrets are not shown here either, and the same answer is given when it is repeated.
-        stored = given(store, key, continuation.id) or continuation
+        stored = recorded_continuation(store, key, continuation.id) or continuation
         context = stored.context.model_copy(update={"brief": continuation.context.brief})
         return stored.model_copy(update={"told_again": False, "context": context})
     finally:
         store.leases.release(request.session, holder)
 
 
-def planned(
+def plan_answer(
     store: Store,
     key: int,
     request: ContextRequest,
@@ -251,7 +258,7 @@ def planned(
     """Return the draft of the rules, and the continuation that they would give; writes nothing."""
     drafted = plan(store, key, request, finding, side=side, options=options)
     marks = {"question": _question(request, finding, options, drafted.related), "basis": basis_of(store, key)}
-    return drafted, passed(drafted.continuation(), request, drafted).model_copy(update=marks)
+    return drafted, pass_gate(drafted.continuation(), request, drafted).model_copy(update=marks)
 
 
 def plan(
@@ -275,7 +282,7 @@ def plan(
     table = options.table or from_history(store.sessions.agents(key))
 
     def holding(agent: str) -> KnownFacts:
-        return held_by(store, key, agent)
+        return facts_of_agent(store, key, agent)
 
     reader = HistoryReader(store, request.session)
     return draft(
@@ -324,7 +331,7 @@ def _answer(
     ``marks`` are those of the question and of the history on which it is answered.
     """
     drafted = plan(store, key, request, finding, side=side, options=options, related=related)
-    own = passed(drafted.continuation(), request, drafted)
+    own = pass_gate(drafted.continuation(), request, drafted)
     consulted = (options.consult(drafted) if options.consult else None) or ConsultationResult(Additions())
     continuation = own
     if consulted.added.model is not None:
@@ -350,16 +357,16 @@ def _merged(
     assert use is not None, "there is something to merge"
     if consulted.added.counts:
         try:
-            return consulted, passed(drafted.continuation(consulted.added), request, drafted)
+            return consulted, pass_gate(drafted.continuation(consulted.added), request, drafted)
         except (RecoveryRefused, InvalidInput) as refused:
-            use = use.model_copy(update={"failure": clipped(f"its answer could not be given: {refused.message}", 300)})
+            use = use.model_copy(update={"failure": clip_middle(f"its answer could not be given: {refused.message}", 300)})
         except ValueError:  # a target that is no candidate: the shape itself refuses it
             use = use.model_copy(update={"failure": "its answer could not be given: it is no continuation"})
     # A small model that finds no entry that answers has not failed: it agrees with the rules.
     return ConsultationResult(Additions(model=use)), own.model_copy(update={"fallback": use.failure is not None, "model": use})
 
 
-def passed(continuation: Continuation, request: ContextRequest, drafted: Draft) -> Continuation:
+def pass_gate(continuation: Continuation, request: ContextRequest, drafted: Draft) -> Continuation:
     """Return a continuation that may be given.
 
     Raises:

@@ -12,13 +12,13 @@ from ctxmgr.errors import Busy, InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history import detection
 from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.quotes import quoted
+from ctxmgr.recover.evidence.quotes import quote_text
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.recover.model.config import chosen
-from ctxmgr.recover.recovery import Consult, Limits, RecoveryOptions, planned, recover
-from ctxmgr.recover.routing.routes import RoutingTable, configured, from_file, from_history
+from ctxmgr.recover.recovery import Consult, Limits, RecoveryOptions, plan_answer, recover
+from ctxmgr.recover.routing.routes import RoutingTable, configured_table, from_file, from_history
 from ctxmgr.recover.routing.target import decisive
-from ctxmgr.recover.stuck_request import beside, request_for, worst
+from ctxmgr.recover.stuck_request import other_findings, request_for, worst
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.goal import GoalSource
@@ -55,7 +55,7 @@ def goal_facts(source: GoalSource | None) -> tuple[Fact, ...]:
 
 def _text(text: str) -> str:
     why = suspicion(text)
-    return quoted(text, _TEXT) if why is None else f"[withheld: it {why}]"
+    return quote_text(text, _TEXT) if why is None else f"[withheld: it {why}]"
 
 
 Progress = Callable[[str], None]
@@ -101,7 +101,7 @@ class Service:
             raise NoHistory(f"session {verdict.session!r} holds {detection.NOTHING_KNOWN}: nothing of it was judged")
         amiss = verdict.notes if self._store.sessions.entry_count(key) else ()
         asked = request_for(verdict.session, finding, force=request.force, amiss=amiss)
-        side = beside(verdict.findings, finding)
+        side = other_findings(verdict.findings, finding)
         return self._answered(key, asked, finding, side, request)
 
     def asked(self, key: int, request: AgentRequest) -> RecoverResponse:
@@ -127,7 +127,7 @@ class Service:
         )  # fmt: skip
         # The cap on attempts holds for the requester's own loop; another agent's must not keep it from its context.
         own = worst([finding for finding in verdict.findings if finding.scope.agent == request.requester])
-        return self._answered(key, asked, own, beside(verdict.findings, own), request)
+        return self._answered(key, asked, own, other_findings(verdict.findings, own), request)
 
     def _answered(
         self,
@@ -141,7 +141,7 @@ class Service:
         self._index()
         if not request.plan:
             return RecoverResponse(continuation=recover(self._store, key, asked, finding, side=side, options=options))
-        drafted, continuation = planned(self._store, key, asked, finding, side=side, options=options)
+        drafted, continuation = plan_answer(self._store, key, asked, finding, side=side, options=options)
         return RecoverResponse(continuation=continuation, plan=self._planned(drafted, request.model))
 
     def _index(self) -> None:
@@ -163,7 +163,7 @@ class Service:
         """Return the routing table that is named, else the configured one, else None."""
         if named is not None:
             return from_file(Path(named))
-        return configured(self._config)
+        return configured_table(self._config)
 
     def _named(self, wanted: ModelRequest) -> str | None:
         """Return which model is asked, where, and how; None when the rules answer alone."""
@@ -186,6 +186,6 @@ class Service:
                 candidates=drafted.target.candidates, fixed=drafted.target.fixed, prompt_tokens=0, prompt=None, model=None,
                 sends=None,
             )  # fmt: skip
-        from ctxmgr.recover.model.consultation import planned
+        from ctxmgr.recover.model.consultation import plan_view
 
-        return planned(drafted, self._store, choice, self._environment)
+        return plan_view(drafted, self._store, choice, self._environment)

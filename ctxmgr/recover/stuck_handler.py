@@ -14,7 +14,7 @@ from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput, NoHistor
 from ctxmgr.history.live.blackboard import BlackboardHistory
 from ctxmgr.recover.recovery import Limits, RecoveryOptions, recover
 from ctxmgr.recover.routing.routes import RoutingTable
-from ctxmgr.recover.stuck_request import beside, request_for
+from ctxmgr.recover.stuck_request import other_findings, request_for
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import Continuation, is_context_manager
@@ -84,7 +84,7 @@ class RecoveryStuckHandler:
 
     def _escalate(self, finding: Finding, board: BlackboardHistory) -> Continuation:
         request = request_for(board.session, finding, force=False)
-        side = beside(board.findings(), finding)
+        side = other_findings(board.findings(), finding)
         with self._opened(board) as store:
             key = store.sessions.key(board.session)
             if key is None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from ctxmgr.errors import NotFound, NotStuck
 from ctxmgr.recover.evidence.brief import rounds
-from ctxmgr.recover.evidence.quotes import cited, clipped
+from ctxmgr.recover.evidence.quotes import citable_ids, clip_middle
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, Pattern
@@ -33,31 +33,31 @@ def worst(findings: Sequence[Finding], wanted: str | None = None, *, warned: boo
         if not wanted or len(named) != 1:
             raise NotFound(f"no single finding {wanted!r}", "'ctxmgr detect' lists the findings with their ids")
         return named[0]
-    ranked = sorted(enumerate(unresolved(findings)), key=lambda pair: (_WEIGHT[pair[1].severity], pair[0]))
+    ranked = sorted(enumerate(unresolved_findings(findings)), key=lambda pair: (_WEIGHT[pair[1].severity], pair[0]))
     if not ranked:
         lasting = [finding for finding in findings if finding.resolved is None]
         return lasting[-1] if warned and lasting else None
-    return next(iter(entwined(findings, ranked[-1][1])), ranked[-1][1])
+    return next(iter(concurrent_loops(findings, ranked[-1][1])), ranked[-1][1])
 
 
-def entwined(findings: Sequence[Finding], finding: Finding) -> list[Finding]:
+def concurrent_loops(findings: Sequence[Finding], finding: Finding) -> list[Finding]:
     """Return the unresolved loops that run at the same time as a loop, itself among them, the one that began first first."""
     began, ended = _place(finding, "first"), _place(finding, "last")
     around = [
-        each for each in unresolved(findings)
+        each for each in unresolved_findings(findings)
         if each.severity == finding.severity == "loop" and _place(each, "first") <= ended and began <= _place(each, "last")
     ]  # fmt: skip
     return sorted(around, key=lambda each: _place(each, "first"))
 
 
-def unresolved(findings: Sequence[Finding]) -> list[Finding]:
+def unresolved_findings(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings that last and are more than a warning."""
     return [finding for finding in findings if finding.resolved is None and finding.severity != "warn"]
 
 
-def beside(findings: Sequence[Finding], finding: Finding | None) -> list[Finding]:
+def other_findings(findings: Sequence[Finding], finding: Finding | None) -> list[Finding]:
     """Return what is unresolved besides the finding that is answered."""
-    return [each for each in unresolved(findings) if finding is None or each.id != finding.id]
+    return [each for each in unresolved_findings(findings) if finding is None or each.id != finding.id]
 
 
 def _place(finding: Finding, name: str) -> int:
@@ -113,9 +113,9 @@ def pattern_of(finding: Finding, members: list[str]) -> Pattern:
     return Pattern(
         finding=finding.id, identity=identity_of(finding), kind=finding.kind, period=finding.period, count=finding.count,
         members=members, start=_citable(finding.first), last_progress=_citable(finding.last_progress),
-        reason=clipped(finding.reason, _REASON) if why is None else f"{finding.kind}; what it quotes is withheld: it {why}",
+        reason=clip_middle(finding.reason, _REASON) if why is None else f"{finding.kind}; what it quotes is withheld: it {why}",
     )  # fmt: skip
 
 
 def _citable(name: str | None) -> str | None:
-    return next(iter(cited([name])), None) if name else None
+    return next(iter(citable_ids([name])), None) if name else None

@@ -16,17 +16,17 @@ from ctxmgr.recover.answer.facts import (
     SHORT,
     Amounts,
     alternatives,
+    brief_for_model,
     context_of,
     count_tokens,
     do_not_repeat,
     facts,
-    written,
 )
-from ctxmgr.recover.answer.prompt import Told, prompt_of
+from ctxmgr.recover.answer.prompt import PromptInput, prompt_of
 from ctxmgr.recover.earlier_answers import KnownFacts, without_held
 from ctxmgr.recover.evidence.brief import Brief, prepare
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.quotes import CITABLE, cited, clean, clipped
+from ctxmgr.recover.evidence.quotes import CITABLE, citable_ids, clean, clip_middle
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.routes import RoutingTable
 from ctxmgr.recover.routing.target import Target, choose, request_for
@@ -130,18 +130,18 @@ class Draft:
         steps = do_not_repeat(self.brief, finding, amounts)
         leads = [*added.alternatives, *self.leads]
         context = self._context(amounts, added, target, steps, leads)
-        pattern = pattern_of(finding, cited(list(finding.members), 2 * amounts.ids)) if finding else None
+        pattern = pattern_of(finding, citable_ids(list(finding.members), 2 * amounts.ids)) if finding else None
         asked = request_for(self.reader, self.table.route(target.agent), request, context.prompt, context.summary)
-        goal = clipped(self._goal(), _REASON if request.source != "stuckHandler" else amounts.words)
+        goal = clip_middle(self._goal(), _REASON if request.source != "stuckHandler" else amounts.words)
         return Continuation(
             id=new_id(), session=request.session, request_type=_type(request, target), source=request.source,
             target=target.agent, candidates=target.candidates, target_reason=target.reason,
-            reason=clipped(request.reason, _REASON), goal=goal, context=context,
+            reason=clip_middle(request.reason, _REASON), goal=goal, context=context,
             loop=None if stalled else pattern, stall=pattern if stalled else None, do_not_repeat=steps, alternatives=leads,
             snapshot=None, notes=[], by="model" if added.counts else "rules",
             fallback=added.model is not None and added.model.failure is not None, attempts=self.attempt,
             routing=self.table.routing, request=asked, diagnosis=self.diagnosis,
-            quarantined=cited(list(self.reader.withheld)), model=added.model,
+            quarantined=citable_ids(list(self.reader.withheld)), model=added.model,
         )  # fmt: skip
 
     def _context(
@@ -156,13 +156,13 @@ class Draft:
         if self.holding is not None:
             context = without_held(context, self.holding(target.agent))
         prompt = prompt_of(self._told(added, target, context))
-        brief = written(context, self.request.goal, steps, leads, amounts)
+        brief = brief_for_model(context, self.request.goal, steps, leads, amounts)
         return context.model_copy(update={"prompt": prompt, "brief": brief, "token_count": count_tokens(prompt)})
 
-    def _told(self, added: Additions, target: Target, context: Context) -> Told:
+    def _told(self, added: Additions, target: Target, context: Context) -> PromptInput:
         by_model = [*(lead.text for lead in added.alternatives[:1]), *(fact.text for fact in added.facts[:2])]
         held = None if context.diff_of is None else frozenset(name for each in context.held for name in each.entries)
-        return Told(
+        return PromptInput(
             request=self.request, finding=self.finding, brief=self.brief, cause=self.cause, target=target.agent,
             attempt=self.attempt, unanswered=context.unanswered, added=by_model, beside=self.beside, held=held,
         )  # fmt: skip
@@ -251,6 +251,6 @@ def _citable(quotes: Sequence[Quote], here: AbstractSet[str], related: RelatedRe
     found: list[Quote] = []
     for each in quotes:
         if related is not None and each.entry in there:
-            each = each.model_copy(update={"source": related.told(there[each.entry]).source})
+            each = each.model_copy(update={"source": related.describe(there[each.entry]).source})
         found.append(each if len(each.entry or "") <= CITABLE else each.model_copy(update={"entry": None}))
     return found

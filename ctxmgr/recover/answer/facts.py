@@ -27,13 +27,13 @@ from ctxmgr.recover.evidence.history_reader import (
 from ctxmgr.recover.evidence.quotes import (
     brief_input,
     call,
-    cited,
+    citable_ids,
     command_of,
     compact,
-    fitted,
-    named,
+    display_name,
+    fit_value,
     outcome,
-    quoted,
+    quote_text,
     short_call,
     times,
 )
@@ -112,7 +112,7 @@ def facts(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> lis
     found += [*_conclusions(brief, finding, amounts), *_beside(brief, amounts)]
     if brief.gone:
         text = f"{len(brief.gone)} of the entries involved are gone from the history: what they did is not known"
-        found.append(Fact(text=text, entries=cited(brief.gone, amounts.ids), label="unknown"))
+        found.append(Fact(text=text, entries=citable_ids(brief.gone, amounts.ids), label="unknown"))
     for entry in brief.members:
         if entry.missing:
             told.add(entry.id)
@@ -143,15 +143,15 @@ def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Ite
         return
     if finding.kind == "errorRepetition" and len(brief.rounds) > 2:
         text = f"{len(brief.rounds)} different calls met the same error: its cause does not lie in how the call is written"
-        yield Fact(text=text, entries=cited([entry.id for entry in brief.rounds], amounts.ids), label="reconstructed")
+        yield Fact(text=text, entries=citable_ids([entry.id for entry in brief.rounds], amounts.ids), label="reconstructed")
     if finding.severity == "loop" and finding.period > 1:
         for step in (entry for entry in brief.rounds if entry.status == "ok" and changes_something(entry)):
             times = [entry.id for entry in brief.members if same_call(entry) == same_call(step)]
             text = f"the change made at @{step.index} does not help: every time it was made, the same outcome followed"
-            yield Fact(text=text, entries=cited(times, amounts.ids), label="reconstructed")
+            yield Fact(text=text, entries=citable_ids(times, amounts.ids), label="reconstructed")
     if brief.launcher is not None and finding.scope.agent is not None:
         start = brief.launcher
-        what = f"{named(finding.scope.agent)} was launched by {named(start.agent)} at @{start.index}"
+        what = f"{display_name(finding.scope.agent)} was launched by {display_name(start.agent)} at @{start.index}"
         result = "which is still open" if start.status == "open" else f"which ended {start.status}"
         yield _quoting(f"{what}, {result}", call(start, amounts.excerpt), start)
 
@@ -160,12 +160,12 @@ def _beside(brief: Brief, amounts: Amounts) -> Iterable[Fact]:
     """Yield what else is wrong; a launcher that waits for the stuck agent is not."""
     waiting = brief.launcher.id if brief.launcher is not None else ""
     for other in [each for each in brief.side if waiting not in each.members][:3]:
-        yield Fact(text=aside(other), entries=cited(list(other.members), min(6, amounts.ids)), label="reconstructed")
+        yield Fact(text=aside(other), entries=citable_ids(list(other.members), min(6, amounts.ids)), label="reconstructed")
 
 
 def _said(saying: SpokenMessage, lead: str, amounts: Amounts) -> Fact:
-    text = f"{lead}: {quoted(saying.text, amounts.words)}"
-    return Fact(text=text, entries=cited(saying.events, 3), label="recorded")
+    text = f"{lead}: {quote_text(saying.text, amounts.words)}"
+    return Fact(text=text, entries=citable_ids(saying.events, 3), label="recorded")
 
 
 def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
@@ -175,15 +175,17 @@ def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
     lead = f"About {what}" if found.sure else f"Perhaps about {what}"
     if found.replaces:
         lead += f", and replaces {_earlier(found.replaces)}"
-    excerpt = quoted(found.excerpt, max(amounts.excerpt, WINDOW))
+    excerpt = quote_text(found.excerpt, max(amounts.excerpt, WINDOW))
     if isinstance(row, EventView):
-        who = "a person" if row.type in PEOPLE else named(row.agent or "an agent")
+        who = "a person" if row.type in PEOPLE else display_name(row.agent or "an agent")
         place = "" if row.after is None else f", after @{row.after}"
         if row.type in PEOPLE:
-            return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=cited([row.id]), label="recorded")
-        return Fact(text=f"{lead}: {who} said{place}", entries=cited([row.id]), label=_claimed(found.excerpt), quote=excerpt)
+            return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=citable_ids([row.id]), label="recorded")
+        return Fact(
+            text=f"{lead}: {who} said{place}", entries=citable_ids([row.id]), label=_claimed(found.excerpt), quote=excerpt
+        )
     shown = f" -> … {excerpt} …" if found.excerpt else ""
-    text = f"{lead} (@{row.index}, {named(row.agent)}, {row.status})"
+    text = f"{lead} (@{row.index}, {display_name(row.agent)}, {row.status})"
     return _quoting(text, f"{call(row, min(amounts.excerpt, _CALL))} ({row.status}){shown}", row)
 
 
@@ -191,12 +193,12 @@ def _elsewhere(found: RelatedRecord, amounts: Amounts) -> Fact:
     """Return what a record of another session or of memory says; that it was recorded there is all that is stated."""
     row = found.row
     if isinstance(row, EventView):
-        who = "a person" if row.type in PEOPLE else named(row.agent or "an agent")
+        who = "a person" if row.type in PEOPLE else display_name(row.agent or "an agent")
         lead = found.where if row.type == MEMORY_TAG else f"{found.where}: {who} said"
-        quote = quoted(found.excerpt or words(row.data), max(amounts.excerpt, WINDOW))
-        return Fact(text=lead, entries=cited([row.id]), label=_claimed(quote), quote=quote)
-    shown = f"... {quoted(found.excerpt, amounts.excerpt)}" if found.excerpt else outcome(row, amounts.excerpt)
-    text = f"{found.where} (@{row.index} there, {named(row.agent)}, {row.status})"
+        quote = quote_text(found.excerpt or words(row.data), max(amounts.excerpt, WINDOW))
+        return Fact(text=lead, entries=citable_ids([row.id]), label=_claimed(quote), quote=quote)
+    shown = f"... {quote_text(found.excerpt, amounts.excerpt)}" if found.excerpt else outcome(row, amounts.excerpt)
+    text = f"{found.where} (@{row.index} there, {display_name(row.agent)}, {row.status})"
     return _quoting(text, f"{call(row, amounts.excerpt)} -> {shown}", row)
 
 
@@ -216,13 +218,13 @@ def _did(entry: EntryView, lead: str, amounts: Amounts) -> Fact:
     if entry.status == "ok" and changes_something(entry):
         how = ""  # what a change prints is a receipt; that it worked is in the lead
     gone = f"; it refers to what is gone: {compact(entry.missing, amounts.excerpt)}" if entry.missing else ""
-    text = f"{lead} (@{entry.index}, {named(entry.agent)}, {entry.status}){gone}"
+    text = f"{lead} (@{entry.index}, {display_name(entry.agent)}, {entry.status}){gone}"
     return _quoting(text, f"{call(entry, amounts.excerpt)}{how}", entry)
 
 
 def _quoting(text: str, quote: str, entry: EntryView) -> Fact:
     label: Label = "unknown" if entry.missing else _claimed(quote)
-    return Fact(text=text, entries=cited([entry.id]), label=label, quote=quote)
+    return Fact(text=text, entries=citable_ids([entry.id]), label=label, quote=quote)
 
 
 def _claimed(quote: str) -> Label:
@@ -239,11 +241,11 @@ def do_not_repeat(brief: Brief, finding: Finding | None, amounts: Amounts = FULL
         same = [entry for entry in brief.members if same_call(entry) == same_call(step)]
         steps.append(
             DoNotRepeat(
-                action=fitted(step.action, 120),
-                input=fitted(step.input, 2 * amounts.excerpt),
+                action=fit_value(step.action, 120),
+                input=fit_value(step.input, 2 * amounts.excerpt),
                 times=_times(finding, brief, step, len(same)),
                 outcome=outcome(step, amounts.excerpt),
-                entries=cited([entry.id for entry in same], amounts.ids),
+                entries=citable_ids([entry.id for entry in same], amounts.ids),
             )
         )
     return steps
@@ -286,21 +288,21 @@ def alternatives(reader: HistoryReader, brief: Brief, finding: Finding | None, a
         leads.append(_Lead(f"go back to @{last.index} and take another way from there", "it was the last progress", [last.id]))
     if len(leads) < _LEAST and brief.agents:
         other = brief.agents[-1]
-        leads.append(_Lead(f"ask {named(other.agent)}, whose last step worked", f"@{other.index} ended ok", [other.id]))
+        leads.append(_Lead(f"ask {display_name(other.agent)}, whose last step worked", f"@{other.index} ended ok", [other.id]))
     leads = leads[: _MOST - 1]
     if attempt > 1 or len(leads) < _LEAST or brief.unanswered:
         basis = "no record of this session says what would end it" if leads else "nothing in this history was left untried"
         basis = "advice did not help before" if attempt > 1 else basis if brief.unanswered or not leads else _FEW
         first = "if that does not help, stop and " if leads else ""
         leads.append(_Lead(f"{first}ask the person who gave the task, and say what is missing", basis, []))
-    return [Alternative(text=lead.text, basis=lead.basis, entries=cited(lead.entries)) for lead in leads]
+    return [Alternative(text=lead.text, basis=lead.basis, entries=citable_ids(lead.entries)) for lead in leads]
 
 
 def _asking(brief: Brief) -> list[Alternative]:
     """Return whom to ask for what the history does not hold: it is handed back, not made up."""
     basis = "no record of this session answers it"
     return [
-        Alternative(text=f"ask the person who gave the task: {quoted(text, 300)}", basis=basis, entries=[])
+        Alternative(text=f"ask the person who gave the task: {quote_text(text, 300)}", basis=basis, entries=[])
         for text in brief.unanswered[:_MOST]
     ]
 
@@ -320,9 +322,9 @@ def _known_elsewhere(brief: Brief) -> Iterator[_Lead]:
         else:
             place = "" if row.after is None else f" after @{row.after}"
             if row.type in PEOPLE:
-                text = f"go by what a person said: {quoted(words(row.data), _LEAD_CALL)}"
+                text = f"go by what a person said: {quote_text(words(row.data), _LEAD_CALL)}"
             else:  # an agent's words are shown where they are quoted, and advised to nobody
-                text = f"compare what {named(row.agent or 'an agent')} said{place}"
+                text = f"compare what {display_name(row.agent or 'an agent')} said{place}"
             yield _Lead(text, f"it speaks of {_common(found)}", [row.id])
 
 
@@ -332,7 +334,7 @@ def _common(found: RetrievedRecord) -> str:
     spelled = f"{found.excerpt or ''} {call(row) if isinstance(row, EntryView) else words(row.data)}".casefold()
     stems = sorted(found.met, key=lambda word: (-len(word), word))[:4]
     whole = [re.search(rf"\b{re.escape(stem)}\w*", spelled) for stem in stems]
-    return ", ".join(quoted(match[0] if match else stem, 40) for stem, match in zip(stems, whole, strict=True))
+    return ", ".join(quote_text(match[0] if match else stem, 40) for stem, match in zip(stems, whole, strict=True))
 
 
 def _worked(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:
@@ -418,7 +420,7 @@ def context_of(
     attempt: int,
     amounts: Amounts,
 ) -> Context:
-    """Return the parts of the context, not yet written down as texts: see `written`, and `ctxmgr.recover.answer.prompt`."""
+    """Return the parts of the context, not yet written down as texts: see `brief_for_model` and `recover.answer.prompt`."""
     told = {name for fact in facts for name in fact.entries}
     way = [entry for entry in brief.latest if entry.id not in told]
     return Context(
@@ -428,14 +430,14 @@ def context_of(
     )  # fmt: skip
 
 
-def written(
+def brief_for_model(
     context: Context, goal: str, steps: Sequence[DoNotRepeat], alternatives: Sequence[Alternative], amounts: Amounts
 ) -> str:
     """Return all parts of the context as one text with the ids of their records: what a model is given to work on."""
     parts = [
         _section("This is a diff", _diff(context)),
-        _section("Goal", [quoted(goal, amounts.words)]),
-        _section("Not in this history", [f"- {quoted(text, amounts.words)}" for text in context.unanswered]),
+        _section("Goal", [quote_text(goal, amounts.words)]),
+        _section("Not in this history", [f"- {quote_text(text, amounts.words)}" for text in context.unanswered]),
         _section("Do not do again before something else has changed", _steps(steps, amounts)),
         _section("Try instead", [f"- {item.text} ({item.basis})" for item in alternatives]),
         _section("What is known", [f"- {fact.whole} [{fact.label}{_refs(fact.entries)}]" for fact in context.facts]),
@@ -452,11 +454,11 @@ def _diff(context: Context) -> list[str]:
     known = ", ".join(f"{held.hash} ({_references(held.entries)})" for held in context.held[:_HELD])
     more = f" and {len(context.held) - _HELD} more" if len(context.held) > _HELD else ""
     still = f" These facts of it still hold and are not repeated: {known}{more}." if context.held else ""
-    return [f"Only what is new since continuation {named(context.diff_of)}, which you were given before.{still}"]
+    return [f"Only what is new since continuation {display_name(context.diff_of)}, which you were given before.{still}"]
 
 
 def _references(entries: Sequence[str]) -> str:
-    return ", ".join(named(entry) for entry in entries[:_CITED]) or "no record"
+    return ", ".join(display_name(entry) for entry in entries[:_CITED]) or "no record"
 
 
 def summarise(
@@ -465,19 +467,19 @@ def summarise(
     """Return in a few sentences what the task is, what is wrong, and where to take it up."""
     parts: list[str] = []
     if brief.goal is not None:
-        parts.append(f"The task: {quoted(brief.goal.text, 200)}.")
+        parts.append(f"The task: {quote_text(brief.goal.text, 200)}.")
         newest = brief.latest_words[-1] if brief.latest_words else brief.goal
         if newest.events[0] != brief.goal.events[0]:
-            parts.append(f"Last said by a person: {quoted(newest.text, 200)}.")
+            parts.append(f"Last said by a person: {quote_text(newest.text, 200)}.")
     if finding is not None:
         parts.append(sentence(brief, finding))
     elif request.requester is not None:
-        parts.append(f"{named(request.requester)} asked for context: {quoted(request.reason, 200)}.")
+        parts.append(f"{display_name(request.requester)} asked for context: {quote_text(request.reason, 200)}.")
     else:
         parts.append("No loop and no stall was found.")
     if brief.last_success is not None:
         last = brief.last_success
-        parts.append(f"The last step that worked is @{last.index}: {short_call(last)} by {named(last.agent)}.")
+        parts.append(f"The last step that worked is @{last.index}: {short_call(last)} by {display_name(last.agent)}.")
     if attempt > 1:
         parts.append(f"This is answer {attempt} to the same trouble: what was advised before did not end it.")
     if finding is not None:
@@ -500,7 +502,7 @@ def _sections(
 ) -> Iterable[Section | None]:
     """Yield what stands in no fact: the requester's words, the way to the present, what the agents said on it."""
     if request.additional_context and request.additional_context.strip():
-        yield _section("From the requester", [quoted(request.additional_context, amounts.words)])
+        yield _section("From the requester", [quote_text(request.additional_context, amounts.words)])
     title = "Latest actions" if finding is None or not brief.members else "Just before"
     yield _section(title, [_line(entry, amounts.excerpt // 2) for entry in way])
     yield _section("Last said", [_spoken_line(saying, amounts.excerpt) for saying in brief.said])
@@ -508,18 +510,18 @@ def _sections(
 
 def _spoken_line(saying: SpokenMessage, limit: int) -> str:
     verb = "thought" if saying.is_thought else "said"
-    return f"- {named(saying.agent or 'an agent')} {verb}: {quoted(saying.text, limit)}"
+    return f"- {display_name(saying.agent or 'an agent')} {verb}: {quote_text(saying.text, limit)}"
 
 
 def _line(entry: EntryView, limit: int) -> str:
-    return f"- @{entry.index} {named(entry.agent)}: {call(entry, limit)} -> {outcome(entry, limit)}"
+    return f"- @{entry.index} {display_name(entry.agent)}: {call(entry, limit)} -> {outcome(entry, limit)}"
 
 
 def _steps(steps: Sequence[DoNotRepeat], amounts: Amounts) -> list[str]:
     lines: list[str] = []
     before = ""
     for step in steps:
-        asked = f"{named(str(step.action))} {brief_input(step.input, amounts.excerpt)}".rstrip()
+        asked = f"{display_name(str(step.action))} {brief_input(step.input, amounts.excerpt)}".rstrip()
         ended = "with the same outcome" if step.outcome == before and len(before) > _SHORT_OUTCOME else step.outcome
         lines.append(f"- {asked}: {times(step.times)}, {ended}")
         before = step.outcome
@@ -534,4 +536,4 @@ def _refs(entries: Sequence[str]) -> str:
     if not entries:
         return ""
     more = f" and {len(entries) - _CITED} more" if len(entries) > _CITED else ""
-    return f"; {', '.join(named(entry) for entry in entries[:_CITED])}{more}"
+    return f"; {', '.join(display_name(entry) for entry in entries[:_CITED])}{more}"

@@ -83,7 +83,7 @@ def _strange(continuation: Continuation, reader: HistoryReader, related: Related
         *(name for lead in continuation.alternatives for name in lead.entries),
         *(name for step in continuation.do_not_repeat for name in step.entries),
     ]
-    known = reader.known(ids)
+    known = reader.known_ids(ids)
     if related is not None:
         known |= related.knows(ids)
     return [name for name in dict.fromkeys(ids) if name not in known]
@@ -115,7 +115,7 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
         bodies = [_body(entries[name]) for name in fact.entries if name in entries]
         if len(bodies) == len(fact.entries) and (invented := _invented(fact.text, bodies)):
             found.append(f"fact {number + 1} states {invented[0]!r}, which its entries do not contain")
-    cites = set(rule_cited(draft))
+    cites = set(rule_citations(draft))
     for dropped in proposal.dropped:
         if dropped.entry not in cites:
             found.append(f"dropped entry {dropped.entry[:40]!r} is none that the rules cite")
@@ -194,12 +194,12 @@ def allowed_targets(draft: Draft) -> list[str]:
     return [draft.target.agent] if draft.target.fixed else list(draft.target.candidates)
 
 
-def rule_cited(draft: Draft) -> list[str]:
+def rule_citations(draft: Draft) -> list[str]:
     """Return the ids that the rules' own continuation cites as facts."""
-    return cited_by(draft.continuation())
+    return citations_of(draft.continuation())
 
 
-def cited_by(continuation: Continuation) -> list[str]:
+def citations_of(continuation: Continuation) -> list[str]:
     """Return the ids that a continuation cites as facts."""
     return list(dict.fromkeys(name for fact in continuation.context.facts for name in fact.entries))
 

@@ -12,8 +12,15 @@ from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.step import duration
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.recover.evidence.history_reader import HistoryReader, SpokenMessage, changes_something, same_call
-from ctxmgr.recover.evidence.query_builder import MOST, Problem, asked, asked_elsewhere, helpful, helpful_elsewhere
-from ctxmgr.recover.evidence.quotes import answer_text, named, short_call, times
+from ctxmgr.recover.evidence.query_builder import (
+    MOST,
+    Problem,
+    asked_elsewhere,
+    helpful,
+    helpful_elsewhere,
+    retrieve_for_request,
+)
+from ctxmgr.recover.evidence.quotes import answer_text, display_name, short_call, times
 from ctxmgr.recover.evidence.related import RelatedReader, RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord, together
 from ctxmgr.types.finding import Finding
@@ -88,19 +95,19 @@ def prepare(
     present = {entry.id for entry in members}
     onset = min((entry.index for entry in members), default=reader.total())
     aside = {member for each in side for member in each.members}
-    before = [entry for entry in reader.before(onset, _LOOK_BACK) if entry.id not in present]
+    before = [entry for entry in reader.entries_before(onset, _LOOK_BACK) if entry.id not in present]
     stuck = None if finding is None else finding.scope.agent
     rounds = _one_round(members)
     between = _between(reader, members, set(named))
     place = members[-1] if members else (before[-1] if before else None)
-    said = reader.said(place) if place else []
+    said = reader.last_messages(place) if place else []
     goal = reader.first_words()
     ended = _failing_end(before) if finding is None else []
     own, began = {*named, *(each.id for each in ended)}, ended[0].index if ended else onset
     trouble = Problem(ended or rounds, between, own, began, stuck, goal, said[-1] if said else None)
     elsewhere: list[RelatedRecord] = []
     if request.requester:
-        sought = asked(reader, request, before, goal)
+        sought = retrieve_for_request(reader, request, before, goal)
         if related is not None:
             elsewhere, sought = asked_elsewhere(related, request, sought)
         if ended and request.type == "INTROSPECT_AGENT_CONTEXT":
@@ -157,7 +164,7 @@ def _between(reader: HistoryReader, members: Sequence[EntryView], named: set[str
     if len(members) < 2:
         return []
     seen: dict[str, list[EntryView]] = {}
-    for entry in reader.before(members[-1].index + 2, _BETWEEN):
+    for entry in reader.entries_before(members[-1].index + 2, _BETWEEN):
         if entry.id not in named and entry.index > members[0].index:
             seen.setdefault(same_call(entry), []).append(entry)
     return [entries[-1] for entries in seen.values() if len(entries) > 1][-_MOST_BETWEEN:]
@@ -209,7 +216,7 @@ def sentence(brief: Brief, finding: Finding) -> str:
 
 def aside(finding: Finding) -> str:
     """Return a finding in few words, for mention beside another one."""
-    who = named(finding.scope.agent) if finding.scope.agent else "an agent"
+    who = display_name(finding.scope.agent) if finding.scope.agent else "an agent"
     if finding.severity == "hung":
         return f"{who} has stopped as well"
     places = [index for name in ("first", "last") if isinstance(index := _indexes(finding).get(name), int)]
@@ -255,15 +262,14 @@ def _stall(brief: Brief, finding: Finding, agent: str) -> str:
     if not brief.latest:
         return f"Nothing has happened{span}."
     last = brief.latest[-1]
-    return (
-        f"Nothing has happened{span} since @{last.index}, {short_call(last)} by {named(last.agent)}, which ended {last.status}."
-    )
+    by = f"{short_call(last)} by {display_name(last.agent)}"
+    return f"Nothing has happened{span} since @{last.index}, {by}, which ended {last.status}."
 
 
 def _agent(brief: Brief, finding: Finding) -> str:
     if finding.scope.agent:
-        return named(finding.scope.agent)
-    return named(brief.members[-1].agent) if brief.members else "the agent"
+        return display_name(finding.scope.agent)
+    return display_name(brief.members[-1].agent) if brief.members else "the agent"
 
 
 def _indexes(finding: Finding) -> dict[str, Any]:

@@ -277,7 +277,7 @@ def clauses(*texts: str | None, ask: bool = False) -> list[Clause]:
     """
     found: list[Clause] = []
     for text in texts:
-        parts = ((part, telling(part)) for part in _CLAUSE.split((text or "")[:_MAX_REQUEST]))
+        parts = ((part, key_terms(part)) for part in _CLAUSE.split((text or "")[:_MAX_REQUEST]))
         found += [
             Clause(part.strip(), tuple(terms), _ASKING.search(part) is not None, _REASON.search(part) is not None)
             for part, terms in parts
@@ -288,12 +288,12 @@ def clauses(*texts: str | None, ask: bool = False) -> list[Clause]:
     return found
 
 
-def needed(text: str | None) -> list[str]:
+def stated_needs(text: str | None) -> list[str]:
     """Return what an instruction says in so many words that somebody needs to know: "it needs the image reference"."""
     return [match.group("what").strip() for match in _NEEDED.finditer((text or "")[:_MAX_REQUEST])]
 
 
-def telling(text: str, most: int = _MAX_TERMS) -> list[Term]:
+def key_terms(text: str, most: int = _MAX_TERMS) -> list[Term]:
     """Return the telling words of a text: names of things first, then longer words before shorter ones."""
     found: dict[str, Term] = {}
     for word in _WORD.findall(text[:_MAX_REQUEST]):

@@ -52,7 +52,7 @@ class HistoryReader:
         """Return those of the entries that exist, in the given order."""
         return [entry for entry in (self.entry(entry_id) for entry_id in ids) if entry is not None]
 
-    def known(self, ids: Sequence[str]) -> set[str]:
+    def known_ids(self, ids: Sequence[str]) -> set[str]:
         """Return those of the ids that the session has a record of: an entry, or a message."""
         key = self.store.sessions.key(self.session)
         return set() if key is None else self.store.annotations.known(key, ids)
@@ -80,7 +80,7 @@ class HistoryReader:
         """Return the number of entries."""
         return requests.list_(self.store, ListRequest(session=self.session, limit=1)).page.total
 
-    def before(self, index: int, most: int) -> list[EntryView]:
+    def entries_before(self, index: int, most: int) -> list[EntryView]:
         """Return up to ``most`` entries before an index, oldest first."""
         start = max(0, index - most)
         if index <= start:
@@ -113,7 +113,7 @@ class HistoryReader:
         first = [row for row in self._people(newest_first=False)[:1] if row.id not in {each.id for each in newest}]
         return [*first, *newest]
 
-    def said(self, entry: EntryView, most: int = 2) -> list[SpokenMessage]:
+    def last_messages(self, entry: EntryView, most: int = 2) -> list[SpokenMessage]:
         """Return what agents said or thought last on the way to an entry."""
         request = MessagesRequest(session=self.session, entry_id=entry.id, limit=_SAID)
         answer = requests.messages(self.store, request)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ctxmgr.base.light_dataclass import dataclass, replace
-from ctxmgr.recover.evidence.excerpts import Clause, Row, clauses, needed, telling
+from ctxmgr.recover.evidence.excerpts import Clause, Row, clauses, key_terms, stated_needs
 from ctxmgr.recover.evidence.history_reader import (
     HistoryReader,
     SpokenMessage,
@@ -16,7 +16,7 @@ from ctxmgr.recover.evidence.history_reader import (
     texts,
     words,
 )
-from ctxmgr.recover.evidence.quotes import answer_text, command_of, quoted, short_call
+from ctxmgr.recover.evidence.quotes import answer_text, command_of, quote_text, short_call
 from ctxmgr.recover.evidence.related import MOST_TOLD, RelatedReader, RelatedRecord
 from ctxmgr.recover.evidence.retrieval import Retrieval, RetrievedRecord, Scope, seek, seek_around, states, together
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -61,7 +61,9 @@ def _wanted(request: ContextRequest) -> list[Clause]:
     return wanted + clauses(request.goal, request.additional_context)
 
 
-def asked(reader: HistoryReader, request: ContextRequest, recent: Sequence[EntryView], task: SpokenMessage | None) -> Retrieval:
+def retrieve_for_request(
+    reader: HistoryReader, request: ContextRequest, recent: Sequence[EntryView], task: SpokenMessage | None
+) -> Retrieval:
     """Return what the history holds of what a request asks for."""
     introspects, reviews = request.type == "INTROSPECT_AGENT_CONTEXT", request.source == "reviewMerge"
     wanted = _wanted(request)
@@ -74,7 +76,7 @@ def asked(reader: HistoryReader, request: ContextRequest, recent: Sequence[Entry
     if not introspects:
         # The goal is an instruction for whoever goes on, and no question to the history (ruling 26): only what it says in so
         # many words that somebody needs to know is looked up, and missed where no record has it.
-        needs = clauses(*needed(request.goal), ask=True)
+        needs = clauses(*stated_needs(request.goal), ask=True)
         missed = _with_stated(reader, seek(reader, needs, MOST, scope)) if needs else Retrieval([], [])
         missing = [text for text in missed.unanswered if not _spoken_of(reader, text, request.goal)]
         return replace(together(found, missed, MOST, answers=False), unanswered=missing)
@@ -104,7 +106,7 @@ def asked_elsewhere(related: RelatedReader, request: ContextRequest, here: Retri
     """Return what related sessions hold of what a request asks for, and what the session holds, with what is still open."""
     rows = related.rows
     found = seek(related, _wanted(request), MOST_TOLD, Scope(rows, total=len(rows))) if rows else Retrieval([], here.unanswered)
-    told = [related.told(each.row, each.excerpt) for each in _surest(found)]
+    told = [related.describe(each.row, each.excerpt) for each in _surest(found)]
     return told, replace(here, unanswered=[text for text in here.unanswered if text in found.unanswered])
 
 
@@ -117,7 +119,7 @@ def helpful_elsewhere(related: RelatedReader, trouble: Problem, here: Retrieval)
         vain = frozenset(same_call(step) for step in trouble.rounds)
         # Nothing there belongs to this trouble, which begins behind all of it; what is told must say something new.
         scope = Scope(rows, total=len(rows), vain=vain, onset=sys.maxsize, programs=_programs(trouble.rounds))
-        told = [related.told(each.row, each.excerpt) for each in _surest(seek_around(related, parts, MOST_TOLD, scope))]
+        told = [related.describe(each.row, each.excerpt) for each in _surest(seek_around(related, parts, MOST_TOLD, scope))]
     return told, replace(here, unanswered=[]) if told else here
 
 
@@ -167,7 +169,7 @@ def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
     rows: dict[str, RetrievedRecord] = {}
     still: list[str] = []
     for text in sought.unanswered:
-        terms = telling(text)
+        terms = key_terms(text)
         longest = max((term.forms[0] for term in terms), key=len, default="")
         hits = reversed(reader.find(longest, _MOST_STATING)[0]) if longest and (len(terms) > 1 or terms[0].strong) else ()
         forms = [term.forms for term in terms]
@@ -183,7 +185,7 @@ def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
 
 def _spoken_of(reader: HistoryReader, text: str, goal: str) -> bool:
     """Whether a record holds half of the telling words of what is needed, and does not only say again what the goal says."""
-    wanted, whole = telling(text), {term.forms[0] for term in telling(goal, _MOST_WORDS)}
+    wanted, whole = key_terms(text), {term.forms[0] for term in key_terms(goal, _MOST_WORDS)}
     rows = {row.id: row for term in wanted for form in term.forms for row in reader.find(form, _MOST_STATING)[0]}
     for row in rows.values():
         action = row.action if isinstance(row, EntryView) else ""
@@ -207,7 +209,7 @@ def _whole(row: Row) -> Iterator[str]:
 
 def _was_read(reader: HistoryReader, text: str, without: Collection[str]) -> bool:
     """Whether a file that a text names was read with success, by a record that counts."""
-    for term in telling(text):
+    for term in key_terms(text):
         name = term.word.rpartition("/")[2].strip("?!.,:;'\"")
         if term.strong and len(name) >= _SHORTEST_NAME and _FILE.search(name):
             rows = reader.find(name, _MOST_NAMING)[0]
@@ -221,7 +223,7 @@ def _reads(row: EntryView, name: str) -> bool:
 
 
 def _part(text: str) -> Clause:
-    return Clause(text, tuple(telling(text, _MOST_WORDS)), asks=False)
+    return Clause(text, tuple(key_terms(text, _MOST_WORDS)), asks=False)
 
 
 def _given(step: EntryView) -> str:
@@ -234,5 +236,5 @@ def _unknown(step: EntryView) -> str:
     said = answer_text(step)
     if step.status == "open":
         return f"why {short_call(step)} does not return, and how it would"
-    ended = f" than {quoted(said[-200:], 200)}" if said.strip() else ""
+    ended = f" than {quote_text(said[-200:], 200)}" if said.strip() else ""
     return f"what has to be done so that {short_call(step)} has another outcome{ended}"

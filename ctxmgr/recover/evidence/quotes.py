@@ -32,18 +32,18 @@ _WIDTH = 12
 _SHORTEST = 8
 
 
-def quoted(text: str, limit: int = EXCERPT) -> str:
+def quote_text(text: str, limit: int = EXCERPT) -> str:
     """Return text as one JSON string without unprintable characters, cut in the middle when longer than ``limit``."""
     cut = limit
     while True:
-        written = _printable(json.dumps(clipped(text, cut), ensure_ascii=False))
+        written = _printable(json.dumps(clip_middle(text, cut), ensure_ascii=False))
         # Escapes make text longer: what is mostly escapes is cut further, so that the limit means something.
         if len(written) <= limit + limit // 4 + 2 or cut <= _SHORTEST:
             return written
         cut //= 2
 
 
-def clipped(text: str, limit: int) -> str:
+def clip_middle(text: str, limit: int) -> str:
     """Return text with its middle left out when it is longer than ``limit``: errors tell at both ends."""
     if len(text) <= limit:
         return text
@@ -58,50 +58,50 @@ def whole_sentences(text: str, limit: int) -> str:
         if kept and len(kept) + len(sentence) + 1 > limit:
             break
         kept = f"{kept} {sentence}".strip()
-    return clipped(kept, limit)
+    return clip_middle(kept, limit)
 
 
-def named(text: str) -> str:
+def display_name(text: str) -> str:
     """Return the name of an agent or action: plain when it looks like a name, else quoted."""
-    return text if _NAME.fullmatch(text) and text.isprintable() else quoted(text, 80)
+    return text if _NAME.fullmatch(text) and text.isprintable() else quote_text(text, 80)
 
 
-def shortened(value: Any, limit: int = EXCERPT, depth: int = _DEPTH) -> Any:
+def shorten_value(value: Any, limit: int = EXCERPT, depth: int = _DEPTH) -> Any:
     """Return a JSON value with long texts cut to ``limit`` and long or deep structures thinned out; still JSON."""
     if isinstance(value, str):
-        return clipped(value, limit)
+        return clip_middle(value, limit)
     if isinstance(value, int) and abs(value) >= _HUGE:
-        return clipped(str(value), limit)
+        return clip_middle(str(value), limit)
     if isinstance(value, list):
         items = cast("list[Any]", value)
         if depth == 0:
             return f"… {len(items)} items"
-        kept: list[Any] = [shortened(item, limit, depth - 1) for item in items[:_WIDTH]]
+        kept: list[Any] = [shorten_value(item, limit, depth - 1) for item in items[:_WIDTH]]
         return [*kept, f"… {len(items) - _WIDTH} more"] if len(items) > _WIDTH else kept
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         if depth == 0:
             return f"… {len(fields)} members"
         pairs = list(fields.items())[:_WIDTH]
-        told = {clipped(str(name), 60): shortened(item, limit, depth - 1) for name, item in pairs}
+        told = {clip_middle(str(name), 60): shorten_value(item, limit, depth - 1) for name, item in pairs}
         return {**told, "…": f"{len(fields) - _WIDTH} more"} if len(fields) > _WIDTH else told
     return value
 
 
-def fitted(value: Any, limit: int) -> Any:
+def fit_value(value: Any, limit: int) -> Any:
     """Return a JSON value thinned out until it takes about ``limit`` characters."""
     for cut, depth in ((limit, _DEPTH), (limit // 2, _DEPTH), (limit // 4, 3), (limit // 8, 2), (_SHORTEST, 1)):
-        short = shortened(value, max(cut, _SHORTEST), depth)
+        short = shorten_value(value, max(cut, _SHORTEST), depth)
         if len(_printable(json.dumps(short, ensure_ascii=False))) <= limit + limit // 4:
             return short
-    return shortened(value, _SHORTEST, 0)
+    return shorten_value(value, _SHORTEST, 0)
 
 
 def compact(value: Any, limit: int = EXCERPT) -> str:
     """Return any JSON value as printable JSON of about ``limit`` characters at most."""
     if isinstance(value, str):
-        return quoted(value, limit)
-    return _printable(json.dumps(fitted(value, limit), ensure_ascii=False))
+        return quote_text(value, limit)
+    return _printable(json.dumps(fit_value(value, limit), ensure_ascii=False))
 
 
 def flat(value: Any, limit: int) -> str:
@@ -143,7 +143,7 @@ def brief_input(value: Any, limit: int = 160) -> str:
             return compact(fields[name], limit)
     telling = {name: item for name, item in fields.items() if name not in _ASIDE and item not in (None, False)} or fields
     only = next(iter(telling.values())) if len(telling) == 1 else None
-    return quoted(only, limit) if isinstance(only, str) and only else compact(telling, limit)
+    return quote_text(only, limit) if isinstance(only, str) and only else compact(telling, limit)
 
 
 def command_of(entry: EntryView) -> str:
@@ -158,7 +158,7 @@ def command_of(entry: EntryView) -> str:
 
 def call(entry: EntryView, limit: int = 160) -> str:
     """Return an action and its input as words: ``Bash "pytest -q"``."""
-    return f"{named(entry.action)} {brief_input(entry.input, limit)}".rstrip()
+    return f"{display_name(entry.action)} {brief_input(entry.input, limit)}".rstrip()
 
 
 def short_call(entry: EntryView, limit: int = 100) -> str:
@@ -167,7 +167,7 @@ def short_call(entry: EntryView, limit: int = 100) -> str:
     telling = next((value for name in _TELLING if isinstance(value := fields.get(name), str) and value), None)
     if telling is None or command_of(entry):
         return call(entry, limit)
-    return f"{named(entry.action)} {quoted(telling, limit)}"
+    return f"{display_name(entry.action)} {quote_text(telling, limit)}"
 
 
 def outcome(entry: EntryView, limit: int = EXCERPT) -> str:
@@ -205,7 +205,7 @@ def times(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
 
 
-def cited(ids: list[str], most: int = 20) -> list[str]:
+def citable_ids(ids: list[str], most: int = 20) -> list[str]:
     """Return the ids to cite: of many, the first and the last; never one that is too long to be an id."""
     fair = [name for name in dict.fromkeys(ids) if len(name) <= CITABLE]
     return fair if len(fair) <= most else [*fair[: most - most // 2], *fair[len(fair) - most // 2 :]]
@@ -238,10 +238,10 @@ def _seen(char: str) -> str:
 
 def in_line(text: str, limit: int) -> str:
     """Return text in one line, for a sentence."""
-    return clipped(" ".join(clean(text).split()), limit)
+    return clip_middle(" ".join(clean(text).split()), limit)
 
 
-def fenced(text: str, limit: int) -> str:
+def fence_text(text: str, limit: int) -> str:
     """Return text in a fence of backticks longer than any in it, its middle left out beyond ``limit`` characters."""
     shown = cut_lines(clean(text).strip("\n"), limit)
     ticks = max((len(run) for run in _TICKS.findall(shown)), default=2) + 1
@@ -261,14 +261,14 @@ def cut_lines(text: str, limit: int) -> str:
         side, line = (head, lines.pop(0)) if len(tail) >= len(head) else (tail, lines.pop())
         if len(line) + 1 > room:
             if not head and not tail:
-                return clipped(text, limit)
+                return clip_middle(text, limit)
             break
         side.append(line)
         room -= len(line) + 1
     return "\n".join([*head, "…", *reversed(tail)])
 
 
-def ending(text: str, limit: int) -> str:
+def last_lines(text: str, limit: int) -> str:
     """Return the last whole lines of a text, as errors tell most at their end."""
     shown = clean(text).strip("\n")
     if len(shown) <= limit:
@@ -277,9 +277,9 @@ def ending(text: str, limit: int) -> str:
     return f"…\n{cut.partition(chr(10))[2] or cut}"
 
 
-def said(text: str, limit: int) -> str:
+def quote_person(text: str, limit: int) -> str:
     """Return a person's words, each line marked as quoted."""
-    lines = clipped(clean(text).strip(), limit).splitlines()
+    lines = clip_middle(clean(text).strip(), limit).splitlines()
     return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
@@ -320,7 +320,7 @@ def _flat(value: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    return clipped(value, 400) if isinstance(value, str) else clipped(str(value), 200)
+    return clip_middle(value, 400) if isinstance(value, str) else clip_middle(str(value), 200)
 
 
 def clock(ts: str | None) -> str:
@@ -328,6 +328,6 @@ def clock(ts: str | None) -> str:
     return str(ts)[11:16] if ts is not None and parse_time(ts) is not None and len(ts) > 15 else ""
 
 
-def at(ts: str | None) -> str:
+def clock_phrase(ts: str | None) -> str:
     """Return `clock` as words: `` at 23:05``, or ""."""
     return f" at {found}" if (found := clock(ts)) else ""

@@ -17,7 +17,7 @@ from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.ids import parse_time
 from ctxmgr.recover.evidence.excerpts import Row
 from ctxmgr.recover.evidence.history_reader import HistoryReader, is_bookkeeping, same_call
-from ctxmgr.recover.evidence.quotes import answer_text, clipped, command_of, named
+from ctxmgr.recover.evidence.quotes import answer_text, clip_middle, command_of, display_name
 from ctxmgr.store import Store
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.view import EntryView, EventView, NoteView
@@ -55,7 +55,7 @@ class RelatedRecord:
 class RelatedReader:
     """Reads the sessions related to one. Every answer is bounded, whatever the store holds.
 
-    Rows have places of their own here, by which those of all sessions are in one order; `told` gives them as recorded.
+    Rows have places of their own here, by which those of all sessions are in one order; `describe` gives them as recorded.
 
     Args:
         store: as whoever asks may see it: what it may not read is not there.
@@ -129,17 +129,17 @@ class RelatedReader:
                 found += [self._placed(entry, session, place) for entry in hits]
         return found, len(found)
 
-    def told(self, row: Row, excerpt: str = "", *, cure: bool = False) -> RelatedRecord:
+    def describe(self, row: Row, excerpt: str = "", *, cure: bool = False) -> RelatedRecord:
         """Return a row with where it is from; ``cure``: it is what ended this trouble there."""
         known, session = self._rows.get(row.id, (row, None))
         day = _day(known.ts)
         if known.kind == "event" and known.type == MEMORY_TAG:
-            source = f"Remembered{day}" + (f", by {named(known.agent)}" if known.agent else "")
-            return RelatedRecord(known, excerpt, source, f"remembered{day} (session {clipped(known.session, 80)})")
+            source = f"Remembered{day}" + (f", by {display_name(known.agent)}" if known.agent else "")
+            return RelatedRecord(known, excerpt, source, f"remembered{day} (session {clip_middle(known.session, 80)})")
         bond = "project" if session is None else session.bond
         of = "with the same task" if bond == "task" else f"of this {bond}"
         place = f"in {'an earlier' if session is None or session.earlier else 'another'} session {of}"
-        where = f"{place}, {clipped(known.session, 80)}{day and ','}{day}"
+        where = f"{place}, {clip_middle(known.session, 80)}{day and ','}{day}"
         source = f"{place}{day and ','}{day}"
         if cure:
             what = "the same call failed in the same way, and worked after this"
@@ -154,7 +154,7 @@ class RelatedReader:
             for session, entries in reversed(self._entries):
                 if found := _cure(step, entries):
                     self._rows.update({entry.id: (entry, session) for entry in found})
-                    return [self.told(entry, cure=True) for entry in found]
+                    return [self.describe(entry, cure=True) for entry in found]
         return []
 
     def entry(self, name: str) -> EntryView | None:
@@ -162,7 +162,7 @@ class RelatedReader:
         row = self._rows.get(name, (None, None))[0]
         return row if isinstance(row, EntryView) else None
 
-    def allowed(self, session: str) -> bool:
+    def may_tell(self, session: str) -> bool:
         """Whether what is remembered of a session may be told: it is this one, or related to it."""
         return session == self._session or any(each.session == session for each in self._known)
 

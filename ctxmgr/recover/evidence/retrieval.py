@@ -180,7 +180,7 @@ def seek_around(reader: Finder, trouble: Sequence[tuple[Clause, float]], most: i
         if passage.weight > 0:
             sure = _no_chance(row, passage, wanted, scope, pool.scale) and (scope.onset is None or news(row, known))
             found.append(RetrievedRecord(row, passage.excerpt, passage.weight, sure, met=passage.met))
-    old = replaced(
+    old = superseded_records(
         [(each.row, each.excerpt, each.met if each.sure or isinstance(each.row, EventView) else ()) for each in found]
     )
     ranked = sorted(
@@ -266,7 +266,7 @@ def _ranked(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[
         sure = (enough or (on_it and clause.reason)) and name not in own and _is_apt(clause, row)
         also = best_passage(pool.texts[name], beside).weight / whole
         found.append(RetrievedRecord(row, passage.excerpt, share + _BESIDE * min(also, 1.0), sure, met=passage.met))
-    old = replaced([(each.row, each.excerpt, each.met) for each in found])
+    old = superseded_records([(each.row, each.excerpt, each.met) for each in found])
     ranked = [_renewed(each, old) for each in found if each.row.id not in old]
     ranked.sort(key=lambda each: (each.sure, round(each.cover, 2), place(each.row)), reverse=True)
     return ranked, set(old)
@@ -388,7 +388,7 @@ Told = tuple[EntryView | EventView, str, Collection[str]]
 """A record, what it says of the subject, and the words that it has in common with what is sought."""
 
 
-def replaced(told: Sequence[Told]) -> dict[str, SupersededRecord]:
+def superseded_records(told: Sequence[Told]) -> dict[str, SupersededRecord]:
     """Return the ids of the records that a later one replaces.
 
     A later one does when it is the same call with another result, or the same call with more arguments that gives another

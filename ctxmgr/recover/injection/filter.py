@@ -140,7 +140,7 @@ def suspicion(text: str) -> str | None:
         clear = visible(part)
         reason = _reason(clear)
         if reason is None:
-            reason = next((why for said in decoded(clear) if (why := _plainly(visible(said)))), None)
+            reason = next((why for said in decode_pieces(clear) if (why := _plainly(visible(said)))), None)
         if reason is not None:
             return reason
     return None
@@ -149,12 +149,12 @@ def suspicion(text: str) -> str | None:
 def _reason(clear: str) -> str | None:
     """Return why a text is suspicious, trying the disguises one after the other; ``clear`` has no invisible characters."""
     reason = _plainly(clear)
-    if reason is None and (said := unescaped(clear)) is not None:
+    if reason is None and (said := resolve_escapes(clear)) is not None:
         reason = _plainly(visible(said))
     if reason is None:
         lowered = clear.casefold()
-        reason = next((why for form in unmasked(lowered) if (why := _searched(words_of(form), "english"))), None)
-        if reason is None and (joined := words_of(squeezed(lowered))):
+        reason = next((why for form in plain_forms(lowered) if (why := _searched(words_of(form), "english"))), None)
+        if reason is None and (joined := words_of(join_spelled_words(lowered))):
             reason = _searched(joined, "core", loose=True) or _searched(joined.translate(LEET), "core", loose=True)
     return reason
 
@@ -301,7 +301,7 @@ def words_of(lowered: str) -> str:
     return _LINES.sub("\n", clear)
 
 
-def unescaped(text: str) -> str | None:
+def resolve_escapes(text: str) -> str | None:
     """Return the text with the escapes of JSON, HTML and URLs resolved, or None when it holds none."""
     clear = text
     if "\\" in clear:
@@ -322,7 +322,7 @@ def _sign(found: re.Match[str]) -> str:
     return _SIGNS[code] if code in _SIGNS else chr(int(code[1:], 16))
 
 
-def unmasked(lowered: str) -> Iterator[str]:
+def plain_forms(lowered: str) -> Iterator[str]:
     """Yield lower-case forms in which letters stand where look-alikes or digits stood, or the order of letters was turned."""
     if not lowered.isascii() and _MIXED.search(lowered):
         yield lowered.translate(_LOOKS)
@@ -334,14 +334,14 @@ def unmasked(lowered: str) -> Iterator[str]:
         yield codecs.encode(lowered, "rot13")
 
 
-def squeezed(lowered: str) -> str:
+def join_spelled_words(lowered: str) -> str:
     """Return the words of a lower-case text that were spelt letter by letter, or stand together without blanks between."""
     spelt = [_BETWEEN.sub("", found[0]) for found in _SPACED.finditer(lowered)]
     dotted = [found[0].replace(".", " ") for found in _DOTTED.finditer(lowered)]
     return "\n".join((*spelt, *dotted, *_LONG.findall(lowered)))
 
 
-def decoded(text: str) -> Iterator[str]:
+def decode_pieces(text: str) -> Iterator[str]:
     """Yield what the base64 and hexadecimal pieces of a text say, where that is text; the first and last of many."""
     for pattern, decode in ((_BASE64, _from_base64), (_HEX, _from_hex)):
         pieces: list[str] = []

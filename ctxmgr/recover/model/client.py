@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.recover.model.config import ModelChoice, missing
+from ctxmgr.recover.model.config import ModelChoice, missing_extra
 from ctxmgr.recover.model.conversation import Conversation, Worker, one_line
 from ctxmgr.recover.model.exchange import Budget, Consultation, ModelAnswer
 from ctxmgr.recover.model.tools import Toolkit
@@ -100,7 +100,7 @@ class Preparation:
         except CtxmgrError as error:
             self._error = error
         except ImportError as error:
-            self._error = missing("", error)
+            self._error = missing_extra("", error)
 
     def wait(self) -> None:
         """Wait until the model can be asked.
@@ -159,7 +159,7 @@ class _Call:
             self._finish()
             return
         except ImportError as error:
-            self._unusable = missing("", error)
+            self._unusable = missing_extra("", error)
             self._finish()
             return
 
@@ -234,5 +234,5 @@ def _stack(choice: ModelChoice) -> Any:
     try:
         from ctxmgr.recover.model import stack
     except ImportError as error:
-        raise missing(choice.name if choice.base_url is None else "", error) from None
+        raise missing_extra(choice.name if choice.base_url is None else "", error) from None
     return stack

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.errors import InvalidInput
-from ctxmgr.recover.evidence.quotes import quoted
+from ctxmgr.recover.evidence.quotes import quote_text
 from ctxmgr.types.operations import ModelRequest
 from ctxmgr.types.route import Mode
 
@@ -64,7 +64,7 @@ class MissingExtra(InvalidInput):
 _EXTRAS = ("anthropic", "google", "groq", "mistral", "bedrock", "cohere")
 
 
-def missing(name: str, error: ImportError) -> MissingExtra:
+def missing_extra(name: str, error: ImportError) -> MissingExtra:
     """Return the error for a model whose provider's package is not installed."""
     provider = name.partition(":")[0].split("-")[0]
     extra = provider if provider in _EXTRAS and "pydantic_ai" not in str(error.name) else "llm"
@@ -142,7 +142,7 @@ def resolve(
     place = next((place for place, (name, _) in enumerate(sources) if name is not None), None)
     if place is None:
         if base_url is not None:
-            raise InvalidInput(f"the address {quoted(base_url, 80)} names a server, but no model is named", _EXAMPLE)
+            raise InvalidInput(f"the address {quote_text(base_url, 80)} names a server, but no model is named", _EXAMPLE)
         return None
     name = str(sources[place][0]).strip()
     if name.lower() == "none":
@@ -160,19 +160,20 @@ def _choice(
     name: str, address: str | None, mode: str | None, environment: Mapping[str, str], table: Mapping[str, Any], *, by_file: bool
 ) -> ModelChoice:
     if not _NAME.fullmatch(name):
-        raise InvalidInput(f"{quoted(name, 80)} is no name of a model", _EXAMPLE)
+        raise InvalidInput(f"{quote_text(name, 80)} is no name of a model", _EXAMPLE)
     wanted = mode or table.get("mode") or "tools"
     if wanted not in ("tools", "lead"):
         raise InvalidInput(
-            f"there is no mode {quoted(str(wanted), 40)}", "tools lets the model read the history, lead asks it one question"
+            f"there is no mode {quote_text(str(wanted), 40)}",
+            "tools lets the model read the history, lead asks it one question",
         )
     provider = _provider(name)
     key = None
     if address is None:
         if provider is None:
-            raise InvalidInput(f"{quoted(name, 80)} does not say which provider's model it is", _EXAMPLE)
+            raise InvalidInput(f"{quote_text(name, 80)} does not say which provider's model it is", _EXAMPLE)
         if not name.partition(":")[2]:
-            raise InvalidInput(f"{quoted(name, 80)} names a provider and no model", _EXAMPLE)
+            raise InvalidInput(f"{quote_text(name, 80)} names a provider and no model", _EXAMPLE)
     else:
         address = _address(address)
         if provider in _OTHER_DIALECT:
@@ -207,7 +208,7 @@ def _key(provider: str | None, address: str, environment: Mapping[str, str], var
     host = (parts.hostname or "").rstrip(".").lower()
     if variable is not None and variable in _OWN_HOSTS and not _belongs(variable, parts.scheme, host):
         raise InvalidInput(
-            f"{variable} is not sent to {quoted(host, 120)}: it belongs to {_OWN_HOSTS[variable]}",
+            f"{variable} is not sent to {quote_text(host, 120)}: it belongs to {_OWN_HOSTS[variable]}",
             f"put the key of this server into another variable, e.g. {KEY_VARIABLE}, and name that as key_variable",
         )
     named = environment.get(BASE_URL_VARIABLE)
@@ -241,7 +242,7 @@ def _provider(name: str) -> str | None:
 
 def _address(text: str) -> str:
     """Return the normalised address of a server; credentials, queries and fragments are refused."""
-    shown = quoted(text, 120)
+    shown = quote_text(text, 120)
     hint = "e.g. --base-url http://127.0.0.1:11434/v1"
     try:
         parts = urlsplit(text.strip())
@@ -267,7 +268,7 @@ _LIMITS: Mapping[str, tuple[float, float, float]] = {
 
 def _checked(table: Mapping[str, Any]) -> Mapping[str, Any]:
     if unknown := sorted(set(table) - set(_KNOWN)):
-        raise InvalidInput(f"recover.model has no setting {quoted(unknown[0], 60)}", f"known: {', '.join(_KNOWN)}")
+        raise InvalidInput(f"recover.model has no setting {quote_text(unknown[0], 60)}", f"known: {', '.join(_KNOWN)}")
     for name in ("name", "base_url", "mode"):
         if name in table and not isinstance(table[name], str):
             raise InvalidInput(f"recover.model.{name} must be text", f'e.g. {name} = "..."')
@@ -309,14 +310,14 @@ def describe(choice: ModelChoice, environment: Mapping[str, str]) -> Destination
         except ValueError:
             encrypted = False
     proxied = choice.base_url is None and any(environment.get(name) for name in _PROXIES)
-    where = quoted(host, 120)[1:-1] if host else f"the usual address of {provider}"
+    where = quote_text(host, 120)[1:-1] if host else f"the usual address of {provider}"
     leaves = not near or proxied
     manner = "leaves this machine" if leaves else "stays on this machine"
     if leaves and not encrypted:
         manner += ", unencrypted"
     if leaves and proxied and near:
         manner += " through the proxy of the environment"
-    text = f"the model {quoted(model, 120)[1:-1]} at {where} is asked; what it reads of the history {manner}"
+    text = f"the model {quote_text(model, 120)[1:-1]} at {where} is asked; what it reads of the history {manner}"
     return Destination(provider=provider, model=model, host=host, leaves=leaves, encrypted=encrypted, text=text)
 
 

@@ -19,15 +19,15 @@ from ctxmgr.memory.candidates import Candidates, TextFinder
 from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record
 from ctxmgr.recover.answer.draft import Additions, Draft
 from ctxmgr.recover.answer.facts import count_tokens
-from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, cited_by, objections
-from ctxmgr.recover.evidence.quotes import call, cited, clipped, named, outcome, quoted
+from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, citations_of, objections
+from ctxmgr.recover.evidence.quotes import call, citable_ids, clip_middle, display_name, outcome, quote_text
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.recover.model.client import Preparation, consult
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe
 from ctxmgr.recover.model.exchange import Consultation, ModelAnswer
 from ctxmgr.recover.model.fence import Fence
-from ctxmgr.recover.model.instructions import narrow, opening
+from ctxmgr.recover.model.instructions import narrow, opening_message
 from ctxmgr.recover.recovery import Consult, ConsultationResult
 from ctxmgr.store import Store
 from ctxmgr.store.row_mapper import entry_places
@@ -46,21 +46,26 @@ def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
     """Return the additions of a proposal that passed the gate; all are marked as the model's, and none as verified."""
     target = draft.target
     if proposal.target != target.agent:
-        reason = f"the model chose it: {quoted(proposal.reason, 400)}; the rules would have chosen {named(target.agent)}"
+        reason = (
+            f"the model chose it: {quote_text(proposal.reason, 400)}; the rules would have chosen {display_name(target.agent)}"
+        )
         target = replace(target, agent=proposal.target, reason=reason, back=False)
     told = [
         Fact(
-            text=f"By the model{_from(draft, fact.entries)}: {quoted(fact.text, _TEXT)}",
-            entries=cited(fact.entries),
+            text=f"By the model{_from(draft, fact.entries)}: {quote_text(fact.text, _TEXT)}",
+            entries=citable_ids(fact.entries),
             label="reconstructed",
         )
         for fact in proposal.facts
     ]
-    leads = [Alternative(text=quoted(item.text, _TEXT), basis=_BASIS, entries=cited(item.entries)) for item in proposal.advice]
-    words = Section(title="In the words of the model, not verified", text=quoted(proposal.summary, _SUMMARY))
+    leads = [
+        Alternative(text=quote_text(item.text, _TEXT), basis=_BASIS, entries=citable_ids(item.entries))
+        for item in proposal.advice
+    ]
+    words = Section(title="In the words of the model, not verified", text=quote_text(proposal.summary, _SUMMARY))
     return Additions(
         target=target, facts=tuple(told), alternatives=tuple(leads), sections=(words,),
-        unanswered=tuple(clipped(text, _TEXT) for text in proposal.unanswered),
+        unanswered=tuple(clip_middle(text, _TEXT) for text in proposal.unanswered),
         dropped={item.entry: item.reason for item in proposal.dropped}, model=use,
     )  # fmt: skip
 
@@ -69,14 +74,14 @@ def _from(draft: Draft, entries: Sequence[str]) -> str:
     """Return the other sessions that a statement is based on, in words; "" if it is this session alone."""
     related = draft.related
     rows = [] if related is None else [row for name in entries if (row := related.entry(name)) is not None]
-    return "".join(f", {where}" for where in dict.fromkeys(related.told(row).where for row in rows)) if related else ""
+    return "".join(f", {where}" for where in dict.fromkeys(related.describe(row).where for row in rows)) if related else ""
 
 
 def from_lead(entry: EntryView, lead: Lead, use: ModelUse) -> Additions:
     """Return an unverified lead: the record's own words, with the remark that only a model takes them for an answer."""
-    where = f"@{entry.index}, {named(entry.agent)}"
+    where = f"@{entry.index}, {display_name(entry.agent)}"
     told = f"A lead, not verified ({where}): {call(entry, 160)} -> {outcome(entry, 400)}"
-    need = quoted(lead.need, 200)
+    need = quote_text(lead.need, 200)
     return Additions(
         facts=(Fact(text=told, entries=[entry.id], label="reconstructed"),),
         alternatives=(
@@ -121,11 +126,11 @@ def consultant(
     return _Consultant(store, choice, transcript, progress, model, loading)
 
 
-def planned(drafted: Draft, store: Store, choice: ModelChoice, environment: Mapping[str, str]) -> PlanView:
+def plan_view(drafted: Draft, store: Store, choice: ModelChoice, environment: Mapping[str, str]) -> PlanView:
     """Return what a recovery with a model would do and send where; nothing is contacted."""
     question, prompt, sends = _question(drafted, store), None, describe(choice, environment).text
     if choice.mode == "tools":
-        prompt = opening(question, choice)
+        prompt = opening_message(question, choice)
     elif _open(drafted):
         prompt, _ = narrow(question, choice)
     else:
@@ -216,7 +221,7 @@ def _open(draft: Draft) -> bool:
 def _question(draft: Draft, store: Store) -> Consultation:
     own, related = draft.continuation(), draft.related
     key = store.sessions.key(draft.request.session)
-    cites = cited_by(own)
+    cites = citations_of(own)
     places = {} if key is None else entry_places(store.engine, key, cites)
     memory = None if related is None else _Memory(EmbeddedMemory(store, finder=_Related(TextFinder(store), related)))
     return Consultation(
@@ -261,8 +266,8 @@ class _Related:
         found = self.finder.find(request)
         return replace(
             found,
-            episodes=[each for each in found.episodes if self.related.allowed(each.session)],
-            outdated=[each for each in found.outdated if self.related.allowed(each.session)],
+            episodes=[each for each in found.episodes if self.related.may_tell(each.session)],
+            outdated=[each for each in found.outdated if self.related.may_tell(each.session)],
         )
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import Executor, Future
 from typing import Any, ParamSpec, TypeVar
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.recover.evidence.quotes import clipped, quoted
+from ctxmgr.recover.evidence.quotes import clip_middle, quote_text
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.exchange import Budget, Consultation, LeadAnswer
 from ctxmgr.recover.model.tools import Toolkit
@@ -108,11 +108,11 @@ class Conversation:
     def refuse(self, reason: str) -> None:
         """Note an objection to an answer, and report it."""
         self.refused, self.refusals = one_line(reason), self.refusals + 1
-        self.say(f"answer refused: {clipped(self.refused, 160)}, asking again")
+        self.say(f"answer refused: {clip_middle(self.refused, 160)}, asking again")
 
 
 def one_line(text: str) -> str:
     """Return text of a server or model, which may be anything, as one printable line of at most 300 characters."""
     plain = " ".join(text.split())
-    shown = quoted(plain, _LINE)
-    return clipped(plain, _LINE) if shown[1:-1] == plain else shown[1:-1].replace('\\"', '"')
+    shown = quote_text(plain, _LINE)
+    return clip_middle(plain, _LINE) if shown[1:-1] == plain else shown[1:-1].replace('\\"', '"')

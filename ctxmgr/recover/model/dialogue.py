@@ -21,7 +21,7 @@ from ctxmgr.recover.model import instructions as words
 from ctxmgr.recover.model import stack
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.conversation import Conversation
-from ctxmgr.recover.model.exchange import Budget, BudgetError, LeadAnswer, aliases, settled
+from ctxmgr.recover.model.exchange import Budget, BudgetError, LeadAnswer, aliases, settle_answer
 from ctxmgr.types.model_proposal import Lead, Proposal
 
 RETRIES = 2
@@ -67,7 +67,7 @@ async def _with_tools(talk: Conversation, model: Model) -> None:
         raise BudgetError("there is no agent to choose from")
     answer = _answer_type(list(named))
     kit = talk.kit
-    functions = {name: getattr(kit, "list_" if name == "list" else name) for name in words.offered(talk.question)}
+    functions = {name: getattr(kit, "list_" if name == "list" else name) for name in words.offered_tools(talk.question)}
     agent: Agent[None, Proposal] = Agent(
         None, output_type=ToolOutput(answer, name=words.ANSWER, description=words.ANSWER_TOOL, strict=False),
         deps_type=type(None), instructions=words.rules(talk.question, talk.choice), name="context-manager",
@@ -80,7 +80,7 @@ async def _with_tools(talk: Conversation, model: Model) -> None:
 
     @agent.output_validator
     async def passes(proposal: Proposal) -> Proposal:
-        inside, problems = settled(proposal, named, kit.seen)
+        inside, problems = settle_answer(proposal, named, kit.seen)
         if inside is not None:
             problems = await asyncio.get_running_loop().run_in_executor(talk.worker, talk.check, inside)
         if inside is None or problems:
@@ -90,7 +90,11 @@ async def _with_tools(talk: Conversation, model: Model) -> None:
         return proposal
 
     await agent.run(
-        words.opening(talk.question, talk.choice), model=model, deps=None, timeout=talk.budget.left, usage_limits=_limits(talk)
+        words.opening_message(talk.question, talk.choice),
+        model=model,
+        deps=None,
+        timeout=talk.budget.left,
+        usage_limits=_limits(talk),
     )
 
 

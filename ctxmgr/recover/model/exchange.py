@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.quotes import quoted
+from ctxmgr.recover.evidence.quotes import quote_text
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.fence import Fence
@@ -173,19 +173,19 @@ class ShownNames:
         return None if place is None else self._places.get((session if at else "", place))
 
 
-def settled(answer: Proposal, agents: Mapping[str, str], seen: ShownNames) -> tuple[Proposal | None, list[str]]:
+def settle_answer(answer: Proposal, agents: Mapping[str, str], seen: ShownNames) -> tuple[Proposal | None, list[str]]:
     """Return the answer in the session's own names, or None and what is wrong with it.
 
     An entry may be cited by its id or its place; one that was neither shown nor told of is refused, whether it exists
     or not.
     """
     problems = [
-        f"{quoted(reference, 80)} was not shown to you: look at it first, or cite another"
+        f"{quote_text(reference, 80)} was not shown to you: look at it first, or cite another"
         for reference in dict.fromkeys(_references(answer))
         if seen.find(reference) is None
     ]
     if answer.target not in agents:
-        problems.insert(0, f"{quoted(answer.target, 80)} is none of the agents that may continue")
+        problems.insert(0, f"{quote_text(answer.target, 80)} is none of the agents that may continue")
     if problems:
         return None, problems[:_MOST_PROBLEMS]
     data: dict[str, Any] = answer.model_dump(by_alias=False)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ctxmgr.log.json_value import plain
-from ctxmgr.recover.evidence.quotes import CITABLE, answers, clipped, fitted
+from ctxmgr.recover.evidence.quotes import CITABLE, answers, clip_middle, fit_value
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView, EventView, NoteView
 
@@ -35,30 +35,30 @@ def entry_row(entry: EntryView, limit: int, suspicion: Suspicion) -> dict[str, A
         limit = min(limit, _MARKED)
     row = _marked(reason)
     row |= {
-        "id": clipped(entry.id, CITABLE),
+        "id": clip_middle(entry.id, CITABLE),
         "index": entry.index,
-        "agent": clipped(entry.agent, 80),
-        "action": clipped(entry.action, 80),
-        "input": fitted(entry.input, limit),
+        "agent": clip_middle(entry.agent, 80),
+        "action": clip_middle(entry.action, 80),
+        "input": fit_value(entry.input, limit),
         "status": entry.status,
     }
     if told := answers(entry):
-        row["answer"] = [fitted(part, limit) for part in told]
+        row["answer"] = [fit_value(part, limit) for part in told]
     if entry.ts is not None:
-        row["ts"] = clipped(entry.ts, 40)
+        row["ts"] = clip_middle(entry.ts, 40)
     if entry.notes:
         row["notes"] = [note_row(note, limit) for note in entry.notes[-_NOTES:]]
     if entry.missing:
-        row["gone"] = [clipped(name, CITABLE) for name in entry.missing[:_NOTES]]
+        row["gone"] = [clip_middle(name, CITABLE) for name in entry.missing[:_NOTES]]
     return row
 
 
 def note_row(note: NoteView, limit: int) -> dict[str, Any]:
     """Return a note with its author, so that an earlier model's note is not taken for a rule."""
     return {
-        "author": None if note.author is None else clipped(note.author, 80),
-        "content": clipped(note.content, limit),
-        "tags": [clipped(tag, 40) for tag in note.tags[:5]],
+        "author": None if note.author is None else clip_middle(note.author, 80),
+        "content": clip_middle(note.content, limit),
+        "tags": [clip_middle(tag, 40) for tag in note.tags[:5]],
     }
 
 
@@ -66,15 +66,15 @@ def event_row(event: EventView, limit: int, suspicion: Suspicion) -> dict[str, A
     """Return an event, marked like a suspicious entry; ``after`` is the index of the entry before it."""
     reason = suspicion(event)
     return _marked(reason) | {
-        "type": clipped(event.type, 60),
-        "agent": None if event.agent is None else clipped(event.agent, 80),
+        "type": clip_middle(event.type, 60),
+        "agent": None if event.agent is None else clip_middle(event.agent, 80),
         "after": event.after,
-        "data": fitted(event.data, limit if reason is None else min(limit, _MARKED)),
+        "data": fit_value(event.data, limit if reason is None else min(limit, _MARKED)),
     }
 
 
 def _marked(reason: str | None) -> dict[str, Any]:
-    return {} if reason is None else {"quarantined": clipped(reason, 200)}
+    return {} if reason is None else {"quarantined": clip_middle(reason, 200)}
 
 
 def size(value: Any) -> int:

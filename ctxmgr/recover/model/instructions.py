@@ -6,7 +6,7 @@ from typing import Any
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.log.masking import mask_value
-from ctxmgr.recover.evidence.quotes import cited, clipped
+from ctxmgr.recover.evidence.quotes import citable_ids, clip_middle
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.exchange import PLAIN, Consultation, aliases, session_aliases
 from ctxmgr.recover.model.fence import entry_row, size
@@ -78,7 +78,7 @@ _ESCAPES = 3
 """How much longer a text may become in its block, before it is cut once more."""
 
 
-def offered(question: Consultation) -> list[str]:
+def offered_tools(question: Consultation) -> list[str]:
     """Return the names of the tools that a consultation offers."""
     return [name for name in TOOLS if question.memory is not None or name not in _MEMORY]
 
@@ -89,7 +89,7 @@ def rules(question: Consultation, choice: ModelChoice) -> str:
     return f"{told}\n\n{question.fence.rule}"
 
 
-def opening(question: Consultation, choice: ModelChoice) -> str:
+def opening_message(question: Consultation, choice: ModelChoice) -> str:
     """Return the first message of the tool mode: who may continue, what is asked, and what the rules found."""
     named = aliases(question.targets)
     parts = [
@@ -101,13 +101,13 @@ def opening(question: Consultation, choice: ModelChoice) -> str:
         _asked(question),
         "Who continues, and what must it know that the brief does not say?",
     ]
-    if odd := {alias: clipped(name, 120) for alias, name in named.items() if not PLAIN.fullmatch(name)}:
+    if odd := {alias: clip_middle(name, 120) for alias, name in named.items() if not PLAIN.fullmatch(name)}:
         parts.insert(1, question.fence.wrap("what these agents are called in the history", mask_value(odd)))
     return _sound("\n\n".join(parts))
 
 
 def _called(question: Consultation) -> list[str]:
-    names = cited(list(question.cited), 40)
+    names = citable_ids(list(question.cited), 40)
     return [f"@{question.places[name]}" if name in question.places else name for name in names]
 
 
@@ -163,21 +163,21 @@ def preview(question: Consultation, choice: ModelChoice) -> Preview:
     if choice.mode == "lead":
         prompt, tools = narrow(question, choice)[0], ()
     else:
-        prompt, tools = opening(question, choice), (*offered(question), ANSWER)
+        prompt, tools = opening_message(question, choice), (*offered_tools(question), ANSWER)
     return Preview(instructions=told, prompt=prompt, characters=len(told) + len(prompt), tools=tools)
 
 
 def _brief(question: Consultation, most: int) -> str:
-    return question.fence.text("brief of the rules", mask_value(clipped(question.brief, most)), limit=most + _MARK)
+    return question.fence.text("brief of the rules", mask_value(clip_middle(question.brief, most)), limit=most + _MARK)
 
 
 def _asked(question: Consultation) -> str:
     request = question.request
     body = {
         "type": request.type,
-        "reason": clipped(request.reason, 1_000),
-        "goal": clipped(request.goal, 1_000),
-        "more": None if request.additional_context is None else clipped(request.additional_context, 2_000),
+        "reason": clip_middle(request.reason, 1_000),
+        "goal": clip_middle(request.goal, 1_000),
+        "more": None if request.additional_context is None else clip_middle(request.additional_context, 2_000),
     }
     return question.fence.wrap("the request", mask_value(body), limit=_ESCAPES * 4_000)
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.recover.model.config import ModelChoice, missing
+from ctxmgr.recover.model.config import ModelChoice, missing_extra
 
 _GRACE = 0.5
 _Answer = TypeVar("_Answer", bound=BaseModel)
@@ -46,7 +46,7 @@ def ask(
         except CtxmgrError as error:
             heard.put(error)
         except ImportError as error:
-            heard.put(missing(choice.name if choice.base_url is None else "", error))
+            heard.put(missing_extra(choice.name if choice.base_url is None else "", error))
         except Exception as error:  # a model's library may fail in any way; what needs no model stands
             heard.put((None, f"it broke off: {type(error).__name__}"))
 

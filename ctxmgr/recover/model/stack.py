@@ -30,7 +30,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model, infer_model
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.recover.model.config import KEY_VARIABLE, ModelChoice, is_loopback, missing
+from ctxmgr.recover.model.config import KEY_VARIABLE, ModelChoice, is_loopback, missing_extra
 from ctxmgr.recover.model.conversation import one_line
 from ctxmgr.recover.model.exchange import BudgetError
 
@@ -97,7 +97,7 @@ def build(choice: ModelChoice) -> tuple[Model, httpx2.AsyncClient | None]:
         )
         return OpenAIChatModel(choice.name, provider=provider), client
     except ImportError as error:
-        raise missing(choice.name if choice.base_url is None else "", error) from None
+        raise missing_extra(choice.name if choice.base_url is None else "", error) from None
     except (UserError, ValueError) as error:
         hint = "give the key or address it speaks of, name another model, or leave the model out with --no-llm"
         raise InvalidInput(f"the model {one_line(choice.name)} can't be asked: {one_line(str(error))}", hint) from None

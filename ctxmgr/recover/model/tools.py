@@ -16,7 +16,7 @@ from pydantic import Field
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
 from ctxmgr.log.masking import mask_value
-from ctxmgr.recover.evidence.quotes import CITABLE, clipped, fitted, quoted
+from ctxmgr.recover.evidence.quotes import CITABLE, clip_middle, fit_value, quote_text
 from ctxmgr.recover.model.exchange import (
     Budget,
     Consultation,
@@ -99,7 +99,7 @@ class Toolkit:
             )
             return self._page("trace", answer.entries, answer.page)
 
-        return self._answered("trace", " ".join(quoted(name, 40) for name in (action, agent) if name), work)
+        return self._answered("trace", " ".join(quote_text(name, 40) for name in (action, agent) if name), work)
 
     def list_(
         self,
@@ -138,13 +138,13 @@ class Toolkit:
         def work() -> str:
             window = _window(offset, limit)
             request = SearchRequest(
-                session=self._of(session), query=clipped(query, 500), max_results=window["limit"], offset=window["offset"],
+                session=self._of(session), query=clip_middle(query, 500), max_results=window["limit"], offset=window["offset"],
                 exact_total=True,
             )  # fmt: skip
             answer = requests.search(self._store, request)
             return self._page("search", [hit.row for hit in answer.hits], answer.page, session=session)
 
-        return self._answered("search", quoted(query, 60), work)
+        return self._answered("search", quote_text(query, 60), work)
 
     def show(self, entry: Reference, session: Elsewhere = None) -> str:
         """Read one entry with all it says."""
@@ -154,7 +154,7 @@ class Toolkit:
             found = requests.show(self._store, ShowRequest(session=self._of(session), **place)).entry
             return self._page("show", [found], Page.of(0, 1, 1, 1), _LONG, session)
 
-        return self._answered("show", quoted(entry, 60), work)
+        return self._answered("show", quote_text(entry, 60), work)
 
     def messages(
         self,
@@ -169,7 +169,7 @@ class Toolkit:
             answer = requests.messages(self._store, MessagesRequest(session=self._session, **place, **_window(offset, limit)))
             return self._page("messages", answer.messages, answer.page, 400)
 
-        return self._answered("messages", "" if entry is None else quoted(entry, 60), work)
+        return self._answered("messages", "" if entry is None else quote_text(entry, 60), work)
 
     def note(
         self,
@@ -184,7 +184,7 @@ class Toolkit:
             note = AddNoteRequest(content=text, tags=["recovery", _BY_MODEL, *_tags(tags or ())], **self._written_for(entries))
             return self._collected(self._notes, note, MOST_NOTES)
 
-        return self._answered("note", quoted(content, 60), work)
+        return self._answered("note", quote_text(content, 60), work)
 
     def snapshot(
         self,
@@ -197,10 +197,10 @@ class Toolkit:
         def work() -> str:
             text = _filled(summary, "Snapshot summary cannot be empty")
             told = self._written_for(entries, signed=False)
-            bundle = CreateSnapshotRequest(summary=text, reasoning=f"by a model: {clipped(reasoning, _TEXT)}", **told)
+            bundle = CreateSnapshotRequest(summary=text, reasoning=f"by a model: {clip_middle(reasoning, _TEXT)}", **told)
             return self._collected(self._snapshots, bundle, MOST_SNAPSHOTS)
 
-        return self._answered("snapshot", quoted(summary, 60), work)
+        return self._answered("snapshot", quote_text(summary, 60), work)
 
     def recall(
         self,
@@ -211,22 +211,22 @@ class Toolkit:
 
         def work() -> str:
             memory = self._question.memory
-            found: Sequence[Any] = () if memory is None else memory.recall(clipped(query, 500), _within(limit, 10))
-            rows: list[Any] = [fitted(_plain(each), 800) for each in found]
-            return self._told("recall", {"status": "ok" if rows else "empty", "rows": fitted(rows, _PAGE // 2)})
+            found: Sequence[Any] = () if memory is None else memory.recall(clip_middle(query, 500), _within(limit, 10))
+            rows: list[Any] = [fit_value(_plain(each), 800) for each in found]
+            return self._told("recall", {"status": "ok" if rows else "empty", "rows": fit_value(rows, _PAGE // 2)})
 
-        return self._answered("recall", quoted(query, 60), work)
+        return self._answered("recall", quote_text(query, 60), work)
 
     def reflect(self, question: Annotated[str, Field(description="What the memories shall be weighed for.")]) -> str:
         """Read what the memories say together."""
 
         def work() -> str:
-            found = None if self._question.memory is None else self._question.memory.reflect(clipped(question, 500))
+            found = None if self._question.memory is None else self._question.memory.reflect(clip_middle(question, 500))
             return self._told(
-                "reflect", {"status": "empty" if found is None else "ok", "answer": fitted(_plain(found), _PAGE // 2)}
+                "reflect", {"status": "empty" if found is None else "ok", "answer": fit_value(_plain(found), _PAGE // 2)}
             )
 
-        return self._answered("reflect", quoted(question, 60), work)
+        return self._answered("reflect", quote_text(question, 60), work)
 
     def retain(
         self,
@@ -241,7 +241,7 @@ class Toolkit:
             )
             return self._collected(self._memories, memory, MOST_MEMORIES)
 
-        return self._answered("retain", quoted(text, 60), work)
+        return self._answered("retain", quote_text(text, 60), work)
 
     def _answered(self, tool: str, asked: str, work: Callable[[], str]) -> str:
         """Do a tool's work; whatever goes wrong is an answer, since an exception would end the conversation."""
@@ -271,7 +271,7 @@ class Toolkit:
         """
         if session is not None and session not in self._sessions:
             known = f"one of {', '.join(self._sessions)}" if self._sessions else "there is none"
-            raise CtxmgrError(f"{quoted(session, 40)} is no related session: {known}")
+            raise CtxmgrError(f"{quote_text(session, 40)} is no related session: {known}")
         return self._session if session is None else self._sessions[session]
 
     def _page(
@@ -336,7 +336,7 @@ class Toolkit:
         if (related := self._question.related) is not None and related.knows(name for name in found if name is not None):
             raise CtxmgrError("name entries of this session: what other sessions hold is not annotated here")
         if unknown or not found:
-            named = quoted(unknown[0], 80) if unknown else "no entry"
+            named = quote_text(unknown[0], 80) if unknown else "no entry"
             raise CtxmgrError(f"{named}: name entries that you have looked at, by id or @index")
         return list(dict.fromkeys(name for name in found if name is not None))
 
@@ -355,18 +355,18 @@ _REFUSED = '{"status": "error"'
 
 
 def _refusal(reason: str) -> str:
-    return json.dumps({"status": "error", "message": clipped(reason, 300)})
+    return json.dumps({"status": "error", "message": clip_middle(reason, 300)})
 
 
 def _filled(text: str, otherwise: str) -> str:
     if not text.strip():
         raise CtxmgrError(otherwise)
-    return clipped(text.strip(), _TEXT)
+    return clip_middle(text.strip(), _TEXT)
 
 
 def _tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Return the tags of a note, without that by which a memory is known: `retain` writes those, and fewer of them."""
-    fair = (clipped(tag.strip(), _TAG) for tag in tags if tag.strip() and tag.strip().casefold() != MEMORY_TAG)
+    fair = (clip_middle(tag.strip(), _TAG) for tag in tags if tag.strip() and tag.strip().casefold() != MEMORY_TAG)
     return tuple(dict.fromkeys(fair))[:_TAGS]
 
 

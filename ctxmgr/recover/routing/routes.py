@@ -115,7 +115,7 @@ def role_of(agent: str) -> Role:
     return "review" if _REVIEW.search(agent) else "merge" if _MERGE.search(agent) else "ordinary"
 
 
-def configured(config: Config) -> RoutingTable | None:
+def configured_table(config: Config) -> RoutingTable | None:
     """Return the table that the configuration holds or names, None when it has none.
 
     Raises:
@@ -221,7 +221,7 @@ def check_routes(config: Config) -> Check:
         finding = "no routing table: who may follow whom is read off each history"
         return Check(name="routes", level="info", finding=finding, detail={"path": None, "agents": 0})
     try:
-        table = configured(config)
+        table = configured_table(config)
         assert table is not None, "there are routes"
     except CtxmgrError as error:
         detail = {"path": str(where), "agents": 0}

@@ -15,9 +15,9 @@ from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.evidence.brief import launcher_of
 from ctxmgr.recover.evidence.history_reader import PATH, HistoryReader, changes_something, texts
-from ctxmgr.recover.evidence.quotes import answer_text, named
+from ctxmgr.recover.evidence.quotes import answer_text, display_name
 from ctxmgr.recover.routing.routes import BROKEN, Route, RoutingTable, problem_with, role_of
-from ctxmgr.recover.stuck_request import entwined
+from ctxmgr.recover.stuck_request import concurrent_loops
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, is_context_manager
 from ctxmgr.types.view import EntryView
@@ -74,7 +74,9 @@ def choose(
     if to is not None and not is_routable(to):
         raise InvalidInput("the target is no name of an agent", f"1 to {_LONGEST_NAME} characters, not only blanks")
     if request.requester is not None and table.routing == "table" and request.requester not in table.routes:
-        raise InvalidInput(f"{named(request.requester)} is not in the routing table", "add it to the table, or mend the name")
+        raise InvalidInput(
+            f"{display_name(request.requester)} is not in the routing table", "add it to the table, or mend the name"
+        )
     candidates = _routable(request.return_to or table.routes)
     if not request.return_to and table.routing == "history":
         candidates = candidates[-_MOST_CANDIDATES:]
@@ -82,7 +84,9 @@ def choose(
         candidates = [agent for agent in candidates if agent in table.routes]
     forwards = request.type == "PROCEED" and request.requester is not None
     if forwards and to is not None and to == request.requester:
-        raise RecoveryRefused(f"a PROCEED request never goes straight back to {named(to)}", "name a downstream agent with --to")
+        raise RecoveryRefused(
+            f"a PROCEED request never goes straight back to {display_name(to)}", "name a downstream agent with --to"
+        )
     if forwards:
         followers = table.followers(str(request.requester))
         # Who is downstream is the table's to say; a history shows who has acted, not who may.
@@ -124,7 +128,7 @@ def _allowed(closed: bool, candidates: list[str], chosen: str, reason: str, *, b
         return Target(chosen, reason, candidates, back)
     if closed:
         raise RecoveryRefused(
-            f"{named(chosen)} is not among the agents that the request may be answered to",
+            f"{display_name(chosen)} is not among the agents that the request may be answered to",
             "name one of them with --to, or add it to the routing table",
         )
     return Target(chosen, reason, [*candidates, chosen], back)
@@ -132,9 +136,9 @@ def _allowed(closed: bool, candidates: list[str], chosen: str, reason: str, *, b
 
 def _named(request: ContextRequest, candidates: list[str], to: str, *, back: bool, known: bool) -> Target:
     if request.return_to and to not in candidates:
-        raise InvalidInput(f"{named(to)} is not among the agents that the request may be answered to", "check --to")
+        raise InvalidInput(f"{display_name(to)} is not among the agents that the request may be answered to", "check --to")
     if known and to not in candidates:
-        raise InvalidInput(f"the routing table does not let {named(to)} be the next", "check --to, or correct the table")
+        raise InvalidInput(f"the routing table does not let {display_name(to)} be the next", "check --to, or correct the table")
     present = to in candidates
     reason = "it was named as the target" if present else "it was named as the target; it has not acted in this session yet"
     return Target(to, reason, candidates if present else [*candidates, to], back, fixed=True)
@@ -173,7 +177,7 @@ def _forwarded(reader: HistoryReader, request: ContextRequest, candidates: list[
 def _downstream(reader: HistoryReader, requester: str, others: list[str], asker: str | None) -> Target:
     if not others:
         raise InvalidInput(
-            f"no agent but {named(requester)} is known in this session, so there is nobody to proceed to",
+            f"no agent but {display_name(requester)} is known in this session, so there is nobody to proceed to",
             "name the downstream agent with --to",
         )
     # Whose work was looked at comes last: only where nobody else is there is it what follows (user story 10).
@@ -181,10 +185,10 @@ def _downstream(reader: HistoryReader, requester: str, others: list[str], asker:
     recent = list(reversed(reader.newest(_RECENT)))
     follower = _usual_follower(recent, requester, allowed)
     if follower is not None:
-        return Target(follower, f"it usually acts next after {named(requester)}", allowed, back=False)
+        return Target(follower, f"it usually acts next after {display_name(requester)}", allowed, back=False)
     last = next((entry.agent for entry in reversed(recent) if entry.agent in allowed), None)
     if last is not None:
-        return Target(last, f"of the agents beside {named(requester)} it acted last", allowed, back=False)
+        return Target(last, f"of the agents beside {display_name(requester)} it acted last", allowed, back=False)
     return Target(allowed[0], "of the allowed agents it is named first", allowed, back=False)
 
 
@@ -205,7 +209,7 @@ def _latest(reader: HistoryReader, candidates: list[str], closed: bool) -> Targe
     launcher = launcher_of(reader, [last], None)
     able = launcher is not None and _is_target(launcher.agent) and (not closed or launcher.agent in candidates)
     if launcher is not None and launcher.status != "open" and able:
-        reason = f"it launched {named(last.agent)}, which acted last"
+        reason = f"it launched {display_name(last.agent)}, which acted last"
         return _allowed(closed, candidates, launcher.agent, reason, back=True)
     return _allowed(closed, candidates, last.agent, "it acted last", back=True)
 
@@ -216,7 +220,7 @@ def decisive(reader: HistoryReader, findings: Sequence[Finding], finding: Findin
     It is the one whose calls fail, rather than one that only looks or waits; of several that fail the one whose agent the
     others' failures name; else the one that began first.
     """
-    around = [each for each in entwined(findings, finding) if each.scope.agent is not None]
+    around = [each for each in concurrent_loops(findings, finding) if each.scope.agent is not None]
     last = {each.id: next(iter(reader.entries(each.members[-1:])), None) for each in around}
     failed = {each.id: entry for each in around if (entry := last[each.id]) is not None and entry.status in _FAILED}
     blamed = [
@@ -282,27 +286,27 @@ def _for_finding(
     if launcher is not None and attempt > 1:
         above = launcher_of(reader, [launcher], None)
         if above is not None and may(above.agent):
-            reason = f"{named(launcher.agent)} did not get further; {named(above.agent)} launched it"
+            reason = f"{display_name(launcher.agent)} did not get further; {display_name(above.agent)} launched it"
             return _allowed(closed, candidates, above.agent, reason, back=False)
     if launcher is not None and may(launcher.agent):
-        reason = f"it launched {named(stuck)}, which is stuck, and can take another way"
+        reason = f"it launched {display_name(stuck)}, which is stuck, and can take another way"
         return _allowed(closed, candidates, launcher.agent, reason, back=False)
     maker = _maker(reader, finding, stuck, candidates) if attempt == 1 else None
     if maker is not None and may(maker.agent):
-        reason = f"{named(stuck)} is stuck at what {named(maker.agent)} made at @{maker.index} and can change"
+        reason = f"{display_name(stuck)} is stuck at what {display_name(maker.agent)} made at @{maker.index} and can change"
         return _allowed(closed, candidates, maker.agent, reason, back=False)
     if attempt > 1 or not able_to:
-        before = reader.before(members[0].index if members else reader.total(), _LOOK_BACK)
+        before = reader.entries_before(members[0].index if members else reader.total(), _LOOK_BACK)
         able = [entry.agent for entry in reversed(before) if may(entry.agent)]
         handed = next((agent for agent in able if agent not in also_stuck), next(iter(able), None))
         if handed is not None:
             why = "came back to the same trouble" if attempt > 1 else "cannot be continued"
-            reason = f"{named(stuck)} {why}; {named(handed)} acted before it"
+            reason = f"{display_name(stuck)} {why}; {display_name(handed)} acted before it"
             return _allowed(closed, candidates, handed, reason, back=False)
     if _is_target(stuck):
         return _allowed(closed, candidates, stuck, "it is the agent that is stuck; it continues with richer context", back=True)
     other = next((agent for agent in reversed(candidates) if may(agent)), "")
-    return _allowed(closed, candidates, other, f"{named(stuck)} cannot be continued", back=False)
+    return _allowed(closed, candidates, other, f"{display_name(stuck)} cannot be continued", back=False)
 
 
 _LARGEST = 20_000
@@ -334,7 +338,7 @@ def request_for(
     if draft is None and route.request is None and route.schema is None:
         return None
     if draft is not None and not isinstance(draft, dict):
-        raise InvalidInput(f"the draft for {named(route.agent)} must be a JSON object", 'e.g. {"goal": "..."}')
+        raise InvalidInput(f"the draft for {display_name(route.agent)} must be a JSON object", 'e.g. {"goal": "..."}')
     known = {"goal": request.goal, "reason": request.reason, "session": request.session, "requester": request.requester}
     bases = [cast("dict[str, Any]", draft)] if draft is not None else [*_earlier(reader, route), dict[str, Any]()]
     problems: list[str] = []
@@ -350,7 +354,7 @@ def request_for(
             break
     problem = problems[-1]
     raise InvalidInput(
-        f"no request that {named(route.agent)} takes can be made: {problem}",
+        f"no request that {display_name(route.agent)} takes can be made: {problem}",
         f"draft it: ctxmgr request --draft '{route.agent}={{...}}', or correct its schema in the routing table",
     )
 

@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.recover.evidence import excerpts
-from ctxmgr.recover.evidence.excerpts import alike, clauses, needed, telling
+from ctxmgr.recover.evidence.excerpts import alike, clauses, key_terms, stated_needs
 from ctxmgr.text.tokens import stem
 
 
@@ -32,7 +32,7 @@ def test_reasons_are_asked_for() -> None:
 
 def test_names_come_first() -> None:
     """Names of things come before words of prose, and words that fill any sentence are left out."""
-    assert [term.word for term in telling("please tell me the bucket in infra/backend.tf")] == ["infra/backend.tf", "bucket"]
+    assert [term.word for term in key_terms("please tell me the bucket in infra/backend.tf")] == ["infra/backend.tf", "bucket"]
 
 
 def test_forms_of_a_word() -> None:
@@ -92,4 +92,4 @@ def test_a_group_of_synonyms_is_well_formed() -> None:
 )
 def test_what_an_instruction_says_that_somebody_needs(goal: str, wanted: list[str]) -> None:
     """Only what is said to be needed or to be told is taken out of an instruction; work that is needed is none of it."""
-    assert needed(goal) == wanted
+    assert stated_needs(goal) == wanted

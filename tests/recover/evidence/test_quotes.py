@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from ctxmgr.recover.evidence.quotes import (
     brief_input,
-    cited,
-    clipped,
+    citable_ids,
+    clip_middle,
     compact,
-    named,
-    quoted,
-    shortened,
+    display_name,
+    quote_text,
+    shorten_value,
     times,
     whole_sentences,
 )
@@ -30,7 +30,7 @@ VALUES = st.recursive(
 @given(st.text(alphabet=st.characters(), max_size=300))
 def test_short_text_is_kept(text: str) -> None:
     """A text within the limit comes back from its quotes as it was, unless it is made of escapes."""
-    written = quoted(text, 4_000)
+    written = quote_text(text, 4_000)
 
     assert json.loads(written) == text
     assert written.isprintable()
@@ -39,7 +39,7 @@ def test_short_text_is_kept(text: str) -> None:
 @given(st.text(alphabet=st.characters(), max_size=3_000), st.integers(8, 200))
 def test_long_text_is_cut(text: str, limit: int) -> None:
     """Whatever the text, its quoted form is one printable JSON string not much longer than the limit."""
-    written = quoted(text, limit)
+    written = quote_text(text, limit)
 
     assert isinstance(json.loads(written), str)
     assert written.isprintable()
@@ -63,13 +63,13 @@ def test_small_values_are_kept(value: Any) -> None:
     """A value that is neither long nor wide nor deep is not changed by shortening."""
     text = json.dumps(value)
     if len(text) < 12 and -(2**63) < (value if isinstance(value, int) else 0) < 2**63:
-        assert shortened(value, 400) == value
+        assert shorten_value(value, 400) == value
 
 
 def test_the_middle_is_left_out() -> None:
     """Of a long text both ends are kept: errors tell at both."""
-    assert clipped("a" * 50 + "b" * 50, 20) == "a" * 10 + " … " + "b" * 10
-    assert clipped("short", 5) == "short"
+    assert clip_middle("a" * 50 + "b" * 50, 20) == "a" * 10 + " … " + "b" * 10
+    assert clip_middle("short", 5) == "short"
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_the_telling_part_of_an_input(value: Any, written: str) -> None:
 @pytest.mark.parametrize("name", ["Bash", "mcp__github__search", "general-purpose-1", "reviewer@2", "tâche"])
 def test_names_stay_plain(name: str) -> None:
     """What looks like a name is written plainly."""
-    assert named(name) == name
+    assert display_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "two words", "a\nb", "x" * 200, "--flag", "[/red]", "a\u202eb"])
 def test_what_is_no_name_is_quoted(name: str) -> None:
     """What does not look like a name is quoted."""
-    assert named(name).startswith('"')
-    assert len(named(name)) < 120
+    assert display_name(name).startswith('"')
+    assert len(display_name(name)) < 120
 
 
 def test_how_often() -> None:
@@ -113,9 +113,9 @@ def test_how_often() -> None:
 
 def test_citations_are_few_and_fair() -> None:
     """Of many ids the first and the last are cited, each once, and none that is a page long."""
-    assert cited(["a", "b", "a"]) == ["a", "b"]
-    assert cited([str(number) for number in range(10)], 5) == ["0", "1", "2", "8", "9"]
-    assert cited(["x" * 201, "y"]) == ["y"]
+    assert citable_ids(["a", "b", "a"]) == ["a", "b"]
+    assert citable_ids([str(number) for number in range(10)], 5) == ["0", "1", "2", "8", "9"]
+    assert citable_ids(["x" * 201, "y"]) == ["y"]
 
 
 def test_sentences_are_kept_whole_with_what_they_quote() -> None:

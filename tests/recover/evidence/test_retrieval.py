@@ -15,7 +15,7 @@ from tests.recover.runs import call, said
 def sought(store: Store, text: str, most: int = 6) -> Retrieval:
     """Return what a request with these words finds."""
     reader = HistoryReader(store, "s")
-    return seek(reader, clauses(text, ask=True), most, Scope(reader.before(reader.total(), 200), total=reader.total()))
+    return seek(reader, clauses(text, ask=True), most, Scope(reader.entries_before(reader.total(), 200), total=reader.total()))
 
 
 def indexes(found: Retrieval) -> list[int]:
@@ -26,7 +26,7 @@ def indexes(found: Retrieval) -> list[int]:
 def around(store: Store, text: str) -> Retrieval:
     """Return what has much in common with a trouble of these words."""
     reader = HistoryReader(store, "s")
-    recent = reader.before(reader.total(), 200)
+    recent = reader.entries_before(reader.total(), 200)
     return seek_around(reader, [(clause, 1.0) for clause in clauses(text)], 6, Scope(recent, total=reader.total()))
 
 

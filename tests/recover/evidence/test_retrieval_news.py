@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.retrieval import news, replaced
+from ctxmgr.recover.evidence.retrieval import news, superseded_records
 from ctxmgr.recover.stuck_request import worst
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding, Scope
@@ -29,7 +29,7 @@ KNOWN = 'open "db/main"\nconnection to db/main refused after 3 tries'
 def test_what_an_action_adds(store: Store, output: str | None, error: str | None, helps: bool) -> None:
     """A value that is not known or what to do helps; the same failure, a mere receipt or that it is not known does not."""
     store.append(call("s", 0, "probe", {"what": "main"}, output, error=error))
-    (entry,) = HistoryReader(store, "s").before(1, 1)
+    (entry,) = HistoryReader(store, "s").entries_before(1, 1)
     assert news(entry, KNOWN) is helps
 
 
@@ -55,8 +55,8 @@ def test_a_look_up_made_more_precise(store: Store, more: dict[str, object], gone
     """The same look-up with more arguments replaces what it gave under the same name; another piece or subject does not."""
     store.append(call("s", 0, "evaluate", {"task": "spam"}, "best model so far: step-4"))
     store.append(call("s", 1, "evaluate", {"task": "spam", **more}, "best model: step-7"))
-    rows = HistoryReader(store, "s").before(2, 2)
-    assert bool(replaced([(row, str(row.output), ()) for row in rows])) is gone
+    rows = HistoryReader(store, "s").entries_before(2, 2)
+    assert bool(superseded_records([(row, str(row.output), ()) for row in rows])) is gone
 
 
 def test_a_lasting_warning_is_answered_when_asked_for() -> None:
@@ -78,9 +78,9 @@ def test_a_correction_speaks_of_most_of_the_same_words(store: Store, shared: int
     store.append(call("s", 0, "Bash", {"command": "show"}, "the timeout is 61s"))
     store.append([said("s", 1, "no longer: the timeout is now 48s", after=0)])
     reader = HistoryReader(store, "s")
-    (earlier,), (later,) = reader.before(1, 1), reader.find("longer", 1)[0]
+    (earlier,), (later,) = reader.entries_before(1, 1), reader.find("longer", 1)[0]
 
-    told = replaced(
+    told = superseded_records(
         [(earlier, str(earlier.output), words), (later, "no longer: the timeout is now 48s", (*words[:shared], "other"))]
     )
 
