@@ -9,7 +9,7 @@ from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.log import codec
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.line_splitter import read_lines
-from ctxmgr.store.project_session import PROJECT, untrusted
+from ctxmgr.store.project_session import PROJECT, untrusted_message
 from ctxmgr.types.record import check
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ class RecordCounts:
     @property
     def warnings(self) -> list[str]:
         """Warnings for a person."""
-        return [untrusted(self.left_out)] if self.left_out else []
+        return [untrusted_message(self.left_out)] if self.left_out else []
 
 
 def take(store: Store, session: str | None, *, trusted: bool) -> RecordCounts:

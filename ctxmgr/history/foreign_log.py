@@ -49,7 +49,7 @@ class ForeignStore(Store):
             OSError: it can't be read.
         """
         states = [FileState.of(path) for path in self.files]
-        if all(self.imported.unchanged(path, state) for path, state in zip(self.files, states, strict=True)):
+        if all(self.imported.is_unchanged(path, state) for path, state in zip(self.files, states, strict=True)):
             return
         with self.engine.transaction():
             import_session(self, self.importer, self.files, progress)

@@ -44,8 +44,8 @@ from ctxmgr.log.json_value import shorten
 from ctxmgr.log.reader import Line
 from ctxmgr.store import AppendResult, Store
 from ctxmgr.store.engine.foreign_tables import CheckpointTables, open_checkpoints
-from ctxmgr.store.engine.postgresql_url import shown
-from ctxmgr.store.project_session import PROJECT, untrusted
+from ctxmgr.store.engine.postgresql_url import printable_location
+from ctxmgr.store.project_session import PROJECT, untrusted_message
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.store.write.bulk import RowBatch
 from ctxmgr.types.import_report import FileCount, FileReport, ImportReport, first_named
@@ -200,7 +200,8 @@ def _split_urls(paths: Sequence[Path | str], only: str | None) -> tuple[list[Pat
     urls = [path for path in paths if isinstance(path, str) and is_url(path)]
     if urls and only not in (None, LANGGRAPH_ROWS.name):
         raise InvalidInput(
-            f"{shown(urls[0])} can't be read as {only}", f"a URL is read as {LANGGRAPH_ROWS.name}: leave --from out"
+            f"{printable_location(urls[0])} can't be read as {only}",
+            f"a URL is read as {LANGGRAPH_ROWS.name}: leave --from out",
         )
     return [Path(path) for path in paths if path not in urls], urls
 
@@ -373,7 +374,7 @@ def _import_group(
     try:
         # Taken before reading: what is appended meanwhile makes the file count as changed the next time.
         states = [FileState.of(path) for path in group]
-        if all(store.imported.unchanged(path, state) for path, state in zip(group, states, strict=True)):
+        if all(store.imported.is_unchanged(path, state) for path, state in zip(group, states, strict=True)):
             totals.unchanged += len(group)
             return
         done = _append_group(store, importer, group, on_bytes, trusted=trusted)
@@ -390,7 +391,7 @@ def _import_group(
 
 def _import_threads(store: Store, tables: CheckpointTables, url: str, totals: _Totals, progress: Progress | None) -> None:
     """Import each thread of a checkpoint saver, all or none, through a temporary file of its rows."""
-    place = shown(url)
+    place = printable_location(url)
     threads = tables.threads()
     done, total = 0, sum(size for _, size in threads)
     for thread, size in threads:
@@ -448,7 +449,7 @@ def _append_group(
     except InvalidInput:  # a record can't be stored as it is; rare, so the careful way is the second attempt
         _append(store, importer, group, done, on_bytes, careful=True, trusted=trusted)
     if done.untrusted:
-        done.counts[-1].notes.append(untrusted(done.untrusted))
+        done.counts[-1].notes.append(untrusted_message(done.untrusted))
     return done
 
 

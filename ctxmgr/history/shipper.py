@@ -456,6 +456,6 @@ def printable_location(location: str) -> str:
     """Return the location of a store as it may be printed."""
     if not is_url(location):
         return str(Path(location).absolute())
-    from ctxmgr.store.engine.postgresql_url import shown
+    from ctxmgr.store.engine.postgresql_url import printable_location
 
-    return shown(location)
+    return printable_location(location)

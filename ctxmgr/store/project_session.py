@@ -69,7 +69,7 @@ def require_not_archived(engine: Engine, session: str) -> None:
         )
 
 
-def untrusted(count: int) -> str:
+def untrusted_message(count: int) -> str:
     """Return how a person is told that so many records of the session were left out of what somebody else wrote."""
     records = "1 record" if count == 1 else f"{count:,} records"
     return f"{records} of the project's own state (rules, artifacts, context) left out; --trust-project takes them over"

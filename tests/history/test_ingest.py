@@ -279,7 +279,7 @@ def test_a_file_that_goes_away_is_reported(tmp_path: Path, monkeypatch: pytest.M
     """A file that vanishes while its folder is imported is reported as skipped, and all others are imported."""
     place = home(tmp_path / "home")
     gone = next(place.rglob(FORK.name))
-    read = type(open_store(str(tmp_path / "other.db"), create=True).imported).unchanged
+    read = type(open_store(str(tmp_path / "other.db"), create=True).imported).is_unchanged
 
     def vanishing(self: Any, path: Path, state: Any) -> bool:
         if path == gone:
@@ -287,7 +287,7 @@ def test_a_file_that_goes_away_is_reported(tmp_path: Path, monkeypatch: pytest.M
         return read(self, path, state)
 
     store = fresh(tmp_path)
-    monkeypatch.setattr(type(store.imported), "unchanged", vanishing)
+    monkeypatch.setattr(type(store.imported), "is_unchanged", vanishing)
     report = import_logs(store, None, home=place, environment={})
 
     assert [Path(file.path).name for file in report.files if file.skipped] == [gone.name]

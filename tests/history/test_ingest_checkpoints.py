@@ -15,7 +15,7 @@ import pytest
 from ctxmgr.errors import Denied, InvalidInput
 from ctxmgr.history.ingest import import_logs, require_logs
 from ctxmgr.store import Store
-from ctxmgr.store.engine.postgresql_url import shown
+from ctxmgr.store.engine.postgresql_url import printable_location
 from ctxmgr.types.import_report import ImportReport
 from tests.cli.console import run
 from tests.history.logs import bring_in, by_session, entries, fresh
@@ -89,7 +89,7 @@ def test_a_database_tells_what_its_exported_rows_tell(
     assert by_session(store)["thread-1"] == by_session(other)["thread-1"]
     assert report.sessions == ["thread-1", "thread-2"]
     assert (report.added + report.doubles, report.entries, report.unknown) == (2 * exported.added, 2 * exported.entries, {})
-    assert {(file.path, file.format) for file in report.files} == {(shown(server_url), "langgraph-rows")}
+    assert {(file.path, file.format) for file in report.files} == {(printable_location(server_url), "langgraph-rows")}
     assert heard[0][0] == 0
     assert heard[-1][0] == heard[-1][1] > 0
     assert list(folder.iterdir()) == []

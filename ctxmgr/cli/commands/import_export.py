@@ -25,7 +25,7 @@ from ctxmgr.history.formats import OWN_FORMAT, format_views
 from ctxmgr.history.ingest import require_logs
 from ctxmgr.history.query.address import session_key
 from ctxmgr.log import anchor, codec
-from ctxmgr.store.project_session import untrusted
+from ctxmgr.store.project_session import untrusted_message
 from ctxmgr.types.import_report import ImportReport, first_named
 from ctxmgr.workspace import Workspace
 
@@ -97,7 +97,7 @@ def import_(
 
 
 def _warnings(report: ImportReport) -> list[str]:
-    lines = [untrusted(report.untrusted)] if report.untrusted else []
+    lines = [untrusted_message(report.untrusted)] if report.untrusted else []
     if report.skipped:
         lines.append(f"passed over: {report.skipped:,} that can't be read as a log")
     return lines

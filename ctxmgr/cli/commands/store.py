@@ -280,7 +280,7 @@ def archived(
     """
 
     def work(workspace: Workspace) -> Answer:
-        from ctxmgr.store.archive.retention import archived as found
+        from ctxmgr.store.archive.retention import archived_sessions as found
 
         rows = found(workspace.store)
 

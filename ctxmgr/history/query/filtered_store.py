@@ -265,7 +265,7 @@ class WritePermissions:
         if not isinstance(target, str) or cited is None:
             raise Denied(f"agent {quote_name(self._agent)} may not write a continuation of this shape", "only the operator may")
         key = self._key(session)
-        there: set[str] = set() if key is None else self._visible.annotations.known(key, cited)
+        there: set[str] = set() if key is None else self._visible.annotations.known_ids(key, cited)
         for name in cited:
             stored = storable(name)
             if name not in there and not any(

@@ -55,7 +55,7 @@ class HistoryReader:
     def known_ids(self, ids: Sequence[str]) -> set[str]:
         """Return those of the ids that the session has a record of: an entry, or a message."""
         key = self.store.sessions.key(self.session)
-        return set() if key is None else self.store.annotations.known(key, ids)
+        return set() if key is None else self.store.annotations.known_ids(key, ids)
 
     def newest(
         self,

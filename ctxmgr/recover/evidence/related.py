@@ -106,7 +106,7 @@ class RelatedReader:
         for session, reader in self._readers:
             entries = [reader.clean(entry) for entry in newest_entries(self._store, session.session, _ENTRIES)]
             # A session that was forked, or gone on with under another id, begins with copies of the same records.
-            copies = set[str]() if own is None else self._store.annotations.known(own, [entry.id for entry in entries])
+            copies = set[str]() if own is None else self._store.annotations.known_ids(own, [entry.id for entry in entries])
             found.append((session, [entry for entry in entries if entry.id not in copies]))
         return found
 

@@ -339,7 +339,7 @@ def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
         yield batch
 
 
-def archived(store: Store) -> list[dict[str, Any]]:
+def archived_sessions(store: Store) -> list[dict[str, Any]]:
     """Return what was archived from a store: session, archive, file, records and the time of each, by session."""
     rows = store.engine.query(
         "SELECT name, value FROM state WHERE name >= :name AND name < :after ORDER BY name",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ctxmgr.errors import Damaged, InvalidInput
-from ctxmgr.store.engine.postgresql_url import is_server, shown
+from ctxmgr.store.engine.postgresql_url import is_server, printable_location
 from ctxmgr.store.engine.sqlite import sqlite
 
 if TYPE_CHECKING:
@@ -201,7 +201,9 @@ def open_checkpoints(url: str, channels: Sequence[str]) -> Generator[CheckpointT
         NotFound, Denied, Busy, StorageFailed: the database is not there, or can't be read.
     """
     if not is_server(url):
-        raise InvalidInput(f"{shown(url)} is no path and no URL of PostgreSQL", "e.g. postgresql://user@host/database")
+        raise InvalidInput(
+            f"{printable_location(url)} is no path and no URL of PostgreSQL", "e.g. postgresql://user@host/database"
+        )
     try:
         from ctxmgr.store.engine.postgresql import PostgresqlEngine
     except ModuleNotFoundError as error:

@@ -29,7 +29,7 @@ from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, InvalidI
 from ctxmgr.store.engine.dialect import SCHEMA, postgresql
 from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, REFUSED, WRITERS
 from ctxmgr.store.engine.postgresql_schema import TEAMS
-from ctxmgr.store.engine.postgresql_url import connection_options, prepares, shown
+from ctxmgr.store.engine.postgresql_url import connection_options, prepares, printable_location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -83,7 +83,7 @@ class PostgresqlEngine:
     shared = True
 
     def __init__(self, url: str, *, readonly: bool = False) -> None:
-        self.path = shown(url)
+        self.path = printable_location(url)
         self.readonly = readonly
         self.version = 0
         self._options = connection_options(url)
@@ -464,10 +464,10 @@ def _sending(pgconn: PGconn) -> PQGen[None]:
 
 
 def _literal(value: str | float) -> bytes:
-    return spelled(value) if type(value) is str else str(value).encode()
+    return server_text(value) if type(value) is str else str(value).encode()
 
 
-def spelled(text: str) -> bytes:
+def server_text(text: str) -> bytes:
     """Return a text as the server holds it, and compares it."""
     return _escaped(text).encode()
 
@@ -495,7 +495,7 @@ def _texts(values: Sequence[str | bytes | None]) -> bytes:
 
 @lru_cache(maxsize=1024)  # agents, actions, kinds and the like come again and again
 def _measured(text: str) -> bytes:
-    said = spelled(text)
+    said = server_text(text)
     return _length(len(said)) + said
 
 

@@ -27,7 +27,7 @@ def is_server(location: str) -> bool:
     return location.startswith(SCHEMES)
 
 
-def shown(location: str) -> str:
+def printable_location(location: str) -> str:
     """Return a location as it may be printed: without passwords, and without what else a URL can hide."""
     scheme, found, rest = location.partition("://")
     if not found:
@@ -67,18 +67,21 @@ def connection_options(location: str) -> dict[str, str]:
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
-    if shown(location).endswith("://***"):
-        raise InvalidInput(f"{shown(location)} has an @ behind the host", "take a password out of it; else write %40")
+    if printable_location(location).endswith("://***"):
+        raise InvalidInput(
+            f"{printable_location(location)} has an @ behind the host", "take a password out of it; else write %40"
+        )
     try:
         known = _PREPARING.sub(lambda found: found[1] if found[3] else "", location)  # libpq does not know it
         given = {name: str(value) for name, value in conninfo_to_dict(known).items() if value is not None}
     except ProgrammingError:
         raise InvalidInput(
-            f"{shown(location)} is no URL that libpq can read", "e.g. postgresql://user@host/database?sslmode=verify-full"
+            f"{printable_location(location)} is no URL that libpq can read",
+            "e.g. postgresql://user@host/database?sslmode=verify-full",
         ) from None
     if any(given.get(name) for name in ("password", "sslpassword")):
         raise InvalidInput(
-            f"{shown(location)} names a password, which others on this machine could read",
+            f"{printable_location(location)} names a password, which others on this machine could read",
             "take it out of the URL and put it into ~/.pgpass (PGPASSFILE) or a service file (PGSERVICE)",
         )
     return {**_OURS, **_ALIVE, **_encrypted(given), **_primary(given), **given}

@@ -226,7 +226,7 @@ class Annotations:
         """Whether any record of the store, of whatever kind and session, has exactly this id."""
         return bool(self._engine.query("SELECT 1 FROM record WHERE id = :id LIMIT 1", {"id": storable(identity)}))
 
-    def known(self, key: int, ids: Sequence[str]) -> set[str]:
+    def known_ids(self, key: int, ids: Sequence[str]) -> set[str]:
         """Return those of the ids that a record of the session has, of whatever kind."""
         found: set[str] = set()
         for batch in batches(list(dict.fromkeys(ids))):

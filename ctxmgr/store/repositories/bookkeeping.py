@@ -159,7 +159,7 @@ class Imported:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def unchanged(self, path: Path, state: FileState) -> bool:
+    def is_unchanged(self, path: Path, state: FileState) -> bool:
         """Whether the file was read in exactly this state."""
         rows = self._engine.query(
             "SELECT 1 FROM imported WHERE path = :path AND size = :size AND mtime = :mtime AND inode = :inode AND head = :head",

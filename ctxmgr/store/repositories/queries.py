@@ -49,7 +49,7 @@ _EVENTS = "SELECT seq, 'event' FROM event WHERE session = :session AND seq >= :s
 _COUNTS = {"all": "entries + events", "event": "events", "message": "messages"}
 
 
-def counted(engine: Engine, key: int, series: Series) -> int:
+def row_count(engine: Engine, key: int, series: Series) -> int:
     """Return how many rows of a series a session has."""
     return int(engine.query(f"SELECT {_COUNTS[series]} FROM session WHERE key = :session", {"session": key})[0][0])
 
@@ -61,7 +61,7 @@ def page(engine: Engine, key: int, series: Series, offset: int, limit: int, *, n
     Returns:
         None where the session has no milestones: its rows were copied from another store, and some came late.
     """
-    total = counted(engine, key, series)
+    total = row_count(engine, key, series)
     end = max(0, total - offset) if newest_first else min(total, offset + limit)
     begin = max(0, end - limit) if newest_first else offset
     if begin >= end:

@@ -248,7 +248,7 @@ class Appender:
         if touched is None and session in self._kept:
             touched = self._touched[session] = self._kept[session]
         if touched is None:
-            touched, _ = batch.touched(self._engine, session)
+            touched, _ = batch.session_counters(self._engine, session)
             self._touched[session] = touched
         return touched
 

@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.log import codec
-from ctxmgr.store.engine.postgresql import spelled
+from ctxmgr.store.engine.postgresql import server_text
 from ctxmgr.store.engine.postgresql_schema import TOLD_SUMS
 from ctxmgr.store.project_session import EXECUTION, PROJECT, require_not_archived
 from ctxmgr.store.text_normalisation import storable
@@ -191,7 +191,7 @@ class _RelativeRows(Derivation):
         self.succeeded: list[tuple[Any, ...]] = []
         self.items = items
         names = [storable(str(item.record["session"])) for item in items]
-        self.sessions = {name: SessionCounters(number) for number, name in enumerate(sorted(set(names), key=spelled), 1)}
+        self.sessions = {name: SessionCounters(number) for number, name in enumerate(sorted(set(names), key=server_text), 1)}
         self._before: list[str] = []
         for name, counted in self.sessions.items():
             counted.total, processes = known.get(name) or ("", ())
@@ -263,7 +263,7 @@ class _RelativeRows(Derivation):
             list(self.sessions), [each.first for each in counted], [each.last for each in counted],
             [each.entries for each in counted], [each.events for each in counted], [each.messages for each in counted],
             [each.seq for each in counted], STEP,
-            [item.key for item in items], [item.kind for item in items], [spelled(item.id) for item in items],
+            [item.key for item in items], [item.kind for item in items], [server_text(item.id) for item in items],
             [item.moment for item in items], [item.body for item in items],
             [item.seq for item in self.unfinished], [item.id for item in self.unfinished],
             entry_at, numbers, agents, actions, input_types, processes, statuses, results,

@@ -72,7 +72,7 @@ SESSION = "SELECT key, entries, events, messages, sum FROM session WHERE id = :i
 _NEW_SESSION = "INSERT INTO session (id) VALUES (:id) RETURNING key"
 
 
-def touched(engine: Engine, session: str) -> tuple[SessionCounters, bool]:
+def session_counters(engine: Engine, session: str) -> tuple[SessionCounters, bool]:
     """Return a session as it is counted so far, made now if there is none; and whether it was made."""
     name = {"id": storable(session)}
     rows = engine.query(SESSION, name)

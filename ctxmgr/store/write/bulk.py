@@ -282,7 +282,7 @@ class BulkWriter:
     def _touch(self, session: str, new: list[str]) -> SessionCounters:
         touched = self._touched.get(session)
         if touched is None:
-            touched, made = batch.touched(self._engine, session)
+            touched, made = batch.session_counters(self._engine, session)
             if made:
                 new.append(session)
             self._touched[session] = touched

@@ -147,11 +147,11 @@ def test_what_was_archived_is_refused_until_it_is_taken_back(store: Store, kept:
             store.append(again)
     with pytest.raises(InvalidInput, match="was archived in"):
         store.sessions.key("old")
-    assert [row["session"] for row in retention.archived(store)] == ["old"]
+    assert [row["session"] for row in retention.archived_sessions(store)] == ["old"]
     assert retention.restore(store, kept, "old") == (1, len(before))
     assert bodies(store, "old") == before
     assert store.verify()[1] == []
-    assert retention.archived(store) == []
+    assert retention.archived_sessions(store) == []
     with pytest.raises(NotFound):
         retention.restore(store, kept, "other")
 
@@ -412,7 +412,7 @@ def test_each_team_has_a_folder_of_its_own(kept: str) -> None:
         assert (sorted(done.sessions), bodies(alice), bodies(bob)) == (["of-alice", "old"], [], before)
         retain(bob, kept, chosen(bob))
         assert bodies(bob) == []
-        assert [row["file"].partition("/")[0] for row in retention.archived(bob)] == ["team=two%2F%C3%BC"] * 2
+        assert [row["file"].partition("/")[0] for row in retention.archived_sessions(bob)] == ["team=two%2F%C3%BC"] * 2
         retention.restore(bob, f"{kept}/team=two%2F%C3%BC")
         assert sorted(bodies(bob)) == sorted(before)
 

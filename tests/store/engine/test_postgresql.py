@@ -21,7 +21,7 @@ from ctxmgr.store.engine import postgresql as engines
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.dialect import TABLES, postgresql, replace_statement
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
-from ctxmgr.store.engine.postgresql_url import connection_options, shown
+from ctxmgr.store.engine.postgresql_url import connection_options, printable_location
 from ctxmgr.store.repositories.bookkeeping import ServerLeases
 from ctxmgr.types.query import Filters
 from tests.builders import entry, steps, write
@@ -60,7 +60,7 @@ def store(server_url: str) -> Iterator[Store]:
 )
 def test_a_url_is_shown_without_secrets(location: str, printed: str) -> None:
     """Whatever way a password came into a URL, it is not printed."""
-    assert shown(location) == printed
+    assert printable_location(location) == printed
 
 
 @pytest.mark.parametrize(

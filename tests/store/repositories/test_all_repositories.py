@@ -163,17 +163,17 @@ def test_imported_files_are_remembered_by_their_state(store: Store, tmp_path: Pa
     place.write_text("one")
     os.utime(place, ns=(10**18, 10**18))
     state = FileState.of(place)
-    assert not store.imported.unchanged(place, state)
+    assert not store.imported.is_unchanged(place, state)
     store.imported.remember(place, "x", state, "s", {"records": 1})
 
-    assert store.imported.unchanged(place, FileState.of(place))
+    assert store.imported.is_unchanged(place, FileState.of(place))
     assert store.imported.reports() == [{"records": 1}]
     assert [time for _, time in store.imported.sources("s")] == [10**18]
     place.write_text("two")
     os.utime(place, ns=(10**18, 10**18))
-    assert not store.imported.unchanged(place, FileState.of(place))
+    assert not store.imported.is_unchanged(place, FileState.of(place))
     place.write_text("one")
-    assert not store.imported.unchanged(place, FileState.of(place))
+    assert not store.imported.is_unchanged(place, FileState.of(place))
 
 
 def test_many_places_are_read_in_several_statements() -> None:

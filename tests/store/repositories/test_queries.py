@@ -18,7 +18,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
-from ctxmgr.store.repositories.queries import Rows, counted, page
+from ctxmgr.store.repositories.queries import Rows, page, row_count
 from ctxmgr.store.write import batch
 from ctxmgr.store.write.append import Appender
 from ctxmgr.types.plain_records import MESSAGE_TYPES, build
@@ -73,7 +73,7 @@ def _require_every_page(store: Store, limits: Sequence[int]) -> None:
         for series in SERIES if key is not None else ():
             assert key is not None
             rows = _all_places(store, key, series)
-            assert counted(store.engine, key, series) == len(rows)
+            assert row_count(store.engine, key, series) == len(rows)
             for newest_first in (False, True):
                 ordered = rows[::-1] if newest_first else rows
                 for limit in limits:
@@ -137,7 +137,7 @@ def test_a_page_skips_less_than_a_step() -> None:
         key = store.sessions.key("a") or 0
         engine = CountingEngine(store.engine)
         for series in SERIES:
-            for offset in range(0, counted(store.engine, key, series), 101):
+            for offset in range(0, row_count(store.engine, key, series), 101):
                 for newest_first in (False, True):
                     page(engine, key, series, offset, 20, newest_first=newest_first)
 
