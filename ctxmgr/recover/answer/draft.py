@@ -155,16 +155,17 @@ class Draft:
         context = plain.model_copy(update={"sections": [*added.sections, *plain.sections], "unanswered": unanswered})
         if self.holding is not None:
             context = without_held(context, self.holding(target.agent))
-        prompt = prompt_of(self._told(added, target, context))
+        prompt = prompt_of(self._prompt_input(added, target, context))
         brief = brief_for_model(context, self.request.goal, steps, leads, amounts)
         return context.model_copy(update={"prompt": prompt, "brief": brief, "token_count": count_tokens(prompt)})
 
-    def _told(self, added: Additions, target: Target, context: Context) -> PromptInput:
+    def _prompt_input(self, added: Additions, target: Target, context: Context) -> PromptInput:
         by_model = [*(lead.text for lead in added.alternatives[:1]), *(fact.text for fact in added.facts[:2])]
         held = None if context.diff_of is None else frozenset(name for each in context.held for name in each.entries)
         return PromptInput(
             request=self.request, finding=self.finding, brief=self.brief, cause=self.cause, target=target.agent,
-            attempt=self.attempt, unanswered=context.unanswered, added=by_model, beside=self.beside, held=held,
+            attempt=self.attempt, unanswered=context.unanswered, model_words=by_model,
+            outside_facts=self.beside, held_records=held,
         )  # fmt: skip
 
     def _goal(self) -> str:
