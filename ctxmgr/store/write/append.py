@@ -81,7 +81,7 @@ class Appender:
         self._engine = engine
         self._masked = masked
         self._sums = sums
-        self._touched: dict[str, SessionCounters] = {}
+        self._counters: dict[str, SessionCounters] = {}
         self._kept: dict[str, SessionCounters] = {}
         self._last: _Last = (0, None)
         self._kept_at: _Last | None = None
@@ -162,7 +162,7 @@ class Appender:
         known = KnownRecords(self._engine, on_conflict, report)
         others = DuplicateTracker(self._engine, report) if doubles else None
         self._look_up_last()
-        self._touched.clear()
+        self._counters.clear()
         for part in _parts(items):
             mine = part if others is None else others.without(part)
             self._find_sessions(mine)
@@ -190,11 +190,11 @@ class Appender:
         if not insert(self._engine, part):
             return False
         self._last = last
-        pairs = [(item, self._touched[str(item.record["session"])]) for item in part]
-        for item, touched in pairs:
-            touched.see(item.seq, None if item.kind in batch.SAID_LATER else item.moment)
+        pairs = [(item, self._counters[str(item.record["session"])]) for item in part]
+        for item, counters in pairs:
+            counters.see(item.seq, None if item.kind in batch.SAID_LATER else item.moment)
             if self._sums:
-                touched.total = item.total
+                counters.total = item.total
         derive_rows(self._engine, pairs, in_order=not placed)
         if part[0].record["session"] == PROJECT and part[0].kind == "event":  # which is a part of its own
             from ctxmgr.store.write.project_state import derive
@@ -218,7 +218,7 @@ class Appender:
             if item.key != key:
                 # `SessionCounters.total` follows when the rows are in: until then the sums of this part are remembered here.
                 totals[key], key = total, item.key
-                total = totals.get(key) or self._touched[str(item.record["session"])].total or ""
+                total = totals.get(key) or self._counters[str(item.record["session"])].total or ""
             item.total = total = codec.chain(total, item.body)
 
     def _look_up_last(self) -> None:
@@ -235,22 +235,22 @@ class Appender:
 
     def _keep(self) -> None:
         """Write down what was counted of the sessions, and remember it for the next append."""
-        for touched in self._touched.values():
-            touched.store(self._engine)
+        for counters in self._counters.values():
+            counters.store(self._engine)
         if not self._sums:  # then nothing would tell
             return
         # Recorders append to the same session again and again: its counters need not be read each time.
-        self._kept = self._kept | self._touched if len(self._kept) < _MAX_SESSIONS else dict(self._touched)
+        self._kept = self._kept | self._counters if len(self._kept) < _MAX_SESSIONS else dict(self._counters)
         self._kept_at = self._last
 
     def _touch(self, session: str) -> SessionCounters:
-        touched = self._touched.get(session)
-        if touched is None and session in self._kept:
-            touched = self._touched[session] = self._kept[session]
-        if touched is None:
-            touched, _ = batch.session_counters(self._engine, session)
-            self._touched[session] = touched
-        return touched
+        counters = self._counters.get(session)
+        if counters is None and session in self._kept:
+            counters = self._counters[session] = self._kept[session]
+        if counters is None:
+            counters, _ = batch.session_counters(self._engine, session)
+            self._counters[session] = counters
+        return counters
 
 
 def _parts(items: Iterable[EncodedRecord]) -> Iterator[list[EncodedRecord]]:

@@ -125,13 +125,13 @@ class ServerAppender(Appender):
         """Do nothing: a place is drawn on the server, and a session is asked for in each append."""
 
     def _keep(self) -> None:
-        counted = list({each.key: each for each in self._touched.values()}.values())
+        counted = list({each.key: each for each in self._counters.values()}.values())
         columns = ("key", "entries", "events", "messages", "seq", "first", "last", "total")
         self._engine.execute(_COUNTED, {name: [getattr(each, name) for each in counted] for name in columns})
 
     def _find_sessions(self, part: Sequence[EncodedRecord]) -> None:
         """Lock the sessions, made now where they are new: both in the order of their ids, else two could wait in a circle."""
-        sessions = {str(item.record["session"]) for item in part} - self._touched.keys()
+        sessions = {str(item.record["session"]) for item in part} - self._counters.keys()
         names = {storable(session) for session in sessions}
         rows: list[Row] = []
         while len(rows) < len(names):
@@ -142,7 +142,7 @@ class ServerAppender(Appender):
                 self._engine.execute(_NEW, {"ids": new})
             rows = self._engine.query(_SESSIONS, {"ids": list(names)})
         found = {str(name): SessionCounters(*counted) for name, *counted in rows}
-        self._touched |= {session: found[storable(session)] for session in sessions}
+        self._counters |= {session: found[storable(session)] for session in sessions}
         super()._find_sessions(part)
 
     def _number(self, part: Sequence[EncodedRecord], *, placed: bool) -> tuple[int, str | None]:
@@ -216,7 +216,7 @@ class _RelativeRows(Derivation):
         place, _, known = self.begun.get((item.key, process)) or (item.seq, process, None)
         self.begun[item.key, process] = place, process, started if known is None else known
 
-    def change(self, item: EncodedRecord, touched: SessionCounters) -> None:
+    def change(self, item: EncodedRecord, counters: SessionCounters) -> None:
         record = item.record
         if item.kind == "session":
             told = description(record)

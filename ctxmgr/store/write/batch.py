@@ -128,25 +128,25 @@ def description(record: Record) -> tuple[str | None, str | None, str | None]:
     return optional(record.get("workflow")), source, meta
 
 
-def _session(engine: Engine, seq: int, touched: SessionCounters, record: Record) -> None:
+def _session(engine: Engine, seq: int, counters: SessionCounters, record: Record) -> None:
     workflow, source, meta = description(record)
     engine.execute(
         # Each process says once more what session it goes on with: what was said first stays.
         "UPDATE session SET workflow = coalesce(workflow, :workflow), source = coalesce(source, :source), "
         "meta = coalesce(meta, :meta) WHERE key = :key",
-        {"workflow": workflow, "source": source, "meta": meta, "key": touched.key},
+        {"workflow": workflow, "source": source, "meta": meta, "key": counters.key},
     )
-    remember_process(engine, seq, touched.key, optional(record.get("process")) or "", optional(record.get("ts")))
+    remember_process(engine, seq, counters.key, optional(record.get("process")) or "", optional(record.get("ts")))
 
 
-def _session_end(engine: Engine, seq: int, touched: SessionCounters, record: Record) -> None:
+def _session_end(engine: Engine, seq: int, counters: SessionCounters, record: Record) -> None:
     process = optional(record.get("process"))
-    values = {"session": touched.key, "outcome": optional(record.get("outcome")), "process": process}
+    values = {"session": counters.key, "outcome": optional(record.get("outcome")), "process": process}
     # An end that names no process is that of the whole session.
     named = "AND process = :process" if process is not None else ""
     ended = f"UPDATE process SET outcome = :outcome WHERE session = :session {named}"
     if not engine.execute(ended, values):
-        remember_process(engine, seq, touched.key, process or "", None)
+        remember_process(engine, seq, counters.key, process or "", None)
         engine.execute(ended, values)
 
 
@@ -160,22 +160,22 @@ def note_links(record: Record) -> tuple[list[str], list[str], tuple[str, str] | 
     )
 
 
-def _note(engine: Engine, seq: int, touched: SessionCounters, record: Record) -> None:
+def _note(engine: Engine, seq: int, counters: SessionCounters, record: Record) -> None:
     entries, tags, succession = note_links(record)
     for entry in entries:
         engine.execute(
             "INSERT INTO note_entry (session, entry, note) VALUES (:session, :entry, :note) ON CONFLICT DO NOTHING",
-            {"session": touched.key, "entry": entry, "note": seq},
+            {"session": counters.key, "entry": entry, "note": seq},
         )
     for tag in tags:
         engine.execute(
             "INSERT INTO note_tag (session, tag, note) VALUES (:session, :tag, :note) ON CONFLICT DO NOTHING",
-            {"session": touched.key, "tag": tag, "note": seq},
+            {"session": counters.key, "tag": tag, "note": seq},
         )
     if succession is not None:
         engine.execute(
             "INSERT INTO superseded (session, note, successor) VALUES (:session, :note, :successor) ON CONFLICT DO NOTHING",
-            {"session": touched.key, "note": succession[0], "successor": succession[1]},
+            {"session": counters.key, "note": succession[0], "successor": succession[1]},
         )
 
 
@@ -270,19 +270,19 @@ class Derivation:
         for item, _ in items:
             if item.kind == "result":
                 self._results[item.key, item.id] = (item.seq, str(item.record["status"]))
-        for item, touched in items:
+        for item, counters in items:
             kind = item.kind
             if kind == "entry":
-                self._entry(item, touched)
+                self._entry(item, counters)
             elif kind == "event":
-                self._event(item, touched)
+                self._event(item, counters)
             elif kind != "result":
-                self.change(item, touched)
+                self.change(item, counters)
                 continue
             if (usage := usage_of(item.record)) is not None:
                 self.usage.append((item.key, item.seq, *usage))
 
-    def _entry(self, item: EncodedRecord, touched: SessionCounters) -> None:
+    def _entry(self, item: EncodedRecord, counters: SessionCounters) -> None:
         record = item.record
         status: Any = record.get("status")
         result: int | None = item.seq
@@ -290,13 +290,13 @@ class Derivation:
             result, status = self.result_of(item)
         process = optional(record.get("process"))
         self.entries.append((
-            item.seq, item.key, touched.entries, fold(str(record.get("agent", ""))), fold(str(record.get("action", ""))),
+            item.seq, item.key, counters.entries, fold(str(record.get("agent", ""))), fold(str(record.get("action", ""))),
             optional_folded(record.get("inputType")), process, item.moment, str(status or "open"), result,
         ))  # fmt: skip
-        self._pass("all", touched.entries + touched.events, item)
-        touched.entries += 1
-        if process and process not in touched.processes:
-            touched.processes.add(process)
+        self._pass("all", counters.entries + counters.events, item)
+        counters.entries += 1
+        if process and process not in counters.processes:
+            counters.processes.add(process)
             self.begin_process(item, process)
         if record.get("action") == EXECUTION:
             from ctxmgr.store.write.project_state import derive_execution
@@ -307,10 +307,10 @@ class Derivation:
         """Take note of a process that an entry is the first to name."""
         remember_process(self._engine, item.seq, item.key, process, None)
 
-    def change(self, item: EncodedRecord, touched: SessionCounters) -> None:
+    def change(self, item: EncodedRecord, counters: SessionCounters) -> None:
         """Change what a record of another kind changes."""
         if (handler := HANDLERS.get(item.kind)) is not None:
-            handler(self._engine, item.seq, touched, item.record)
+            handler(self._engine, item.seq, counters, item.record)
 
     def result_of(self, item: EncodedRecord) -> tuple[int | None, str | None]:
         """Return place and status of the result of an entry, if it is there: among these records, or before its entry."""
@@ -326,19 +326,19 @@ class Derivation:
         rows = self._engine.query(LATE, {"session": item.key, "id": item.id})
         return (int(rows[0][0]), load(rows[0][1]).get("status")) if rows else (None, None)
 
-    def _event(self, item: EncodedRecord, touched: SessionCounters) -> None:
+    def _event(self, item: EncodedRecord, counters: SessionCounters) -> None:
         record = item.record
         type_ = storable(str(record.get("type")))
         self.events.append((
             item.seq, item.key, type_, optional_folded(record.get("agent")),
-            optional(record.get("entry")), touched.entries - 1 if touched.entries else None, item.moment,
+            optional(record.get("entry")), counters.entries - 1 if counters.entries else None, item.moment,
         ))  # fmt: skip
-        self._pass("all", touched.entries + touched.events, item)
-        self._pass("event", touched.events, item)
-        touched.events += 1
+        self._pass("all", counters.entries + counters.events, item)
+        self._pass("event", counters.events, item)
+        counters.events += 1
         if type_ in SAID:
-            self._pass("message", touched.messages, item)
-            touched.messages += 1
+            self._pass("message", counters.messages, item)
+            counters.messages += 1
 
     def _pass(self, series: str, number: int, item: EncodedRecord) -> None:
         """Set a milestone where one stands, at the row that has this many of its series before it."""

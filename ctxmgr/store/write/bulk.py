@@ -228,7 +228,7 @@ class BulkWriter:
         self.masked = masked
         self._deferring = deferring
         self._engine = engine
-        self._touched: dict[str, SessionCounters] = {}
+        self._counters: dict[str, SessionCounters] = {}
         self._last: int | None = None
 
     def write(self, block: RowBatch) -> bool:
@@ -245,23 +245,23 @@ class BulkWriter:
         # A log has one chain of sums, a store has one for each session. The sums of the log hold in the store only where the
         # block is of one session, and goes on from the very record that the store has last.
         if self.masked is not None and not (block.follows and len(parts) == 1 and (parts[0][1].total or "") == block.before):
-            for part, touched in parts:
-                _seal(part, touched.total or "")
+            for part, counters in parts:
+                _seal(part, counters.total or "")
         complete = all(
-            engine.many(sql.format(base=base, key=touched.key), part.records) == len(part.records) for part, touched in parts
+            engine.many(sql.format(base=base, key=counters.key), part.records) == len(part.records) for part, counters in parts
         )
         if not complete:
             engine.execute("ROLLBACK TO block")
             # Their rows went with the savepoint: the next block makes them anew.
             for session in new:
-                del self._touched[session]
+                del self._counters[session]
         engine.execute("RELEASE block")
         if not complete:
             return False
-        for part, touched in parts:
-            self._derive(part, touched, base)
+        for part, counters in parts:
+            self._derive(part, counters, base)
             if self.masked is not None:
-                touched.total = part.records[-1][5]
+                counters.total = part.records[-1][5]
         self._last = self.number + block.count
         return True
 
@@ -274,22 +274,22 @@ class BulkWriter:
 
     def flush(self) -> None:
         """Write down what was counted of sessions, and forget it: whoever else writes now counts on."""
-        for touched in self._touched.values():
-            touched.store(self._engine)
-        self._touched.clear()
+        for counters in self._counters.values():
+            counters.store(self._engine)
+        self._counters.clear()
         self._last = None
 
     def _touch(self, session: str, new: list[str]) -> SessionCounters:
-        touched = self._touched.get(session)
-        if touched is None:
-            touched, made = batch.session_counters(self._engine, session)
+        counters = self._counters.get(session)
+        if counters is None:
+            counters, made = batch.session_counters(self._engine, session)
             if made:
                 new.append(session)
-            self._touched[session] = touched
-        return touched
+            self._counters[session] = counters
+        return counters
 
-    def _derive(self, part: SessionRows, touched: SessionCounters, base: int) -> None:
-        engine, key, before = self._engine, touched.key, touched.entries
+    def _derive(self, part: SessionRows, counters: SessionCounters, base: int) -> None:
+        engine, key, before = self._engine, counters.key, counters.entries
         # While indexes are deferred nothing finds a result by its entry: they are joined when the indexes are made.
         if part.open and not self._deferring:
             self._join_with_earlier_results(part, key, base)
@@ -299,24 +299,24 @@ class BulkWriter:
         if milestones := [
             (key, series, number, places[number - start] + base)
             for series, start, places in (
-                ("all", before + touched.events, part.shown), ("event", touched.events, part.told),
-                ("message", touched.messages, part.said),
+                ("all", before + counters.events, part.shown), ("event", counters.events, part.told),
+                ("message", counters.messages, part.said),
             )
             # From the first multiple of `STEP` on: milestones stand at the same rows, however a log was cut into blocks.
             for number in range(start + -start % STEP, start + len(places), STEP)
         ]:  # fmt: skip
             engine.many(_MILESTONES, milestones)
-        touched.entries += len(part.entries)
-        touched.events += len(part.events)
-        touched.messages += len(part.said)
-        self._see(part, touched, base)
+        counters.entries += len(part.entries)
+        counters.events += len(part.events)
+        counters.messages += len(part.said)
+        self._see(part, counters, base)
         for place, aside in part.asides:
             if isinstance(aside, str):
-                if aside not in touched.processes:
-                    touched.processes.add(aside)
+                if aside not in counters.processes:
+                    counters.processes.add(aside)
                     remember_process(engine, base + place, key, aside, None)
             else:
-                HANDLERS[aside["kind"]](engine, base + place, touched, aside)
+                HANDLERS[aside["kind"]](engine, base + place, counters, aside)
         if part.loose and self._deferring:
             deferred_indexes.keep_loose(
                 engine, [(key, name, base + place, status) for name, (place, status) in part.loose.items()]
@@ -325,12 +325,12 @@ class BulkWriter:
             engine.many(RESULT, [(status, base + place, key, key, name) for name, (place, status) in part.loose.items()])
 
     @staticmethod
-    def _see(part: SessionRows, touched: SessionCounters, base: int) -> None:
+    def _see(part: SessionRows, counters: SessionCounters, base: int) -> None:
         moments = [row[3] for row in part.records if row[3] is not None and row[1] not in batch.SAID_LATER]
         last = base + part.records[-1][0]
         # Records need not come in the order of their times.
-        touched.see(last, min(moments, default=None))
-        touched.see(last, max(moments, default=None))
+        counters.see(last, min(moments, default=None))
+        counters.see(last, max(moments, default=None))
 
     def _join_with_earlier_results(self, part: SessionRows, key: int, base: int) -> None:
         for names in batches(list(part.open)):
