@@ -1,7 +1,7 @@
 """Write a package as YAML or JSON, record it in the history, and read such records back.
 
 Text goes into a literal block where YAML can hold it there unchanged, else between quotes with escapes. All strings but
-the plainest keys are quote_text, so that YAML 1.1 and 1.2 agree on them.
+the plainest keys are quoted, so that YAML 1.1 and 1.2 agree on them.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
     """Whether ``step`` came so long after the step ``before`` it that its question is a new one.
 
     A poll may have waited inside the call too. Any other query must have been idle for long. Failures are patient only
-    where is_pending can cure them: rate limits and unreachable servers, not a command that runs into its own time limit.
+    where waiting can cure them: rate limits and unreachable servers, not a command that runs into its own time limit.
     """
     if step.meaning(settings.pollers) == "paced" and (step.transient or not step.failed):  # it slept before it asked
         return True
@@ -212,7 +212,7 @@ def _waiting_seconds(before: Step, step: Step) -> tuple[float, float]:
     if step.started is None or before.started is None:
         return 0.0, 0.0
     idle = step.started - (before.started if before.ended is None else before.ended)
-    # A call that blocks until something happens asks_for_pending inside of itself, so either kind of is_pending counts.
+    # A call that blocks until something happens waits inside of itself, so either kind of waiting counts.
     return idle, max(idle, 0.0 if step.ended is None else step.ended - step.started)
 
 
@@ -245,7 +245,7 @@ def rounds_needed(step: Step, settings: DetectSettings, foreseen: bool = False) 
 
 
 def is_paced(round_: Sequence[Step], settings: DetectSettings) -> bool:
-    """Whether a round is a poll with a pause in it: a sleep beside queries and failures that is_pending may cure."""
+    """Whether a round is a poll with a pause in it: a sleep beside queries and failures that waiting may cure."""
     paused = False
     for step in round_:
         meaning = step.meaning(settings.pollers)

@@ -107,7 +107,7 @@ def _unmoved(evidence: Evidence) -> list[EntryView]:
         if step.status != "ok" or (may_change(step) and not command_of(step)) or CHECKS.search(command_of(step)):
             continue
         same = _same_answers(evidence, step)
-        if _PASSED.search(evidence.text(step)) or evidence.failed(step):
+        if _PASSED.search(evidence.text(step)) or evidence.has_failed(step):
             continue
         if len(same) > _SEVERAL or (len(same) == _SEVERAL and _changes_since_same(evidence, step)):
             return [step]
@@ -280,7 +280,7 @@ def _checked(evidence: Evidence, step: EntryView, path: str) -> str | None:
 def _unknown(evidence: Evidence, step: EntryView) -> str:
     """Return that the cause is not known, and whether anything was changed between the calls."""
     call = _call(evidence, step)
-    if evidence.finding is None and not evidence.failed(step):
+    if evidence.finding is None and not evidence.has_failed(step):
         changed, many = _changes_since_same(evidence, step), len(_same_answers(evidence, step))
         if changed:
             changes = f"{len(changed)} changes" if len(changed) > 1 else "change"

@@ -31,8 +31,7 @@ from ctxmgr.history.formats import (
     may_hold_log,
     read_head,
     reads,
-    recognised,
-    refused,
+    recognise_format,
     session_files,
 )
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks

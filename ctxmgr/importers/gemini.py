@@ -144,11 +144,11 @@ class _Session:
 def read_return(
     source: str | None, shown: object, tool: object, code: int | None = None
 ) -> tuple[str, Any, str | None, int | None]:
-    """Return status, output, error and exit code of what a tool tool_outcome.
+    """Return status, output, error and exit code of what a tool returned.
 
     Args:
         source: how the client said that the call ended; a command that failed is a success to some.
-        shown: what the tool tool_outcome.
+        shown: what the tool returned.
         tool: its name.
         code: the exit code, where the client tells it apart from the text.
     """

@@ -1,4 +1,4 @@
-"""Answer one event of a client: nothing, unless the agent goes in circles or repeats a call that is is_refused.
+"""Answer one event of a client: nothing, unless the agent goes in circles or repeats a call that is refused.
 
 Whatever goes wrong here, the client sees a hook that ended well and printed nothing. This is loaded at every call of an agent,
 so imports that only some events need stand in the functions.
@@ -260,9 +260,9 @@ class Rounds:
         u                            a person spoke: what came before counts no more
         n CALL RESULT                the detectors saw no loop here
         t STEP EXACT...              the agent was told: the count starts anew
-        d EXACT                      this call is is_refused, once, as long as nothing new was done
-        s EXACT                      this call is is_refused until a person speaks
-        x EXACT                      it was is_refused
+        d EXACT                      this call is refused, once, as long as nothing new was done
+        s EXACT                      this call is refused until a person speaks
+        x EXACT                      it was refused
 
     Attributes:
         path: of the file; its name is a digest, whatever the client calls the session.
@@ -391,7 +391,7 @@ class Rounds:
         return later > len(denied)
 
     def is_refused(self, exact: str) -> bool:
-        """Whether this call, which is about to be made, is is_refused as it is."""
+        """Whether this call, which is about to be made, is refused as it is."""
         # From the last row back, for the latest word about this call counts.
         for place in range(len(self.rows) - 1, -1, -1):
             row = self.rows[place]

@@ -131,7 +131,7 @@ def answer_change(command: str, how: OutputOptions, named: str | None, do: Calla
 
 
 def change_answer(found: GoalAnswer) -> Answer:
-    """Return the answer of a command that change_answer the goal."""
+    """Return the answer of a command that changed the goal."""
     return Answer(found.to_json(), lambda out: views.show_change(out, found), warnings=found.state.warnings)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, cast
 
-from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, is_paced, is_patient, is_poll_only, waits
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, asks_for_pending, is_paced, is_patient, is_poll_only
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
 from ctxmgr.detect.text import fingerprints
@@ -168,7 +168,7 @@ class _Word(NamedTuple):
         return self.speaker == other.speaker and self.what == other.what
 
     def is_about_the_same(self, other: _Word) -> bool:
-        """Whether the same one hands over the same thing, whatever is of_words to that."""
+        """Whether the same one hands over the same thing, whatever is said to that."""
         return self.speaker == other.speaker and self.about is not None and self.about == other.about
 
     def as_step(self) -> Step:
@@ -250,10 +250,10 @@ class PingPongDetector:
             if runs[period] <= period * (rounds - 2):
                 continue
             seen = words[-period * (rounds - 1) - 1 :]
-            if len({of_words.speaker for of_words in seen[-period:]}) == period:  # an agent that answers itself is a monologue
-                agents = sorted({str(of_words.speaker[0]) for of_words in seen[-period:]})
+            if len({said.speaker for said in seen[-period:]}) == period:  # an agent that answers itself is a monologue
+                agents = sorted({str(said.speaker[0]) for said in seen[-period:]})
                 return Sighting(
-                    self.kind, frozenset(map(key_of, seen[-period:])), period, tuple(of_words.as_step() for of_words in seen), rounds,
+                    self.kind, frozenset(map(key_of, seen[-period:])), period, tuple(said.as_step() for said in seen), rounds,
                     0.85, leave=_LEAVE_PING_PONG, facts=(("agents", agents),), everyone=True,
                 )  # fmt: skip
         return None
@@ -401,7 +401,7 @@ class EscalatingFailureDetector:
 
     A result of a subtask is an attempt by its own words, and so is work that was handed over and came back failed. Any
     other failed entry is one only if it was meant to change something: a question that fails is no attempt. Two failed
-    attempts put the subtask in doubt (a loop when its results of_words so); twice as many, or a second subtask of the same task
+    attempts put the subtask in doubt (a loop when its results said so); twice as many, or a second subtask of the same task
     in the same state, put the task itself in doubt.
     """
 

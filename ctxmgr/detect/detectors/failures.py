@@ -232,7 +232,7 @@ class FailureStreakDetector(StepDetector):
         proved = len(steps) >= self._settings.transient_rounds if transient else True
         return Sighting(
             self.kind, (_PROVIDER, cause), 1, steps[-needed:], needed, 0.8 if proved else 0.6,
-            severity="loop" if proved else "warn", leave=1, facts=(("of_words", fingerprints.one_line(message, 300)),),
+            severity="loop" if proved else "warn", leave=1, facts=(("said", fingerprints.one_line(message, 300)),),
         )  # fmt: skip
 
     def _sighting(self, streak: _Streak) -> Sighting | None:
@@ -532,7 +532,7 @@ class ContextLoopDetector:
         return Sighting(self.kind, "context error", 1, errors[-rounds:], rounds, 0.9, leave=_LEFT_AFTER)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how many errors in a row of_words that the context is full."""
+        """Say how many errors in a row said that the context is full."""
         rounds = self._settings.context_error_rounds
         if not step.failed or not is_context_error(step.first.error()):
             return Opinion(self.kind, excerpt(step), 0, rounds, "no error that says the context is full")

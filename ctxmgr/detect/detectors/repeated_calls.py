@@ -11,11 +11,11 @@ from ctxmgr.detect.interface import (
     Sighting,
     StepDetector,
     Wake,
+    asks_for_pending,
     backs_off,
     is_patient,
     rounds_needed,
     seconds_between,
-    waits,
 )
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, is_patient, waits
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, asks_for_pending, is_patient
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import BEGIN_PATCH, Call, Step, excerpt
 from ctxmgr.detect.text import fingerprints

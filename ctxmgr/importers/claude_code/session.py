@@ -21,7 +21,6 @@ from ctxmgr.importers.claude_code.events import (
     output_of,
     read_ending,
     record_origin,
-    session_outcome,
     starts_turn,
     system_event,
     text_origin,

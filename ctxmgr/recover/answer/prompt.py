@@ -13,7 +13,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import Explanation
 from ctxmgr.diagnose.evidence.calls import command_of as shell_command
-from ctxmgr.diagnose.evidence.texts import capital, unwrapped
+from ctxmgr.diagnose.evidence.texts import capital, strip_wrapper
 from ctxmgr.recover.evidence.brief import Brief
 from ctxmgr.recover.evidence.history_reader import PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.quotes import (
@@ -206,7 +206,7 @@ def _cause(given: PromptInput, room: int) -> Iterator[str]:
         )
         unknown = "Cause" if found.confidence != "low" or found.kind == "unknown" else "Cause, as far as can be guessed"
         step = "Next step"
-        if told.finding is None and not told.brief.ended and found.kind == "unknown":  # nothing is wrong for sure
+        if given.finding is None and not given.brief.ended and found.kind == "unknown":  # nothing is wrong for sure
             unknown, step = "Worth a look", "If another answer is expected"
         check = f"\nThen check: {clip_middle(clean(found.check), 200)}" if found.check else ""
         yield _early(given, given.cause, f"{unknown}{you}: ", f"{step}{whose}: ", check, room)
@@ -228,7 +228,7 @@ def _early(given: PromptInput, cause: Explanation, head: str, step_head: str, ch
     shown: set[str | None] = set()
     error = blocks = ""
     if cause.error is not None:
-        error = f" It says:\n{fenced(cause.error.text, _ERROR)}"
+        error = f" It says:\n{fence_text(cause.error.text, _ERROR)}"
         shown.add(cause.error.entry)
     sure = cause.found.confidence == "high"
     quotes = cause.quotes if sure else cause.found.evidence
@@ -284,7 +284,7 @@ def _known(given: PromptInput, room: int, before: Sequence[str]) -> list[str]:
 
 def is_shown(text: str, shown: str) -> bool:
     """Whether a text was shown: all its lines, or all but the first, which names the call that printed them."""
-    lines = [" ".join(line.split()) for line in unwrapped(text).split("\n") if line.strip()]
+    lines = [" ".join(line.split()) for line in strip_wrapper(text).split("\n") if line.strip()]
     flat = " ".join(shown.split())
     return " ".join(lines)[:80] in flat or (len(lines) > 1 and all(line in flat for line in lines[1:]))
 

@@ -225,7 +225,9 @@ def test_what_a_session_says_of_hidden_records_is_left_out() -> None:
     assert redact_session_record(began, with_words=False) == build("session", "s", None, process="p", meta={"cwd": "/"})
     assert redact_session_record({**began, "meta": ["x"]}, with_words=False) == build("session", "s", None, process="p")
     assert redact_session_record(ended, with_words=True) == build("sessionEnd", "s", None, outcome="failed")
-    assert redact_session_record({**ended, "meta": {"title": "x"}}, with_words=False) == build("sessionEnd", "s", None, outcome="failed")
+    assert redact_session_record({**ended, "meta": {"title": "x"}}, with_words=False) == build(
+        "sessionEnd", "s", None, outcome="failed"
+    )
 
 
 @pytest.mark.requirement("R-16")

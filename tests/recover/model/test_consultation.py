@@ -17,7 +17,7 @@ from ctxmgr.history.query.address import session_key
 from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.model import consultation
 from ctxmgr.recover.model.config import ModelChoice
-from ctxmgr.recover.model.consultation import consultant, planned
+from ctxmgr.recover.model.consultation import consultant, plan_view
 from ctxmgr.recover.recovery import ConsultationResult, RecoveryOptions, plan, recover
 from ctxmgr.store import Store
 from ctxmgr.types.memory import RetainRequest
@@ -348,7 +348,7 @@ def test_what_another_project_remembers_is_not_told(stuck: Store) -> None:
 
 def test_a_plan_shows_what_would_be_asked(stuck: Store) -> None:
     """A plan names the model, where the history goes, and the first question with its size; nobody is asked."""
-    view = planned(drafted(stuck), stuck, ModelChoice("test:scripted"), {})
+    view = plan_view(drafted(stuck), stuck, ModelChoice("test:scripted"), {})
 
     assert (view.model, view.candidates, view.fixed) == ("test:scripted", ["coder"], True)
     assert view.sends is not None
@@ -361,13 +361,13 @@ def test_a_plan_shows_what_would_be_asked(stuck: Store) -> None:
 def test_a_plan_of_the_narrow_question(stuck: Store) -> None:
     """Of a small model the plan shows the one question, or says that none would be asked."""
     choice = ModelChoice("test:small", mode="lead")
-    asks = planned(drafted(stuck, UNKNOWN), stuck, choice, {})
+    asks = plan_view(drafted(stuck, UNKNOWN), stuck, choice, {})
     assert asks.prompt is not None
     assert SECRET in asks.prompt
 
     draft = drafted(stuck)
     sure = replace(draft.brief, relevant=[replace(found, sure=True) for found in draft.brief.relevant], unanswered=[])
-    silent = planned(replace(draft, brief=sure), stuck, choice, {})
+    silent = plan_view(replace(draft, brief=sure), stuck, choice, {})
     assert (silent.prompt, silent.prompt_tokens) == (None, 0)
     assert silent.sends == "nothing: the rules have found an answer, and test:small would only be asked for one"
 
