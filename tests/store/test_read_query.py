@@ -148,7 +148,7 @@ def test_a_query_that_never_ends_is_stopped(reader: ReadQuery) -> None:
     assert _asked(reader, "SELECT 1").rows == [(1,)]
 
 
-@pytest.mark.parametrize("place", ["_used", "__call__"])
+@pytest.mark.parametrize("place", ["_memory_used", "__call__"])
 def test_an_interrupt_reaches_the_caller(place: str, reader: ReadQuery, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is raised while SQLite works, as Ctrl-C is, comes out as itself, wherever it comes."""
 

@@ -88,16 +88,14 @@ def watch(
     how = OutputOptions("ndjson" if json_ else "table")
     try:
         o.require_interval(every)
-        wanted = _severities(exit_on)
-        hook = Hook(_argv(command)) if command is not None else None
+        wanted, hook = _severities(exit_on), Hook(_argv(command)) if command is not None else None
         _require_alone(hooked, service, named=target is not None or session is not None, store=store)
         with (
             _follow_hooks() if hooked else _follow(target, session, every, store, once=once, service=service) as follower,
             _end_on_sigterm(),
         ):
             show = Show(printer(), as_json=json_)
-            if sys.stderr.isatty() and not (json_ or once or hooked):
-                say(_start_text(target or session, store))
+            _say_start(target or session, store, quiet=json_ or once or hooked)
             code = Watcher(follower, show, hook, wanted, until_end=until_end, bell=sys.stderr.isatty()).run(every, once=once)
     except CtxmgrError as error:
         fail("watch", how, error)
@@ -106,10 +104,12 @@ def watch(
     raise typer.Exit(int(code))
 
 
-def _start_text(named: str | None, store: str | None) -> str:
-    """Return what a person is told first: a run in which nothing is wrong shows nothing, and that looks like a hang."""
+def _say_start(named: str | None, store: str | None, *, quiet: bool) -> None:
+    """Tell a person what is followed: a run in which nothing is wrong shows nothing, and that looks like a hang."""
+    if quiet or not sys.stderr.isatty():
+        return
     words = ["ctxmgr", "recover", named or "SESSION", *(["--store", store] if store is not None else [])]
-    return f"Following {named or 'what is recorded'}; Ctrl-C ends it. When it is stuck: {shlex.join(words)}"
+    say(f"Following {named or 'what is recorded'}; Ctrl-C ends it. When it is stuck: {shlex.join(words)}")
 
 
 def _require_alone(hooked: bool, service: bool, *, named: bool, store: str | None) -> None:

@@ -387,9 +387,9 @@ class PostgresqlEngine:
                 (channel,) = self._listener.execute(self._channel()).fetchall()[0]
                 self._listener.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             # What came while nobody listened is held by the connection itself, and could not be read from it.
-            heard = _notified(self._listener)
+            heard = any(self._listener.notifies(timeout=0, stop_after=1))
             if not heard and self._listener.fileno() in _readable(seconds, end, self._listener):
-                heard = _notified(self._listener)
+                heard = any(self._listener.notifies(timeout=0, stop_after=1))
             if heard:
                 _readable(gather, end)
         except (psycopg.Error, CtxmgrError):  # the server is away: whoever asks it next hears of it
@@ -419,16 +419,11 @@ class PostgresqlEngine:
             self.close()
 
 
-def _notified(listener: psycopg.Connection[Any]) -> bool:
-    return any(True for _ in listener.notifies(timeout=0, stop_after=1))
-
-
 def _readable(seconds: float, *ends: HasFileno | None) -> set[int]:
     """Wait until one of these can be read, so long at most; return the numbers of those that can."""
     with DefaultSelector() as selector:
-        for each in ends:
-            if each is not None:
-                selector.register(each.fileno(), EVENT_READ)
+        for each in filter(None, ends):
+            selector.register(each.fileno(), EVENT_READ)
         return {key.fd for key, _ in selector.select(seconds)}
 
 
