@@ -262,3 +262,62 @@ def test_a_quote_is_not_shown_again_in_the_wrapper_of_a_client() -> None:
 
     assert is_shown(wrapped, "Your `cat a.sh` at 08:08:\n```\nset -e\nmake all\n```")
     assert not is_shown(wrapped, "Your `cat a.sh` at 08:08:\n```\nset -e\n```")
+
+
+def test_an_unknown_cause_begins_with_the_lines_of_the_error(store: Store) -> None:
+    """Cause and next step stand early (continuation.md 2): where no rule knows the cause, the error itself says most of it."""
+    error = "packer: stage 3 of 7\npacker: glaze kiln 4 reports code K-118 for tray 'north'\nrun ended"
+    store.append([said("s", 0, "Pack the trays.")])
+    for number in range(4):
+        store.append(call("s", number, "Bash", {"command": "./packer --all"}, error=error))
+    prompt = recover(store).prompt
+
+    assert "It says:\n```\n" in prompt
+    assert prompt.count("glaze kiln 4 reports code K-118 for tray 'north'") == 1
+    assert prompt.index("K-118") < prompt.index("Next step:") < 900
+    assert "Then check" not in prompt
+
+
+def show(number: int, output: str = "gross of 100: 81", command: str = "npm start") -> list[Any]:
+    """Return a call that prints something."""
+    return call("s", number, "Bash", {"command": command}, output)
+
+
+def change(number: int) -> list[Any]:
+    """Return a change of a file."""
+    given = {"file_path": "src/rate.ts", "old_string": f"rate = {number}", "new_string": f"rate = {number + 1}"}
+    return call("s", number, "Edit", given, "The file src/rate.ts has been updated.")
+
+
+def test_an_answer_that_changes_do_not_move_is_worth_a_look(store: Store) -> None:
+    """Nothing loops and nothing fails, but what was changed does not show: that is said, and not called a cause."""
+    store.append([said("s", 0, "The gross of 100 is wrong."), *show(1), *change(2), *show(3), *change(4), *show(5)])
+    prompt = recover(store, force=True).prompt
+
+    assert "No loop and no stall was found" in prompt
+    assert "Worth a look: `npm start` answers the same as before your last 2 changes" in prompt
+    assert "If another answer is expected:" in prompt
+    assert "Cause" not in prompt
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        pytest.param([*show(1), *change(2), *show(3, "gross of 100: 119")], id="another-answer"),
+        pytest.param([*show(1, "All checks passed!"), *change(2), *show(3, "All checks passed!")], id="passed"),
+        pytest.param([*show(1), *show(2)], id="asked-twice"),
+        pytest.param([*show(1, ""), *change(2), *show(3, "")], id="nothing-printed"),
+    ],
+)
+def test_what_is_in_order_is_no_matter(store: Store, records: list[Any]) -> None:
+    """An answer that moved, a check that passes, a question asked twice: none of it is worth a word."""
+    store.append([said("s", 0, "See to the rates."), *records])
+
+    assert "Worth a look" not in recover(store, force=True).prompt
+
+
+def test_who_asks_for_something_else_is_not_told_of_it(store: Store) -> None:
+    """An agent that asks a question gets its answer, and no remark on a call that it did not ask about."""
+    store.append([said("s", 0, "The gross of 100 is wrong."), *show(1), *change(2), *show(3), *change(4), *show(5)])
+
+    assert "Worth a look" not in ask(store).prompt
