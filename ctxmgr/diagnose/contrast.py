@@ -177,7 +177,12 @@ def _changed_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Di
 def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     telling = telling_line(evidence, step)
     cause = f"{_unknown(evidence, step)}."
-    return diagnosis(KIND, cause, _look(evidence, step), evidence.quote(step, telling or None), confidence="low")
+    quotes = [evidence.quote(step, telling or None)]
+    last = evidence.last_progress
+    # It brought something new: what it shows is quoted, and not told of as a record that bears on the failure.
+    if last is not None and not may_change(last):
+        quotes.append(evidence.quote(last))
+    return diagnosis(KIND, cause, _look(evidence, step), *quotes, confidence="low")
 
 
 def _look(evidence: Evidence, step: EntryView) -> str:

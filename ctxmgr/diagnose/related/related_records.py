@@ -191,11 +191,11 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
 def _quoting(found: Diagnosis, spoken: Sequence[Quote], bearings: Sequence[Bearing]) -> Diagnosis:
     """Return a diagnosis with more quotes, the ones that say most first.
 
-    Where no cause is known, the best record comes before the last step that brought something new.
+    Where no cause is known, the last step that brought something new comes last.
     """
     seen = _quotes_of(bearings)
     own = found.evidence
-    first = (*own[:1], *seen[:1], *own[1:], *seen[1:]) if found.kind == "unknown" else (*own, *seen)
+    first = (*own[:1], *seen, *own[1:]) if found.kind == "unknown" else (*own, *seen)
     return found.model_copy(update={"evidence": (*spoken, *first)[:6]})
 
 
