@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from collections.abc import Sequence
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import blur
@@ -106,10 +107,11 @@ def _unmoved(evidence: Evidence) -> list[EntryView]:
     for step in reversed(evidence.recent[-_RECENT:]):
         if step.status != "ok" or (may_change(step) and not command_of(step)) or CHECKS.search(command_of(step)):
             continue
-        same = _same_answers(evidence, step)
-        if _PASSED.search(evidence.text(step)) or evidence.has_failed(step):
+        # What the newest call answers counts alone: before it the answer may have stood still.
+        if step is not evidence.equal(step)[-1] or _PASSED.search(evidence.text(step)) or evidence.has_failed(step):
             continue
-        if len(same) > _SEVERAL or (len(same) == _SEVERAL and _changes_since_same(evidence, step)):
+        same = _same_answers(evidence, step)
+        if len(same) > _SEVERAL or (len(same) == _SEVERAL and _changes_between(evidence, same)):
             return [step]
     return []
 
@@ -120,10 +122,11 @@ def _same_answers(evidence: Evidence, step: EntryView) -> list[EntryView]:
     return [each for each in evidence.equal(step) if said and blur(evidence.text(each)) == said]
 
 
-def _changes_since_same(evidence: Evidence, step: EntryView) -> list[EntryView]:
-    """Return the changes between the first of the same answers and this one."""
-    same = _same_answers(evidence, step)
-    return [each for each in evidence.changes(same[0].index, step.index) if call_key(each) != call_key(step)] if same else []
+def _changes_between(evidence: Evidence, same: Sequence[EntryView]) -> list[EntryView]:
+    """Return the changes between the first and the last of the same calls."""
+    if not same:
+        return []
+    return [each for each in evidence.changes(same[0].index, same[-1].index) if call_key(each) != call_key(same[0])]
 
 
 def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
@@ -286,12 +289,12 @@ def _unknown(evidence: Evidence, step: EntryView) -> str:
     """Return that the cause is not known, and whether anything was changed between the calls."""
     call = _call(evidence, step)
     if evidence.finding is None and not evidence.has_failed(step):
-        changed, many = _changes_since_same(evidence, step), len(_same_answers(evidence, step))
-        if changed:
+        same = _same_answers(evidence, step)
+        if changed := _changes_between(evidence, same):
             changes = f"{len(changed)} changes" if len(changed) > 1 else "change"
             return f"{capital(call)} answers the same as before your last {changes}: what was changed may not be what it uses"
-        if many > _SEVERAL:
-            return f"{capital(call)} answered the same {many} times"
+        if len(same) > _SEVERAL:
+            return f"{capital(call)} answered the same {len(same)} times"
     others = [each for each in evidence.changes(evidence.onset) if call_key(each) != call_key(step)]
     # Where something was changed in between, to say that nothing was would be false
     if len(evidence.loop) < _SEVERAL or others:

@@ -304,6 +304,7 @@ def test_an_answer_that_changes_do_not_move_is_worth_a_look(store: Store) -> Non
     "records",
     [
         pytest.param([*show(1), *change(2), *show(3, "gross of 100: 119")], id="another-answer"),
+        pytest.param([*show(1), *change(2), *show(3), *change(4), *show(5, "gross of 100: 119")], id="moved-in-the-end"),
         pytest.param([*show(1, "All checks passed!"), *change(2), *show(3, "All checks passed!")], id="passed"),
         pytest.param([*show(1), *show(2)], id="asked-twice"),
         pytest.param([*show(1, ""), *change(2), *show(3, "")], id="nothing-printed"),
