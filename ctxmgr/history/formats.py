@@ -61,14 +61,12 @@ def format_views() -> list[FormatView]:
     return [own, *found]
 
 
-def reads() -> str:
-    """Return what to do about a file that is no log: where logs are, and of which formats."""
-    return f"'ctxmgr formats' tells where each agent keeps its logs; ctxmgr reads: {known_formats()}"
-
-
-def known_formats() -> str:
-    """Return the formats that can be read, as people call them."""
-    return ", ".join(["its own", *(importer.title for importer in IMPORTERS)])
+def format_hint() -> str:
+    """Return what to do about a file that is no log. The formats are too many for a message: a command lists them."""
+    return (
+        f"'ctxmgr formats' lists the {len(IMPORTERS) + 1} formats that ctxmgr reads, and where each agent keeps its logs; "
+        "any other program can write records of ctxmgr's own: 'ctxmgr record --help'"
+    )
 
 
 def read_head(path: Path) -> bytes:
@@ -161,7 +159,7 @@ def format_error(path: Path, head: bytes) -> InvalidInput:
         return InvalidInput(
             f"{path}: holds records of ctxmgr, but is compressed or packed", "unpack it, e.g. with gunzip, zstd -d or tar -x"
         )
-    return InvalidInput(f"{path}: not a log of a known format; it looks like {looks_like(head, path)}", reads())
+    return InvalidInput(f"{path}: not a log of a known format; it looks like {looks_like(head, path)}", format_hint())
 
 
 def looks_like(head: bytes, path: Path | None = None) -> str:

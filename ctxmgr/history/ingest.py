@@ -27,10 +27,10 @@ from ctxmgr.history.formats import (
     IMPORTERS,
     OWN_FORMAT,
     format_error,
+    format_hint,
     holds_own,
     may_hold_log,
     read_head,
-    reads,
     recognise_format,
     session_files,
 )
@@ -275,7 +275,7 @@ def _no_logs_error(passed: Sequence[FileReport]) -> InvalidInput:
     *others, last = passed
     seen = "".join(f"\n  {each.path}: {each.skipped}" for each in others[:_MAX_SHOWN])
     more = f"\n  and {len(others) - _MAX_SHOWN} more" if len(others) > _MAX_SHOWN else ""
-    return InvalidInput(f"{last.path}: {last.skipped}{seen}{more}", reads())
+    return InvalidInput(f"{last.path}: {last.skipped}{seen}{more}", format_hint())
 
 
 def require_logs(paths: Sequence[Path | str], only: str | None = None) -> None:
