@@ -43,6 +43,8 @@ _DETAILS = lazy_pattern(r"\s*<(environment_details|mode_notice)(?: [^<>]*)?>.*?<
 _EXIT = lazy_pattern(
     r"^(?:\[?(?:Command|Process) exited with (?:code|exit code) |Exit [Cc]ode: |exit code: )(-?\d{1,9})\b", re.MULTILINE
 )
+# What clients put before such words: Gemini CLI ``[Operation Cancelled] Reason: ``, others ``Error: `` or
+# ``PermissionRejectedError: ``, or one behind the other.
 _FIRST = r"\s*(?:\[Operation Cancelled\] (?:Reason: )?|(?:\w{0,60}Error: ){1,2})?(?:the |this )?"
 _DENIED = lazy_pattern(
     _FIRST + r"(?:(?:user|operator) (?:has )?(?:rejected|denied|declined|did(?: not|n't) (?:approve|allow)|doesn't want"
@@ -52,6 +54,8 @@ _DENIED = lazy_pattern(
     r"|[^\n]{1,100} requires permission to use [^\n]{1,200} but that permission was declined)",
     re.IGNORECASE,
 )
+# What follows the verb tells an abort from output that begins alike: ``transaction aborted: deadlock detected`` is a failure,
+# ``Tool execution was cancelled because …`` an abort.
 _ABORTED = lazy_pattern(
     _FIRST + r"(?:user (?:has )?(?:cancell?ed|aborted|interrupted)|skipped due to queued user message"
     r"|(?:tool|command|operation|request|task)(?: call| use| execution)? (?:was )?(?:aborted|cancell?ed|interrupted)"
@@ -69,6 +73,7 @@ _STATUS_OF_TYPE = {
 }
 """Status of a call by the type of its output, in clients that state it so (the AI SDK)."""
 
+# pi puts these words behind whatever the command had printed by then, so they count only at the end of a text.
 _STOPPED = lazy_pattern(r"\n(?:Command|Operation) aborted\.?\s*\Z")
 _MAX_REFUSAL = 2_000
 """Characters of a text that may be a refusal or an abort; a longer one is output that begins like one."""
@@ -88,6 +93,7 @@ def is_message(value: object) -> bool:
     if (text(message.get("role")) or "").lower() not in ROLES:
         return False
     content = message.get("content", message.get("parts"))
+    # Older messages of OpenAI have ``"content": null`` beside a ``function_call``.
     return isinstance(content, str | list) or bool(sequence(message.get("tool_calls"))) or "content" in message
 
 
@@ -178,6 +184,7 @@ def _part_text(part: object) -> str | None:
     if isinstance(part, str):
         return part
     body = mapping(part)
+    # OpenTelemetry's text parts hold their words in ``content``; under that name a reasoning part has a thought instead.
     return text(body.get("text")) or (text(body.get("content")) if body.get("type") in (None, "text") else None)
 
 
@@ -227,6 +234,7 @@ def _parts(t: Transcript, role: str, content: object, at: object, record_id: str
             _call(t, body, at)
         elif kind in RESULT_PARTS or _first_object(body, _RESULTS):
             _result(t, body, at)
+        # Gemini's parts have no type: a thought among them is marked ``"thought": true``.
         elif kind in _THOUGHTS or body.get("thought") is True:
             t.thought(text(body.get("thinking")) or words_of([body]) or text(body.get("content")) or "", at)
         elif "image" in kind or kind in ("document", "file", "blob", "media") or "inlineData" in body:
@@ -260,6 +268,7 @@ def _first_object(body: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, 
 
 def _call(t: Transcript, body: Mapping[str, Any], at: object) -> None:
     inner = mapping(body.get("function")) or _first_object(body, _CALLS) or body
+    # Inspect writes the tool's name under ``function``, where OpenAI has an object with name and arguments.
     name = inner.get("name") or inner.get("toolName") or body.get("tool_name") or text(body.get("function"))
     names = ("arguments", "input", "args", "parameters")
     given = next((inner[key] for key in names if key in inner), None)
@@ -311,6 +320,7 @@ def judge_result(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str 
     error = text(body_of.get("error")) or text(mapping(body_of.get("error")).get("message"))
     # A refusal is looked for before a failure: clients report both as errors, and only the words tell them apart.
     stated = text(body.get("status"))
+    # Said by the AI SDK's types and by our own exports, so what the output looks like does not count against it.
     if stated in ("ok", "interrupted"):
         return stated, output, None if stated == "ok" else error or words or None
     said = error or words

@@ -93,6 +93,7 @@ def _message(root: Transcript, t: Transcript, message: dict[str, Any], at: str |
     """Add a message; one that another node, or the graph above, hands on again is the same."""
     own = text(message.get("id"))
     # Asked of the root: a subgraph's messages are written in its namespace and in that of the graph above.
+    # LangChain's ``RemoveMessage`` takes a message out of the state; nobody said anything by it.
     if (own is not None and root.seen(f"message {own}")) or role_of(message) == "remove":
         return
     read_message(t, message, at)
@@ -186,6 +187,7 @@ class _Rows:
             return
         blob = text(value.get("blob")) or ""
         try:
+            # PostgreSQL writes bytes as ``\x81a4…``.
             data = bytes.fromhex(blob.removeprefix("\\x"))
         except ValueError:
             data = b""
@@ -199,6 +201,7 @@ class _Rows:
         for row in sorted(
             self._rows, key=lambda row: [f"{row.get(name) or ''}" for name in _ORDER] + [integer(row["idx"]) or 0]
         ):
+            # Rows alone hold no checkpoints, so a write has the time of the one before it, not of the one after.
             _row(log, row, {})
 
 

@@ -84,6 +84,7 @@ class _Messages:
             self._log.unknown(value.get("type"))
             return
         if self._lines is None:
+            # Not ``id`` nor what follows it: on a line of its own that is the id of the message.
             named = next((text(value.get(name)) for name in _SESSIONS[:4] if text(value.get(name))), None)
             self._lines = self._log.session(named or session_name(self._log.path, value))
         self._read(self._lines, value)

@@ -141,6 +141,7 @@ class _Conversation:
             t.event("compaction", {"text": text(args.get("summary")) or ""}, at, own)
         elif action is not None and action not in _BOOKKEEPING:
             t.message(text(args.get("thought")) or "", at)
+            # The thought and the program's own ratings are no input: with them two equal calls would differ.
             given = {
                 name: item for name, item in args.items() if name not in ("thought", "security_risk", "confirmation_state")
             }

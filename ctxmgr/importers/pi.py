@@ -110,6 +110,7 @@ class _Session:
 
     def _message(self, t: Transcript, value: dict[str, Any], message: dict[str, Any], at: object, own: str | None) -> None:
         # The file is a tree: a prompt that does not follow on the last line went back to an earlier one.
+        # The printed stream and the first version write no ``parentId``: there every line follows on the last.
         if message.get("role") == "user" and value.get("parentId", self._last) != self._last:
             t.event("rewind", {"from": text(value.get("parentId"))}, at)
         if message.get("role") == "bashExecution":  # a command that the person typed

@@ -60,6 +60,7 @@ def _step(t: Transcript, step: dict[str, Any]) -> None:
         if shown := text(step.get("observation")):
             t.failure(shown, reason="exitStatus" if command and command.strip() else "noCommand")
         return
+    # The agent's tools are commands of a shell, as ``edit 1:3``: the first word names the tool.
     entry = t.call(None, command.split(maxsplit=1)[0], {"command": command})
     if step.get("observation") is None:
         return
@@ -94,6 +95,7 @@ def _outcome(t: Transcript, info: dict[str, Any]) -> None:
     ended = text(info.get("exit_status"))
     if ended is None:
         return
+    # ``submitted (exit_cost)`` was cut off by the limit of its costs, but its work was handed in.
     if not ended.startswith("submitted"):
         t.failure(ended, reason="exitStatus")
     t.end("completed" if ended.startswith("submitted") else "failed")

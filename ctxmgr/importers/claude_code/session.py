@@ -31,6 +31,7 @@ from ctxmgr.importers.values import ident, mapping, positive, sequence, shorten,
 from ctxmgr.log.codec import Record
 from ctxmgr.types.import_report import FileCount
 
+# ``Task`` was renamed to ``Agent``; logs of both are around.
 _LAUNCHERS = frozenset({"Task", "Agent"})
 _MAX_COMPARED = 4_000
 _TOKENS = {
@@ -229,6 +230,7 @@ class Threads:
     def _key(self, file: LogFile, value: dict[str, Any]) -> tuple[str, str | None, str | None]:
         """Return the thread's key inside its file, its agent id, and the launching call's id where it is named."""
         if parent_tool := ident(value.get("parent_tool_use_id")):
+            # The end of a call's id, for all of them begin alike: ``toolu_01``.
             return f"tool:{parent_tool}", ident(value.get("agentId")) or parent_tool[-8:], parent_tool
         if file.head.agent_id is not None:
             return "file", file.head.agent_id, None
@@ -313,6 +315,7 @@ class Session:
 
     def _read(self, file: LogFile, raw: Raw) -> None:
         value = raw.value
+        # The journal of a workflow has records of type ``result`` as well; those name an agent, and no session.
         if raw.kind == "result" and "sessionId" in value:
             self._end(file, raw)
         if raw.kind not in _SPOKEN or (raw.kind == "system" and "subtype" not in value):
@@ -526,6 +529,7 @@ def _respond(file: LogFile, raw: Raw, thread: Thread, key: str | None) -> None:
     if key is None:
         return
     if thread.response is None:
+        # Its lines go on behind those of another response; its tokens are counted by now.
         if key in file.responses:
             return
         file.responses.add(key)
@@ -548,6 +552,7 @@ def _count(file: LogFile, thread: Thread, *, shown: bool = True) -> None:
 
 def _rewind(file: LogFile, raw: Raw, thread: Thread, record_id: str) -> None:
     """Report the branch that a person left by going back to an earlier prompt and writing another one."""
+    # Parents that were never written are common, as after a compaction; they have no place, and prove no rewind.
     parent = file.source.places.get(ident(raw.value.get("parentUuid")) or "")
     if parent is not None and any(place > parent for place in file.prompts):
         abandoned = [entry for place, entry in file.entries if place > parent]

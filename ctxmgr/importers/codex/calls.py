@@ -16,6 +16,7 @@ _LIMITS = ("timeout_ms", "timeout")
 # Tools that the model host runs itself: their item is call and result at once.
 _HOSTED_CALLS = frozenset(("web_search_call", "image_generation_call"))
 _UNFINISHED = frozenset(("in_progress", "searching", "generating"))
+# Facts of calls whose item has not come: a log whose items never come must not collect them without end.
 _MAX_EARLY_FACTS = 64
 
 _COMMANDS = {"exec_command_begin": "exec_command", "exec_command_end": "exec_command",
@@ -80,6 +81,7 @@ class Calls:
             return
         action = text(payload.get("name")) or CALLS.get(kind) or kind
         key = call_id or entry_id
+        # Local servers use ``call_0`` again and again: facts kept under such an id are those of an earlier call.
         if key in self.thread.calls:
             self.facts.pop(key, None)
         self.entry(item, entry_id, (call_id, action, kind, _read_input(payload, kind)))
@@ -323,6 +325,7 @@ def _without_pictures(value: Any) -> Any:
     for part in content:
         body = mapping(part)
         picture = text(body.get("image_url"))
+        # Links are short and stay; it is the bytes of a picture, as a ``data:`` URL, that have thousands of characters.
         parts.append({**body, "image_url": f"<{len(picture):,} characters>"} if picture and len(picture) > 500 else part)
     return parts
 
