@@ -99,6 +99,7 @@ def _work_out(name: str, values: dict[str, Any], form: str) -> Answer | None:
     if answer is None:
         return None
     _say_all(() if writes_all else left_out)
+    # On stderr they were said by now; JSON holds them as well.
     answer.warnings[:0] = [*(left_out if form == "json" else ()), *warnings]
     return answer
 

@@ -113,6 +113,7 @@ def loop_steps(finding: Finding, entries: Entries) -> list[LoopStep]:
     """Return the steps of a loop, a row each; calls that one model response issued together are steps of their own."""
     named = steps(finding)
     period = max(finding.period, 1)
+    # A step may hold several calls, where one response issued them together; then a round has more calls than steps.
     calls = len(named) if len(named) >= period else period
     calls = max(1, min(calls, len(finding.members)))
     places = member_places(finding, entries)
