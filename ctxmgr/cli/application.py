@@ -107,6 +107,7 @@ def _report_misuse(error: TyperException, arguments: Sequence[str]) -> int:
         return error.exit_code
     # Without the name of the program: the envelope names the command alone, e.g. "note add".
     path = str(context.command_path).split()[1:] if context is not None else []
+    # Our own messages end without a full stop.
     fault = InvalidInput(error.format_message().removesuffix("."), f"see '{' '.join(['ctxmgr', *path])} --help'")
     return report_failure(fault, arguments, " ".join(path))
 

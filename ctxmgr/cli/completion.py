@@ -173,6 +173,7 @@ def _values(command: str, parameter: str) -> Iterator[str]:
     elif parameter == "name" and command.startswith("config "):
         from ctxmgr.config import SETTINGS
 
+        # ``detect`` is the table of the thresholds, which are named one by one.
         yield from (name for name in SETTINGS if name != "detect")
     elif parameter:
         yield FILES

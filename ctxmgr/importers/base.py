@@ -353,6 +353,7 @@ class FormatDescription:
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """Yield the logs at the places where the agent keeps them."""
+        # Without `is_log` these are all: by None `filter` keeps what is true, as every path is.
         return filter(self.is_log, find_at(self.places, home, environment))
 
     def companions(self, path: Path) -> Sequence[Path]:

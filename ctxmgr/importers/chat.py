@@ -132,6 +132,7 @@ def read_message(
 def is_item(value: object) -> bool:
     """Whether a value is an item of OpenAI's Responses API that is no message: a call, its output, a thought."""
     item = mapping(value)
+    # Parts of a message may be of type ``reasoning`` too; those have neither member.
     return text(item.get("type")) in _ITEMS and ("call_id" in item or "summary" in item)
 
 
@@ -204,6 +205,7 @@ def unwrap(words: str) -> str:
 def speak(t: Transcript, words: str, at: object, record_id: object, *, pictures: int = 0) -> None:
     """Add text with the role of a user: a person's, or a program's in a person's name."""
     origin = harness_origin(words)
+    # A context in front of a person's words is taken off, and the rest is the person's; a context by itself is a nudge.
     if (origin is not None and not unwrap(words).strip()) or (origin is not None and unwrap(words) == words):
         t.nudge(words, origin, at, record_id)
     elif words.strip() or pictures:

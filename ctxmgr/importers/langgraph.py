@@ -15,6 +15,7 @@ from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import clean, integer, mapping, moment, sequence, text
 
 _WRITES = ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel", "type", "value")
+# Ids of checkpoints begin with their time, so in the order of their ids they are in that of time.
 _ORDER = ("thread_id", "checkpoint_id", "task_path", "task_id")
 CHANNELS = ("messages", "__error__", "__interrupt__")
 """The channels whose writes are read."""

@@ -291,6 +291,7 @@ class _Salvage:
 
     def __init__(self, text: str, report: Report, shapes: set[frozenset[str]] | None = None) -> None:
         self.text, self._report = text, report
+        # NaN and infinity become texts, as `clean` makes them; a raw line end within a text is no reason to lose the element.
         self._decoder = json.JSONDecoder(parse_constant=str, strict=False)
         self.shapes = set[frozenset[str]]() if shapes is None else shapes
         self._scan_budget = _MAX_SCANNED

@@ -19,6 +19,7 @@ from ctxmgr.log.ids import parse_time
 
 _STATE = frozenset(("model_change", "thinking_level_change", "label", "session_info", "custom", "leaf"))
 _KINDS = _STATE | {"message", "compaction", "branch_summary", "custom_message"}
+# What the names of printed events begin with that say no more than the messages do.
 _PRINTED = ("agent_", "turn_", "message_", "tool_execution_", "auto_", "compaction_", "queue_", "extension_", "session_")
 _ROLES = {
     "custom": "custom_message",

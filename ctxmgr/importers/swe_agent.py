@@ -123,6 +123,7 @@ def _is_mini(value: dict[str, Any]) -> bool:
     if (text(value.get("trajectory_format")) or "").startswith("mini-swe-agent"):
         return True
     info = mapping(value.get("info"))
+    # The first versions state no format.
     return "mini_version" in info or ({"config", "model_stats"} <= info.keys() and "agent" in mapping(info.get("config")))
 
 

@@ -142,6 +142,7 @@ class Part:
         """Return the record of the session itself."""
         return build(
             "session", self.session, started, process=self.process, workflow=self.source,
+            # The file's name and not its path: a log that was moved or packed gives the same record.
             source=present(importer=self.source, version=version or None, path=plain_name(path)), meta=present(**about) or None,
         )  # fmt: skip
 
@@ -476,6 +477,7 @@ class Transcript(Part):
             wanted = own
         else:
             wanted = f"{self.part}:{own[:_MAX_ID]}"
+        # An id of the source's may come twice, as the ``call_0`` of a local server does.
         while wanted in self._used:
             wanted = f"{self.part}:{own[:_MAX_ID] if own else ''}:{self._place_id()}"
         self._used.add(wanted)

@@ -192,6 +192,7 @@ def moment(value: object) -> str | None:
     Numbers may be given as text. None when it is no time; one without a zone is taken as UTC.
     """
     if isinstance(value, str) and not value.isdecimal():
+        # Kept as it stands, with as many digits as the source gives.
         if value.endswith("Z"):
             return value if is_time(value) else None
         return _format(parse_time(value))

@@ -225,6 +225,7 @@ class Threads:
 
     def entry_of(self, tool_use: str | None, task: str | None) -> str | None:
         """Return the entry of a call, known by its tool_use id or by the task or agent that it started."""
+        # The task of a background agent bears the agent's id.
         return self._entries.get(tool_use or "") or self._by_agent.get(task or "")
 
     def _key(self, file: LogFile, value: dict[str, Any]) -> tuple[str, str | None, str | None]:
@@ -254,6 +255,7 @@ class Threads:
         return root
 
     def _start(self, file: LogFile, raw: Raw, agent_id: str | None, launch_id: str | None) -> Thread:
+        # Only a sub-agent with a log of its own has a file beside it.
         meta = agent_meta(file.path) if file.head.agent_id is not None else {}
         launch = self._launches.get(launch_id or ident(meta.get("toolUseId")) or "") or self._by_prompt(raw.value)
         kind = ident(meta.get("agentType")) or (launch.kind if launch else None) or "agent"

@@ -253,6 +253,7 @@ def from_facts(facts: Facts) -> Outcome:
 
 def _from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | None:
     outcome.output = words
+    # Parsed only where it may be a wrapping: JSON that a command printed stays the text that it is.
     if words.startswith("{") and ('"metadata"' in words or '"isError"' in words or '"is_error"' in words):
         body = mapping(parse_json(words))
         if body:

@@ -169,6 +169,7 @@ class Rollout:
     def _thought(self, item: Item, words: str, item_id: object, from_item: bool) -> None:
         if not from_item and self._thread.items_seen:
             return
+        # The words of an encrypted thought are not there; that there was one is told all the same.
         self._say(item, "thought", {"text": words} if words else {"encrypted": True}, item_id)
 
     def _say(self, item: Item, kind: str, data: dict[str, Any], item_id: object) -> None:
@@ -285,6 +286,7 @@ class Turns:
 
     def _rewind(self, item: Item, turns: int) -> None:
         rounds = self.thread.rounds
+        # The first round holds what was done before any message, which no rollback reaches.
         undone = rounds[max(len(rounds) - turns, 1) :] if turns > 0 else []
         del rounds[len(rounds) - len(undone) :]
         self.thread.turn_began()

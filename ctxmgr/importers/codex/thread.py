@@ -32,6 +32,7 @@ class Item:
     payload: dict[str, Any]
     metadata: object = None
     bare: bool = False
+    # Empty until somebody asks, since None is an answer.
     _turn: str | None = ""
 
     @property
