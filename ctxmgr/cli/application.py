@@ -24,6 +24,7 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 
 invocation.disable_plugins()
 
+# A full stop ends a sentence before a capital, a quoted command or an option; not in ``e.g. 42``.
 _SENTENCE = lazy_pattern(r"(?<=[.])\s+(?=[A-Z'-])")
 _HELP = "Show this help, or that of a command: ctxmgr help note add."
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _BATCH = 256
+# A longer cell in a pipe moves what follows it in its own row, not the columns of all rows.
 _MAX_PLAIN_WIDTH = 60
 
 # Only the eight colours that every terminal has, and that its user has chosen for its background.

@@ -104,6 +104,7 @@ WRITERS = {"csv": as_csv, "tsv": as_tsv, "md": as_markdown_table}
 
 
 _BOLD = frozenset({"strong", "head"})
+# Between words several blanks part columns; at the beginning of a line they only indent it.
 _GAPS = lazy_pattern(r"(?<=\S) {2,}(?=\S)")
 _TICKS = lazy_pattern(r"`{3,}")
 # A blank or the end must follow: ``-1`` and ``3.5`` begin no item.

@@ -37,7 +37,10 @@ _HARNESS_TEXT = lazy_pattern(
     r"|user_instructions|INSTRUCTIONS|EXTRA_INFO|state_snapshot|notification|explicit_instructions|summary|conversation_summary)[\s>]"
     r"|(System: Potential loop detected|\[SYSTEM|Loop detection halted|\[Context: conversation summarized))"
 )
+# Cline puts a person's words between tags: ``<user_input mode="act">Do it</user_input>``. Only a text that is all of it is
+# unwrapped, since a person may quote such a tag.
 _WRAPPED = lazy_pattern(r"\s*<(user_input|task|feedback|answer|user_message)(?: [^<>]*)?>\s*(.*?)\s*</\1>\s*", re.DOTALL)
+# Notices of Cline's, which stand inside of the person's words: ``<mode_notice>You are in act mode</mode_notice>``.
 _DETAILS = lazy_pattern(r"\s*<(environment_details|mode_notice)(?: [^<>]*)?>.*?</\1>\s*", re.DOTALL)
 # In a line of its own: a text that quotes such words stands inside a line.
 _EXIT = lazy_pattern(

@@ -39,6 +39,7 @@ _MIN_TIME = 10**15
 _MAX_LATE = 10_000
 """Log records that wait for the span they belong to."""
 _MAX_COMPARED = 500
+# What ``{"a": 1}`` and ``{'a': 1}`` differ in, however often their quotes are escaped.
 _SPELLING = re.compile(r"""[\s'"\\]""")
 _TOOLS = ("tool_name", "gen_ai.tool.name", "function_name", "name")
 _GIVEN = ("arguments", "tool_input", "tool_parameters", "function_args")

@@ -115,6 +115,7 @@ _COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTAL
 _SUBMITTED = "action was not executed"
 """Answer to the last command, the one that hands in the work: it is no failure."""
 
+# The first version gives no code of a command that it ended: "The last command <command>sleep 99</command> timed out".
 _TIMED_OUT = re.compile(r"\s*The (?:last )?command <command>.{0,2000}?</command> timed out", re.DOTALL)
 _CODE = re.compile(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
 
@@ -123,7 +124,6 @@ def _is_mini(value: dict[str, Any]) -> bool:
     if (text(value.get("trajectory_format")) or "").startswith("mini-swe-agent"):
         return True
     info = mapping(value.get("info"))
-    # The first versions state no format.
     return "mini_version" in info or ({"config", "model_stats"} <= info.keys() and "agent" in mapping(info.get("config")))
 
 

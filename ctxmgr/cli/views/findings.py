@@ -86,6 +86,7 @@ def is_index(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
 
 
+# Rounds that are shown where no width of a terminal limits them.
 _PLAIN_ROUNDS = 8
 _MIN_INPUT_WIDTH = 22
 _VARIANTS = 5

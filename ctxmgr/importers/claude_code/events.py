@@ -232,6 +232,7 @@ _REJECTED_SIDE = ("User rejected tool use", "Error: User rejected", "Error: The 
 # A person who gives a reason refused: an interrupt comes without words.
 _WITH_WORDS = ("the user said:", "the user provided the following reason")
 _REFUSED = ("Claude requested permissions to ", "This command requires approval")
+# The name is recorded text and becomes a part of a path: no separator, and no dot at its beginning.
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}")
 
 

@@ -202,6 +202,7 @@ _HEADER = lazy_pattern(
     r"|Total output lines: \d{1,18}"
     r"|(?P<body>Output:))(?:\n|\Z)"
 )
+# All of the text: output that begins with the word is no abort.
 _ABORTED = lazy_pattern(r"aborted(?: by user(?: after [\d.]+ ?s(?:econds)?)?)?\.?\s*\Z")
 _DENIED = lazy_pattern(
     r"(?:exec command |patch |apply_patch )?rejected by user|patch rejected|command rejected by user"
@@ -209,6 +210,7 @@ _DENIED = lazy_pattern(
     r"|this action was rejected|exec(?:ution)? (?:denied|forbidden)|request (?:was )?denied",
     re.IGNORECASE,
 )
+# Codex sets no flag for a call of a tool that it does not have; it answers ``unsupported call: NAME``.
 _UNKNOWN = lazy_pattern(r"unsupported (?:custom tool )?call: ")
 _FAILED = lazy_pattern(
     r"apply_patch verification failed|failed to parse (?:function )?arguments|execution error: |exec_command failed"

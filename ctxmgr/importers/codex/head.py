@@ -113,6 +113,7 @@ _HARNESS_TAGS = words_of_block(
     " multi_agent_mode codex_internal_context recommended_plugins goal_context persistent_mode agents_md"
     " user_action"
 )
+# With limits, since a person's text may begin with ``<`` as well and go on for megabytes.
 _TAG = re.compile(r"<([A-Za-z][\w .-]{0,60}?)(?:\s[^<>]{0,200})?/?>")
 
 
