@@ -445,6 +445,7 @@ class Transcript(Part):
         """Put the record of the session itself before what was added."""
         about = {**self.about}
         version = about.pop("version", None)
+        # With the number of the record behind it: records are sorted by these, and equal ones keep their order.
         self.numbers.insert(0, self.numbers[0] if self.numbers else next(self.counter))
         self.records.insert(0, self.opening(self.started, version, path, about))
 

@@ -57,9 +57,11 @@ class Rollout:
                 reader(item)
             elif kind not in known.TOP_LEVEL:
                 self._log.unknown(kind)
+        # Lines had no envelope before 0.32.
         elif kind in known.ITEMS or (kind is None and "role" in value and "content" in value):
             self._item(thread.item(number, value, value, bare=True))
         elif "record_type" in value:
+            # The first versions wrote a line of state after each response.
             thread.mark(reliable=True)
             if value.get("record_type") != "state":
                 self._log.unknown(f"record_type/{text(value.get('record_type')) or '?'}")
