@@ -70,7 +70,8 @@ class RecoveryCache:
         """Return what the command prints of an answer, which is kept as it is told again; ``show`` makes it."""
         if self._kept is not None and self._key is not None:
             given = found.continuation
-            # The records that this recovery wrote. If there are more, somebody else recorded meanwhile, and the answer is not kept.
+            # The records that this recovery wrote. If there are more, somebody else recorded meanwhile, and the answer is not
+            # kept.
             own = 0 if given.told_again else len(given.notes) + (given.snapshot is not None) + 1
             stored = self._workspace.continuation(self._session, given.id)
             again = show(self._workspace, found.model_copy(update={"continuation": stored}), prompt=prompt)

@@ -281,7 +281,8 @@ class SessionFile:
         Raises:
             OSError: it can't be written.
         """
-        # The watcher lets go of a session whose process it saw alive and then gone. A shell that only starts hooks is never seen.
+        # The watcher lets go of a session whose process it saw alive and then gone. A shell that only starts hooks is never
+        # seen.
         row = {"client": self.client, "log": log[:_MAX_TEXT], "folder": folder[:_MAX_TEXT], "pid": os.getppid()}
         self._append("session", row, os.O_CREAT)
 

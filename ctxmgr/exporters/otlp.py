@@ -104,7 +104,8 @@ class _Spans:
         self._losses["token counts of other kinds"] += other_tokens(
             step, *(name for names in _USAGE.values() for name in names)
         )
-        # A request usually repeats the conversation so far, and our importer leaves out what it knows: these messages are all new.
+        # A request usually repeats the conversation so far, and our importer leaves out what it knows: these messages are all
+        # new.
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat", "gen_ai.agent.name": part.agent, "gen_ai.request.model": part.model,
             "gen_ai.input.messages": json.dumps(asked) if asked else None, "ctxmgr.input.messages": "new",

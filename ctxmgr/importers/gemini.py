@@ -251,7 +251,8 @@ class _Printed:
             self._log.unknown(kind)
 
     def _say(self, t: Transcript) -> None:
-        # Not called at the end of a file: a message that is cut there goes on once the log has grown, under the id of another line.
+        # Not called at the end of a file: a message that is cut there goes on once the log has grown, under the id of another
+        # line.
         t.message("".join(self._pieces), self._at)
         self._pieces.clear()
 

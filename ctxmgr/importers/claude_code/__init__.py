@@ -187,7 +187,8 @@ def _session_files(path: Path) -> Sequence[Path]:
         return [path]
     # Versions 2.0 put sub-agents' logs beside the session's, later ones into its folder.
     siblings = [other for other in sorted(path.parent.glob("agent-*.jsonl")) if _belongs_to(other, head.session)]
-    # A main log that was copied under another name keeps its folder. The id is recorded text: its last part alone can't lead away.
+    # A main log that was copied under another name keeps its folder. The id is recorded text: its last part alone can't lead
+    # away.
     folders = {path.with_suffix(""), path.parent / Path(head.session).name}
     below = [other for folder in sorted(folders) for other in sorted((folder / "subagents").rglob("*.jsonl"))]
     return [path, *(other for other in [*siblings, *below] if other.is_file())]

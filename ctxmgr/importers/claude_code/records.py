@@ -245,8 +245,8 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
         try:
             value, at = cast("tuple[object, int]", decoder.raw_decode(buffer, at))
         except (ValueError, RecursionError):
-            # Twice as much each time: a record is parsed from its beginning again, which with fixed blocks would cost its length
-            # squared.
+            # Twice as much each time: a record is parsed from its beginning again, which with fixed blocks would cost its
+            # length squared.
             block = stream.read(max(HEAD_SIZE, len(buffer)))
             buffer, at = buffer[at:] + feed.decode(block, final=not block), 0
             if not block or len(buffer) > MAX_LINE:
