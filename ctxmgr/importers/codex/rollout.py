@@ -61,7 +61,7 @@ class Rollout:
         elif kind in known.ITEMS or (kind is None and "role" in value and "content" in value):
             self._item(thread.item(number, value, value, bare=True))
         elif "record_type" in value:
-            # The first versions wrote a line of state after each response.
+            # The first versions wrote lines of state between one response and the next.
             thread.mark(reliable=True)
             if value.get("record_type") != "state":
                 self._log.unknown(f"record_type/{text(value.get('record_type')) or '?'}")
