@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _DATABASES = (".db", ".sqlite", ".sqlite3")  # may be empty while all records are still in the WAL file beside it
+# Endings of the logs that importers read: ``.traj`` is SWE-agent's, ``.eval`` Inspect's.
 _FILES = (".jsonl", ".ndjson", ".json", ".zst", ".gz", ".xz", ".bz2", ".traj", ".eval", *_DATABASES, ".log")
 
 

@@ -24,6 +24,7 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 
 invocation.disable_plugins()
 
+# A full stop ends a sentence before a capital, a quoted command or an option; not in ``e.g. 42``.
 _SENTENCE = lazy_pattern(r"(?<=[.])\s+(?=[A-Z'-])")
 _HELP = "Show this help, or that of a command: ctxmgr help note add."
 
@@ -107,6 +108,7 @@ def _report_misuse(error: TyperException, arguments: Sequence[str]) -> int:
         return error.exit_code
     # Without the name of the program: the envelope names the command alone, e.g. "note add".
     path = str(context.command_path).split()[1:] if context is not None else []
+    # Our own messages end without a full stop.
     fault = InvalidInput(error.format_message().removesuffix("."), f"see '{' '.join(['ctxmgr', *path])} --help'")
     return report_failure(fault, arguments, " ".join(path))
 

@@ -96,6 +96,7 @@ def _split_leading(words: list[str]) -> tuple[list[str], list[str]]:
             if len(words) == 1:
                 raise InvalidInput(f"{word} needs a value, and a command behind it", f"e.g. ctxmgr {word} VALUE sessions")
             moved, words = [*moved, *words[:2]], words[2:]
+        # ``--help``, ``--version`` and what nobody knows is for typer.
         else:
             break
     return moved, words
@@ -129,6 +130,7 @@ def _current_spelling(name: str, command: Command, words: list[str]) -> Iterator
             yield from rest
         elif word in _GLOBAL and word not in command["options"]:
             _set_global(word)
+        # ``-r=x`` is left as it is: typer takes ``=x`` for the value of a short option.
         elif option in old and not (option == "-r" and filtered) and (not attached or option.startswith("--")):
             from ctxmgr.cli.envelope import say
 

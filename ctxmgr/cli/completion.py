@@ -28,6 +28,8 @@ _BASH = r"""_ctxmgr() {
 complete -F _ctxmgr ctxmgr
 """
 
+# zsh parts a word from its meaning by a colon, so colons in it are escaped; ``-V`` keeps our order. The last line serves a file
+# that zsh loads by itself as well as one that is sourced.
 _ZSH = r"""#compdef ctxmgr
 _ctxmgr() {
   local -a offered
@@ -171,6 +173,7 @@ def _values(command: str, parameter: str) -> Iterator[str]:
     elif parameter == "name" and command.startswith("config "):
         from ctxmgr.config import SETTINGS
 
+        # ``detect`` is the table of the thresholds, which are named one by one.
         yield from (name for name in SETTINGS if name != "detect")
     elif parameter:
         yield FILES

@@ -64,6 +64,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
     named += [word.removeprefix("--format=") for word in own if word.startswith("--format=")]
     if "--json" in own or "--jq" in own or any(word.startswith("--jq=") for word in own):
         return True
+    # Of several the last counts, as for the parser of options.
     return (named[-1] if named else os.environ.get("CTXMGR_FORMAT")) in ("json", "ndjson")
 
 

@@ -83,6 +83,7 @@ def at_words(line: str, stream: TextIO) -> str:
     if not stream.isatty():
         return line
     wide = max(columns(stream), _MIN_WIDTH)
+    # One cell a character; anything else has to be measured.
     if line.isascii() and len(line) <= wide:
         return line
     from ctxmgr.cli.views.layout import Span, wrap_spans

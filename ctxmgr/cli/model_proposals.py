@@ -33,6 +33,7 @@ _SPLIT_RULES = """You split one goal into tasks, and each task into subtasks tha
 - Keep every step that the plan names, in its words; add none that the goal does not need.
 {fence}"""
 
+# The length up to which a plan's own titles are kept (`ctxmgr.goals.plan.MAX_TITLE`).
 Title = Annotated[str, Field(min_length=1, max_length=300)]
 
 

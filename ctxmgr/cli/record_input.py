@@ -69,6 +69,7 @@ def take(store: Store, session: str | None, *, trusted: bool) -> RecordCounts:
         InvalidInput, Conflict: naming the first line that can't be taken.
         StorageFailed, Busy: it can't be written.
     """
+    # Or the command would seem to hang.
     if sys.stdin.isatty():
         say("ctxmgr: reading records from the terminal, one JSON object a line; Ctrl-D ends")
     done = RecordCounts()

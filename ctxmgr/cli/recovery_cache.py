@@ -55,6 +55,7 @@ class RecoveryCache:
     def __init__(self, workspace: Workspace, request: RecoverRequest) -> None:
         self._workspace, self._request = workspace, request
         self._kept: VerdictCache | None = None
+        # Any option may change the answer, so only a request without one is kept.
         plain = request.model_copy(update={"session": None}) == type(request)()
         settings = settings_here() if plain and workspace.agent is None else None
         self._key = None if settings is None else session_key(workspace.store, request.session)
@@ -69,6 +70,8 @@ class RecoveryCache:
         """Return what the command prints of an answer, which is kept as it is told again; ``show`` makes it."""
         if self._kept is not None and self._key is not None:
             given = found.continuation
+            # The records that this recovery wrote. If there are more, somebody else recorded meanwhile, and the answer is not
+            # kept.
             own = 0 if given.told_again else len(given.notes) + (given.snapshot is not None) + 1
             stored = self._workspace.continuation(self._session, given.id)
             again = show(self._workspace, found.model_copy(update={"continuation": stored}), prompt=prompt)

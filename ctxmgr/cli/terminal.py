@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _BATCH = 256
+# A longer cell in a pipe moves what follows it in its own row, not the columns of all rows.
 _MAX_PLAIN_WIDTH = 60
 
 # Only the eight colours that every terminal has, and that its user has chosen for its background.
@@ -86,6 +87,7 @@ class Printer:
             return cells(text)
         if len(text) > 4 * _MAX_PLAIN_WIDTH:  # wider than any column whatever the characters, so not worth counting
             return len(text)
+        # Without rich, which tells widths better and takes longer to load than most answers to a pipe.
         return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
     def fit(self, text: object, width: int, keep: Keep = "start") -> str:
@@ -181,6 +183,7 @@ class Printer:
 
     def _natural_width(self, title: str, place: int, drawn: list[list[list[Span]]]) -> int:
         widest = max(sum(self.cells(span.text) for span in row[place]) for row in drawn)
+        # On a terminal an empty column is left out; a program counts on the same columns each time.
         return 0 if self.terminal and not widest else max(widest, self.cells(title))
 
     def _row(self, columns: Sequence[Column], row: Sequence[list[Span]], widths: list[int], indent: int) -> None:
@@ -195,6 +198,7 @@ class Printer:
                 out += [Span(" " * (owed + (pad if columns[place].right else 0))), *spans]
                 owed = 0
                 pad = 0 if columns[place].right else pad
+            # Blanks are written once something follows, so that no line ends in them, coloured ones included.
             owed += pad + len(GAP)
         self._emit(out)
 
@@ -207,6 +211,7 @@ class Printer:
         for number, span in enumerate(spans):
             rest = 1 if any(later.text for later in spans[number + 1 :]) else 0
             if self.cells(span.text) + rest * len(self.symbols.ellipsis) > width:
+                # The blanks stand for the pieces that follow: the cut is marked though this piece by itself would fit.
                 text = span.text + " " * rest * width if span.keep == "start" else span.text
                 kept.append(Span(cut(text, width, self.symbols.ellipsis, span.keep), span.style))
                 break
@@ -285,6 +290,7 @@ def _pager() -> list[str]:
         words = shlex.split("less" if named is None else named)
     except ValueError:
         return []
+    # ``PAGER=cat`` is how people switch pagers off.
     return words if words and words != ["cat"] and shutil.which(words[0]) else []
 
 
@@ -295,6 +301,7 @@ def _show_in_pager(text: bytes) -> bool:
     if not (command := _pager()):
         return False
     sys.stdout.flush()
+    # As git sets them; ``lv`` is a pager that passes colours through with ``-c``.
     environment = {**os.environ, "LESS": os.environ.get("LESS", _LESS), "LV": os.environ.get("LV", "-c")}
     try:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
@@ -348,6 +355,7 @@ class ProgressMeter:
             return
         now = self._clock()
         if self._began is None:
+            # As if a line had been shown so much later: the first one then comes after `_AFTER`.
             self._began, self._shown_at = (now, done), now + _AFTER - _INTERVAL
         if done >= total:
             self.end()

@@ -91,6 +91,7 @@ def markdown_row(cells: Sequence[str]) -> str:
 
 
 _MARKS = str.maketrans({char: "\\" + char for char in "\\`*[]<|~"})
+# Inside of a word, as in ``snake_case``, an underscore means nothing to Markdown and stays readable.
 _EDGES = lazy_pattern(r"(?<![^\W_])_|_(?![^\W_])|^[ ]*[#>]")
 
 
@@ -103,8 +104,10 @@ WRITERS = {"csv": as_csv, "tsv": as_tsv, "md": as_markdown_table}
 
 
 _BOLD = frozenset({"strong", "head"})
+# Between words several blanks part columns; at the beginning of a line they only indent it.
 _GAPS = lazy_pattern(r"(?<=\S) {2,}(?=\S)")
 _TICKS = lazy_pattern(r"`{3,}")
+# A blank or the end must follow: ``-1`` and ``3.5`` begin no item.
 _STARTS = lazy_pattern(r"^(\s*)([-+]|\d{1,9}[.)])(?=\s|$)")
 _MIN_DRAWING_LINES, _MAX_WIDTH = 2, 120
 """Number of successive lines with gaps that make a drawing, and the width of its widest line."""

@@ -281,6 +281,8 @@ class SessionFile:
         Raises:
             OSError: it can't be written.
         """
+        # The watcher lets go of a session whose process it saw alive and then gone. A shell that only starts hooks is never
+        # seen.
         row = {"client": self.client, "log": log[:_MAX_TEXT], "folder": folder[:_MAX_TEXT], "pid": os.getppid()}
         self._append("session", row, os.O_CREAT)
 
@@ -344,6 +346,7 @@ def rows_in(path: str) -> list[dict[str, Any]]:
             row: Any = loads(line.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
             continue
+        # No more is asked of a row: the end that a plug-in appends has neither a session nor a time.
         if isinstance(row, dict) and row.get("v") == 1:
             rows.append(cast("dict[str, Any]", row))
     return rows
@@ -356,6 +359,7 @@ def with_waits(client: str, records: Iterable[dict[str, Any]]) -> Iterator[dict[
         if waits is None:
             waits = _waits(client, record.get("session"))
         moment = record.get("ts")
+        # In its place among the records: the silence behind a wait for a person is no hang (ruling 9).
         while waits and isinstance(moment, str) and waits[0]["ts"] < moment:
             yield waits.pop(0)
         yield record

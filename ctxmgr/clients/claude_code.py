@@ -65,6 +65,7 @@ class ClaudeCode(Client):
 
     def log_of(self, event: Event) -> str:
         """Return the session's log, for a sub-agent the one of its own."""
+        # Events of a sub-agent name the session's log; its own calls stand in a log of its own, in the folder beside that one.
         stem, end = event.transcript[:-6], event.transcript[-6:]
         if event.agent and end == ".jsonl" and _ID.issuperset(event.agent):
             return f"{stem}/subagents/agent-{event.agent}.jsonl"
@@ -79,6 +80,7 @@ class ClaudeCode(Client):
     def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:
         """Return one hook for each event, started without a shell."""
         hook = {"type": "command", "command": command[0], "args": [*command[1:]], "timeout": self.seconds}
+        # The events that we use and no other: a version that does not know one of the names runs none of the hooks.
         return [(("hooks", name), {"hooks": [hook]}) for name in _KINDS]
 
     def has_plugin(self, environment: Mapping[str, str]) -> bool:

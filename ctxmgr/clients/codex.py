@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+# A command that fails brings ``PostToolUse`` too: Codex has no event of failures.
 _KINDS = {"PreToolUse": BEFORE, "PostToolUse": AFTER, "UserPromptSubmit": PERSON,
           "PermissionRequest": WAIT, "SessionEnd": END}  # fmt: skip
 
@@ -141,6 +142,7 @@ def _trust_in(server: subprocess.Popen[bytes], hooks: str, folder: str) -> int:
     _request(server, 1, "initialize", {"clientInfo": {"name": "ctxmgr", "version": "1"}})
     _send(server, {"method": "initialized"})
     listed = _request(server, 2, "hooks/list", {"cwds": [folder]})
+    # Of this very file, and of its hooks only ours: the user has agreed to these alone.
     found = {
         hook["key"]: {"trusted_hash": hook["currentHash"]}
         for each in listed["data"]

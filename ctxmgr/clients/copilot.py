@@ -28,6 +28,7 @@ class Copilot(Client):
         import os
 
         session = text_of(fields, "sessionId")
+        # No event names the session's log.
         log = ""
         if session and _ID.issuperset(session):
             log = os.path.join(os.path.expanduser("~"), ".copilot", "session-state", session, "events.jsonl")

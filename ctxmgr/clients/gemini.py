@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+# Not ``BeforeModel`` and ``AfterModel``, whose events hold the whole request each time.
 _KINDS = {"BeforeTool": BEFORE, "AfterTool": AFTER, "BeforeAgent": PERSON, "Notification": WAIT, "SessionEnd": END}
 
 
@@ -35,6 +36,7 @@ class Gemini(Client):
         response = as_object(answer)
         if response is not None and "llmContent" in response:  # what the model reads; the rest is for the screen
             answer = response["llmContent"]
+        # Its events carry no id of the call.
         calls = [Call(text_of(fields, "tool_name"), fields.get("tool_input"), "", answer)]
         return Event(
             kind, name, text_of(fields, "session_id"), calls if kind in (BEFORE, AFTER) else [], "",

@@ -164,6 +164,7 @@ class PluginClient(Client):
         fresh = fields.get("fresh")
         if type(fresh) is not int or not 0 < fresh <= len(made):
             return None
+        # The calls before the fresh ones were told with an earlier event; they come along only for the log.
         event = Event(AFTER, "calls", text_of(fields, "session"), made[-fresh:], folder=text_of(fields, "folder"))
         event.raw = fields
         return event

@@ -259,6 +259,7 @@ class DetectorConformance:
         story = Scenario()
         # Foreign logs hold all of these; 10**5000 has more digits than Python converts, and 3000 levels exceed its recursion.
         oddities: list[Any] = [None, [], {}, 10**5000, math.nan, "\ud800", deep, {1: 2, "a": {3}}, b"\xff"]
+        # Each value comes twice, so that equal ones meet and NaN meets itself.
         for number, odd in enumerate(oddities * 2):
             story.call("Odd", odd, odd, meta=odd)
             story.open("Odd", odd, id=f"odd{number}", step=number, timeout_ms=-1.0)

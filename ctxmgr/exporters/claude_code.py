@@ -64,6 +64,7 @@ class _Transcript:
         elif step.source == "user":
             self._add_user_record(step.at, step.text)
         elif step.source == "nudge":
+            # In a sub-agent's log the user is the agent that started it, so words of a program need no mark there.
             origin = {} if self.agent else {"origin": {"kind": str(step.data.get("origin") or "program")}}
             self._add_user_record(step.at, step.text, **origin)
         elif step.source == "interrupt":
@@ -82,6 +83,7 @@ class _Transcript:
     def _answer(self, number: int, step: Step, model: str | None) -> None:
         blocks: list[dict[str, Any]] = []
         if step.thought:
+            # Only the model host can sign a thought.
             blocks.append({"type": "thinking", "thinking": step.thought, "signature": ""})
         if step.text:
             blocks.append({"type": "text", "text": step.text})
@@ -116,6 +118,7 @@ class _Transcript:
         if call.status != "ok":
             block["is_error"] = True
         if call.status == "denied":
+            # Not ``user-rejected``: a reader holds that back until the next record shows whether the person interrupted.
             side["toolDenialKind"] = "policy"
         if call.status == "interrupted":
             side["toolUseResult"] = {"interrupted": True}

@@ -66,6 +66,7 @@ class _Spans:
     def part(self, part: Part, tools: dict[str, str]) -> None:
         """Add what an agent did; its own span comes last, as programs write it."""
         root = _mark(f"{self._trace} agent {part.agent}")[:16]
+        # Agents work side by side: in one line the times of the second would be pushed behind those of the first.
         self._now, first = 0, len(self.found)
         prompts: list[tuple[str, str | None]] = []
         for step in part.steps:
@@ -103,6 +104,8 @@ class _Spans:
         self._losses["token counts of other kinds"] += other_tokens(
             step, *(name for names in _USAGE.values() for name in names)
         )
+        # A request usually repeats the conversation so far, and our importer leaves out what it knows: these messages are all
+        # new.
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat", "gen_ai.agent.name": part.agent, "gen_ai.request.model": part.model,
             "gen_ai.input.messages": json.dumps(asked) if asked else None, "ctxmgr.input.messages": "new",
@@ -110,6 +113,7 @@ class _Spans:
         }  # fmt: skip
         self.add("chat", (start, self.moment(step.at)), root, **attributes)
         for call in step.calls:
+            # A call without a result has no span, which would have to end; the answer that asked for it holds it.
             if call.result is not None:
                 tools[str(call.record["id"])] = self._tool(part, call, root)
 

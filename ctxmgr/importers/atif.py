@@ -55,6 +55,7 @@ class _Trajectories:
             key = text(child.get("trajectory_id")) or text(child.get("session_id")) or str(number)
             name = f"{text(mapping(child.get('agent')).get('name')) or 'agent'}-{key[:12]}"
             name = text(mapping(child.get("extra")).get("agent")) or name
+            # Trajectories inside of trajectories are recorded data, and may nest without end.
             if depth < _MAX_DEPTH:
                 part = self._log.session(t.session, agent=name, part=f"{t.part}/{key}", parent=below.get(key, ""))
                 self._trajectory(part, child, depth + 1)

@@ -148,6 +148,7 @@ _MAX_RANGES = 1_000
 """Damaged ranges of one file that are listed."""
 _MAX_SEARCHED = 16 << 20
 """Bytes of a long document that are searched for what proves its format."""
+# OpenHands names the folder of a conversation by a UUID without hyphens. 32 digits within a longer hash are none.
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", re.IGNORECASE)
 
 
@@ -280,6 +281,7 @@ class Log:
 
 def session_name(path: Path, content: object = None) -> str:
     """Return a session's id for a log that states none: the UUID in its path, else its name and what it begins with."""
+    # Copilot CLI calls every log ``events.jsonl``; only the folder around it tells the session.
     for name in (plain_name(path), path.parent.name):
         if found := _UUID.search(name):
             return found[0].lower()
@@ -351,6 +353,7 @@ class FormatDescription:
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """Yield the logs at the places where the agent keeps them."""
+        # Without `is_log` these are all: by None `filter` keeps what is true, as every path is.
         return filter(self.is_log, find_at(self.places, home, environment))
 
     def companions(self, path: Path) -> Sequence[Path]:
@@ -401,6 +404,7 @@ class JsonImporter(FormatDescription):
             return self.recognises(path, head)
         if self.marked is not None and self.marked(head):
             return True
+        # Not `self.lists`: asked with the same arguments, all importers share one parse of a head, which `head_values` keeps.
         if self.proves is not None and any(map(self.proves, head_values(head, LISTS))):
             return True
         return self.further_on is not None and _is_further_on(path, head, self.further_on)
@@ -453,6 +457,7 @@ def damage_reporter(count: FileCount) -> Report:
         if len(count.damaged) < _MAX_RANGES:
             count.damaged.append((offset, length, reason))
         elif len(count.damaged) == _MAX_RANGES:  # a hostile file may hold damage at every other byte
+            # Offsets in a compressed log count what was unpacked, so they may lie behind the end of the file.
             count.damaged.append((offset, max(0, count.bytes - offset), "more damage follows; not listed"))
         if reason == ZSTD_REMEDY:
             count.notes.append(reason)
@@ -529,6 +534,7 @@ class TableImporter(FormatDescription):
         Raises:
             OSError: when the file can't be read.
         """
+        # Of the group only the database is opened: SQLite reads the log beside it by itself.
         counts += [FileCount(path, bytes=path.stat().st_size) for path in group]
         if not group:
             return
@@ -538,5 +544,6 @@ class TableImporter(FormatDescription):
                 for _ in self.reader(log, tables):
                     yield from log.take()
         except Damaged as error:
+            # SQLite does not say where a database is damaged, so the range is the whole file.
             log.count.damaged.append((0, log.count.bytes, error.message))
         yield from log.take(final=True)

@@ -37,12 +37,17 @@ _HARNESS_TEXT = lazy_pattern(
     r"|user_instructions|INSTRUCTIONS|EXTRA_INFO|state_snapshot|notification|explicit_instructions|summary|conversation_summary)[\s>]"
     r"|(System: Potential loop detected|\[SYSTEM|Loop detection halted|\[Context: conversation summarized))"
 )
+# Cline puts a person's words between tags: ``<user_input mode="act">Do it</user_input>``. Only a text that is all of it is
+# unwrapped, since a person may quote such a tag.
 _WRAPPED = lazy_pattern(r"\s*<(user_input|task|feedback|answer|user_message)(?: [^<>]*)?>\s*(.*?)\s*</\1>\s*", re.DOTALL)
+# Notices of Cline's, which stand inside of the person's words: ``<mode_notice>You are in act mode</mode_notice>``.
 _DETAILS = lazy_pattern(r"\s*<(environment_details|mode_notice)(?: [^<>]*)?>.*?</\1>\s*", re.DOTALL)
 # In a line of its own: a text that quotes such words stands inside a line.
 _EXIT = lazy_pattern(
     r"^(?:\[?(?:Command|Process) exited with (?:code|exit code) |Exit [Cc]ode: |exit code: )(-?\d{1,9})\b", re.MULTILINE
 )
+# What clients put before such words: Gemini CLI ``[Operation Cancelled] Reason: ``, others ``Error: `` or
+# ``PermissionRejectedError: ``, or one behind the other.
 _FIRST = r"\s*(?:\[Operation Cancelled\] (?:Reason: )?|(?:\w{0,60}Error: ){1,2})?(?:the |this )?"
 _DENIED = lazy_pattern(
     _FIRST + r"(?:(?:user|operator) (?:has )?(?:rejected|denied|declined|did(?: not|n't) (?:approve|allow)|doesn't want"
@@ -52,6 +57,8 @@ _DENIED = lazy_pattern(
     r"|[^\n]{1,100} requires permission to use [^\n]{1,200} but that permission was declined)",
     re.IGNORECASE,
 )
+# What follows the verb tells an abort from output that begins alike: ``transaction aborted: deadlock detected`` is a failure,
+# ``Tool execution was cancelled because …`` an abort.
 _ABORTED = lazy_pattern(
     _FIRST + r"(?:user (?:has )?(?:cancell?ed|aborted|interrupted)|skipped due to queued user message"
     r"|(?:tool|command|operation|request|task)(?: call| use| execution)? (?:was )?(?:aborted|cancell?ed|interrupted)"
@@ -69,6 +76,7 @@ _STATUS_OF_TYPE = {
 }
 """Status of a call by the type of its output, in clients that state it so (the AI SDK)."""
 
+# pi puts these words behind whatever the command had printed by then, so they count only at the end of a text.
 _STOPPED = lazy_pattern(r"\n(?:Command|Operation) aborted\.?\s*\Z")
 _MAX_REFUSAL = 2_000
 """Characters of a text that may be a refusal or an abort; a longer one is output that begins like one."""
@@ -88,6 +96,7 @@ def is_message(value: object) -> bool:
     if (text(message.get("role")) or "").lower() not in ROLES:
         return False
     content = message.get("content", message.get("parts"))
+    # Older messages of OpenAI have ``"content": null`` beside a ``function_call``.
     return isinstance(content, str | list) or bool(sequence(message.get("tool_calls"))) or "content" in message
 
 
@@ -126,6 +135,7 @@ def read_message(
 def is_item(value: object) -> bool:
     """Whether a value is an item of OpenAI's Responses API that is no message: a call, its output, a thought."""
     item = mapping(value)
+    # Parts of a message may be of type ``reasoning`` too; those have neither member.
     return text(item.get("type")) in _ITEMS and ("call_id" in item or "summary" in item)
 
 
@@ -178,6 +188,7 @@ def _part_text(part: object) -> str | None:
     if isinstance(part, str):
         return part
     body = mapping(part)
+    # OpenTelemetry's text parts hold their words in ``content``; under that name a reasoning part has a thought instead.
     return text(body.get("text")) or (text(body.get("content")) if body.get("type") in (None, "text") else None)
 
 
@@ -197,6 +208,7 @@ def unwrap(words: str) -> str:
 def speak(t: Transcript, words: str, at: object, record_id: object, *, pictures: int = 0) -> None:
     """Add text with the role of a user: a person's, or a program's in a person's name."""
     origin = harness_origin(words)
+    # A context in front of a person's words is taken off, and the rest is the person's; a context by itself is a nudge.
     if (origin is not None and not unwrap(words).strip()) or (origin is not None and unwrap(words) == words):
         t.nudge(words, origin, at, record_id)
     elif words.strip() or pictures:
@@ -227,6 +239,7 @@ def _parts(t: Transcript, role: str, content: object, at: object, record_id: str
             _call(t, body, at)
         elif kind in RESULT_PARTS or _first_object(body, _RESULTS):
             _result(t, body, at)
+        # Gemini's parts have no type: a thought among them is marked ``"thought": true``.
         elif kind in _THOUGHTS or body.get("thought") is True:
             t.thought(text(body.get("thinking")) or words_of([body]) or text(body.get("content")) or "", at)
         elif "image" in kind or kind in ("document", "file", "blob", "media") or "inlineData" in body:
@@ -260,6 +273,7 @@ def _first_object(body: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, 
 
 def _call(t: Transcript, body: Mapping[str, Any], at: object) -> None:
     inner = mapping(body.get("function")) or _first_object(body, _CALLS) or body
+    # Inspect writes the tool's name under ``function``, where OpenAI has an object with name and arguments.
     name = inner.get("name") or inner.get("toolName") or body.get("tool_name") or text(body.get("function"))
     names = ("arguments", "input", "args", "parameters")
     given = next((inner[key] for key in names if key in inner), None)
@@ -311,6 +325,7 @@ def judge_result(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str 
     error = text(body_of.get("error")) or text(mapping(body_of.get("error")).get("message"))
     # A refusal is looked for before a failure: clients report both as errors, and only the words tell them apart.
     stated = text(body.get("status"))
+    # Said by the AI SDK's types and by our own exports, so what the output looks like does not count against it.
     if stated in ("ok", "interrupted"):
         return stated, output, None if stated == "ok" else error or words or None
     said = error or words

@@ -146,6 +146,7 @@ class _Session:
         call, own = text(data.get("toolCallId")) or "", text(value.get("agentId"))
         if kind == "subagent.started" and (own or call in main.calls):
             part = self._agent(main, own or call, text(data.get("agentName")), call)
+            # Under the other name too: later events name the agent by its own id or by the call that started it.
             self._agents.setdefault(call or str(own), part)
         elif kind == "subagent.failed":
             main.failure(data.get("error"), at, reason="subAgentFailed")
@@ -188,6 +189,7 @@ def _exit_code(data: dict[str, Any], result: dict[str, Any], shown: str | None) 
     """Return the exit code of a shell command, which each version states elsewhere."""
     parts = [mapping(part).get("exitCode") for part in sequence(result.get("contents"))]
     stated = [integer(code) for code in (mapping(data.get("shellExecution")).get("exitCode"), *parts)]
+    # Only the end is searched: an output of megabytes may hold the same mark in every line.
     found = _EXIT.search(shown, max(0, len(shown) - 200)) if shown else None
     return next((code for code in stated if code is not None), int(found[1]) if found else None)
 

@@ -27,6 +27,7 @@ _SNAPSHOT = "<state_snapshot>"
 """Stands in the message that takes the place of all that was said before a compression."""
 
 _SHORT = 8
+# A session's id is recorded text, and becomes the name of a folder: no slash, and no dot at its beginning.
 _FOLDER = re.compile(r"\w[\w.-]{0,200}", re.ASCII)
 
 
@@ -153,6 +154,7 @@ def read_return(
         code: the exit code, where the client tells it apart from the text.
     """
     status, output, error = judge_result({"is_error": source in ("error", "cancelled")}, shown)
+    # The client wraps what a tool returned: ``{"output": …}``, or ``{"error": …}``.
     body = mapping(output)
     output = body["output"] if set(body) == {"output"} else error if set(body) == {"error"} and error else output
     if source == "cancelled" and status != "denied":  # a refusal is a cancelled call too; its words tell
@@ -249,6 +251,8 @@ class _Printed:
             self._log.unknown(kind)
 
     def _say(self, t: Transcript) -> None:
+        # Not called at the end of a file: a message that is cut there goes on once the log has grown, under the id of another
+        # line.
         t.message("".join(self._pieces), self._at)
         self._pieces.clear()
 
@@ -342,6 +346,7 @@ class _QwenSession:
         if origin not in (None, "real_user") or kind in _INJECTED:
             t.nudge(words, harness_origin(words) or kind or origin or "program", at, own)
             return
+        # Records form a tree: words that do not follow on the last record went back to an earlier one.
         if self._last is not None and value.get("parentUuid") not in (None, self._last):
             t.event("rewind", {"from": text(value.get("parentUuid"))}, at)
         read_message(t, {**message, "role": "user"}, at, own)

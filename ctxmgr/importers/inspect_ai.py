@@ -127,6 +127,7 @@ def _event(t: Transcript, kind: str | None, event: dict[str, Any], kept: Mapping
     if kind == "model":
         output = mapping(event.get("output"))
         t.step = f"{t.part}:{t.place}"
+        # A model may be asked for several answers at once; the solver goes on with the first.
         for choice in sequence(output.get("choices"))[:1]:
             message = mapping(_with_attachments(mapping(choice).get("message"), kept))
             read_message(t, {**message, "role": "assistant", "id": None}, done or at, None, response=t.place)
@@ -187,6 +188,7 @@ def _values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Line]:
         # The header is written at the end: of a running evaluation only the start in its journal is there.
         heads = [info for info in found if info.filename in ("header.json", "_journal/start.json")]
         samples = [info for info in found if info.filename.startswith("samples/") and info.filename.endswith(".json")]
+        # Sorted by name ``header.json`` comes behind ``_journal/start.json``, so the last is the one that says more.
         for number, info in enumerate([*heads[-1:], *samples], 1):
             value = _member(stream, info, report)
             if value is not None:

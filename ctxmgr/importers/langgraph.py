@@ -15,6 +15,7 @@ from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import clean, integer, mapping, moment, sequence, text
 
 _WRITES = ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel", "type", "value")
+# Ids of checkpoints begin with their time, so in the order of their ids they are in that of time.
 _ORDER = ("thread_id", "checkpoint_id", "task_path", "task_id")
 CHANNELS = ("messages", "__error__", "__interrupt__")
 """The channels whose writes are read."""
@@ -93,6 +94,7 @@ def _message(root: Transcript, t: Transcript, message: dict[str, Any], at: str |
     """Add a message; one that another node, or the graph above, hands on again is the same."""
     own = text(message.get("id"))
     # Asked of the root: a subgraph's messages are written in its namespace and in that of the graph above.
+    # LangChain's ``RemoveMessage`` takes a message out of the state; nobody said anything by it.
     if (own is not None and root.seen(f"message {own}")) or role_of(message) == "remove":
         return
     read_message(t, message, at)
@@ -186,6 +188,7 @@ class _Rows:
             return
         blob = text(value.get("blob")) or ""
         try:
+            # PostgreSQL writes bytes as ``\x81a4…``.
             data = bytes.fromhex(blob.removeprefix("\\x"))
         except ValueError:
             data = b""
@@ -199,6 +202,7 @@ class _Rows:
         for row in sorted(
             self._rows, key=lambda row: [f"{row.get(name) or ''}" for name in _ORDER] + [integer(row["idx"]) or 0]
         ):
+            # Rows alone hold no checkpoints, so a write has the time of the one before it, not of the one after.
             _row(log, row, {})
 
 

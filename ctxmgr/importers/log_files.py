@@ -102,6 +102,7 @@ def _zstd(file: io.BufferedReader, size: int, report: Report) -> Generator[io.Bu
         import zstandard
     except ImportError:
         report(0, size, ZSTD_REMEDY)
+        # An empty log in its place: one file that can't be read must not end the import of the others.
         yield io.BufferedReader(cast("io.RawIOBase", io.BytesIO()))
         return
     # A frame of a few bytes may ask for a window of gigabytes.
@@ -222,6 +223,8 @@ def read_values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Li
     """
     with open_log(path, report) as stream:
         head = stream.peek(HEAD_SIZE)
+        # A head without a line end is of a document, or of JSON lines whose first is longer than the head; only the line itself
+        # tells.
         if _is_document(head) and not (b"\n" not in head and len(head) >= HEAD_SIZE and _has_long_first_line(path)):
             yield Line(1, 0, _read_document(stream, lists, report))
         else:
@@ -243,6 +246,7 @@ def _is_document(head: bytes) -> bool:
     try:
         json.loads(first)
     except (ValueError, RecursionError):
+        # A brace by itself begins a document that is laid out over lines.
         return first.strip() == b"{" or not _has_lines(start)
     return not rest.strip()
 
@@ -275,6 +279,7 @@ def _read_document(stream: io.BufferedReader, lists: Sequence[str], report: Repo
     except (ValueError, RecursionError):
         pass
     try:
+        # The fast decoder refuses NaN and lone surrogates, which Python writes; only what `json` refuses too is damaged.
         text = raw.decode()
     except UnicodeDecodeError as error:
         report(error.start, error.end - error.start, "invalid UTF-8")
@@ -291,6 +296,7 @@ class _Salvage:
 
     def __init__(self, text: str, report: Report, shapes: set[frozenset[str]] | None = None) -> None:
         self.text, self._report = text, report
+        # NaN and infinity become texts, as `clean` makes them; a raw line end within a text is no reason to lose the element.
         self._decoder = json.JSONDecoder(parse_constant=str, strict=False)
         self.shapes = set[frozenset[str]]() if shapes is None else shapes
         self._scan_budget = _MAX_SCANNED
@@ -330,6 +336,7 @@ class _Salvage:
                 self.damaged(start, at)
                 continue
             found.append(read[0])
+            # By their members elements are known again behind a tear.
             self.shapes.add(frozenset(mapping(read[0])))
             at = self.past_space(read[1])
             if self.text[at : at + 1] == ",":
@@ -385,6 +392,7 @@ class _Salvage:
         while self.text.startswith(",", at) and (member := _member(self, self.past_space(at + 1), ())) is not None:
             self._scan_budget -= member[2] - at
             at = self.past_space(member[2])
+        # Of a document that is an object the closing brace has to follow; 0 stands for no end.
         if not self.text.startswith("[", self.past_space(0)):
             at = self.past_space(at + 1) if self.text.startswith("}", at) else 0
         return at == len(self.text)
@@ -413,6 +421,7 @@ def _document(reader: _Salvage, lists: Sequence[str]) -> dict[str, Any]:
     while at < len(text) and text[at] != "}":
         member = _member(reader, at, lists)
         if member is None:
+            # Reading goes on at the next list of records: what lies before it may be a part of the torn member.
             later = wanted.search(text, at + 1) if lists else None
             start, at = at, later.start() if later else len(text)
             reader.damaged(start, at)
@@ -436,6 +445,7 @@ def _member(reader: _Salvage, at: int, lists: Sequence[str]) -> tuple[str, Any, 
     return None if value is None else (name[0], *value)
 
 
+# One importer after the other is asked about the same head.
 @lru_cache(maxsize=1)
 def head_values(head: bytes, lists: tuple[str, ...] = ()) -> tuple[dict[str, Any], ...]:
     """Return the objects in the first bytes of a file, as far as they can be read: what tells its format."""

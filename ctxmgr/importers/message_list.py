@@ -27,6 +27,7 @@ _LISTS = (
     "turns",
     ELEMENTS,
 )
+# A document may hold runs, a run its simulations, and each of these its messages.
 _MAX_DEPTH = 3
 # A long document may begin with a configuration; then a list of messages within its first megabytes proves the format.
 _LATER_MESSAGES = re.compile(
@@ -84,6 +85,7 @@ class _Messages:
             self._log.unknown(value.get("type"))
             return
         if self._lines is None:
+            # Not ``id`` nor what follows it: on a line of its own that is the id of the message.
             named = next((text(value.get(name)) for name in _SESSIONS[:4] if text(value.get(name))), None)
             self._lines = self._log.session(named or session_name(self._log.path, value))
         self._read(self._lines, value)
@@ -201,6 +203,7 @@ class _ClineSession:
             )  # fmt: skip
 
     def _compacted(self, value: dict[str, Any]) -> None:
+        # The document of a compaction says nothing of its session; without the session's own, read before, it belongs nowhere.
         if (t := self._lead) is not None:
             words = words_of(mapping(next(iter(sequence(value.get("messages"))), None)).get("content"))
             t.event("compaction", {"text": words}, value.get("updated_at"), f"compaction {integer(value.get(_COUNT))}")

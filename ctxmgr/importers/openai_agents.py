@@ -168,6 +168,7 @@ def _tokens(used: dict[str, Any]) -> dict[str, Any]:
 
 def _nanoseconds(at: object) -> int:
     seconds = parse_time(moment(at) or "")
+    # Through microseconds: a float of nanoseconds since 1970 has too few digits for them.
     return 0 if seconds is None else round(seconds * 1e6) * 1000
 
 

@@ -42,6 +42,7 @@ class _Conversation:
     def __init__(self, log: Log) -> None:
         self._log = log
         name = log.path.parent
+        # Events name no conversation: the folder around theirs is named by its id.
         self._named = name.parent.name if name.name == "events" else None
         self._calls: dict[str, str] = {}
 
@@ -58,6 +59,7 @@ class _Conversation:
 
     def _event(self, t: Transcript, value: dict[str, Any]) -> None:
         kind, at = text(value.get("kind")), value.get("timestamp")
+        # Before 1.0 the ids were numbers.
         own = str(value["id"]) if isinstance(value.get("id"), str | int) else None
         if own is not None and t.seen(own):
             return
@@ -141,6 +143,7 @@ class _Conversation:
             t.event("compaction", {"text": text(args.get("summary")) or ""}, at, own)
         elif action is not None and action not in _BOOKKEEPING:
             t.message(text(args.get("thought")) or "", at)
+            # The thought and the program's own ratings are no input: with them two equal calls would differ.
             given = {
                 name: item for name, item in args.items() if name not in ("thought", "security_risk", "confirmation_state")
             }

@@ -39,6 +39,7 @@ _MIN_TIME = 10**15
 _MAX_LATE = 10_000
 """Log records that wait for the span they belong to."""
 _MAX_COMPARED = 500
+# What ``{"a": 1}`` and ``{'a': 1}`` differ in, however often their quotes are escaped.
 _SPELLING = re.compile(r"""[\s'"\\]""")
 _TOOLS = ("tool_name", "gen_ai.tool.name", "function_name", "name")
 _GIVEN = ("arguments", "tool_input", "tool_parameters", "function_args")
@@ -69,6 +70,7 @@ def _kind(span: Span) -> str:
     if (
         said in _MODEL_CALLS
         or drawn == "llm"
+        # The AI SDK's ``ai.generateText.doGenerate`` is one request; ``ai.generateText`` around it is a run of several.
         or drawn.endswith((".dogenerate", ".dostream"))
         or "llm.request.type" in span.attributes
     ):
@@ -319,6 +321,7 @@ class SpanReader:
             _without_spelling(_read_input(span)),
             moment(span.start if span.start > _MIN_TIME else None) or "",
         )
+        # The Agents SDK tells of a handoff by a span of another name than the model called: ``transfer_to_fixer``.
         handoff = isinstance(name, str) and name.startswith("handoff to ")
         fitting = [
             key
@@ -385,6 +388,7 @@ def _may_be_same(one: str, other: str) -> bool:
 
 
 def _tool_of(span: Span) -> object:
+    # In the order of the conventions: GenAI, OpenInference, OpenLLMetry, Claude Code's own, the AI SDK.
     return span.first("gen_ai.tool.name", "tool.name", "traceloop.entity.name", "tool_name", "ai.toolCall.name")
 
 
@@ -410,6 +414,7 @@ def _add_log(t: Transcript, span: Span, at: object, *, heard: Callable[[str], bo
     elif name in ("tool_result", "tool_call"):
         _log_of_result(t, span, at)
     elif name == "tool_decision" and text(span.first("decision")) in _REFUSALS:
+        # The decision may be all that is told of a call which never ran.
         if span.key not in t.calls:
             t.call(span.key, span.first(*_TOOLS), parse_json(span.first(*_GIVEN)), at)
         t.result(span.key, None, at, status="denied")

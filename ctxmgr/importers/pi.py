@@ -19,6 +19,7 @@ from ctxmgr.log.ids import parse_time
 
 _STATE = frozenset(("model_change", "thinking_level_change", "label", "session_info", "custom", "leaf"))
 _KINDS = _STATE | {"message", "compaction", "branch_summary", "custom_message"}
+# What the names of printed events begin with that say no more than the messages do.
 _PRINTED = ("agent_", "turn_", "message_", "tool_execution_", "auto_", "compaction_", "queue_", "extension_", "session_")
 _ROLES = {
     "custom": "custom_message",
@@ -110,6 +111,7 @@ class _Session:
 
     def _message(self, t: Transcript, value: dict[str, Any], message: dict[str, Any], at: object, own: str | None) -> None:
         # The file is a tree: a prompt that does not follow on the last line went back to an earlier one.
+        # The printed stream and the first version write no ``parentId``: there every line follows on the last.
         if message.get("role") == "user" and value.get("parentId", self._last) != self._last:
             t.event("rewind", {"from": text(value.get("parentId"))}, at)
         if message.get("role") == "bashExecution":  # a command that the person typed

@@ -60,6 +60,7 @@ def _step(t: Transcript, step: dict[str, Any]) -> None:
         if shown := text(step.get("observation")):
             t.failure(shown, reason="exitStatus" if command and command.strip() else "noCommand")
         return
+    # The agent's tools are commands of a shell, as ``edit 1:3``: the first word names the tool.
     entry = t.call(None, command.split(maxsplit=1)[0], {"command": command})
     if step.get("observation") is None:
         return
@@ -94,6 +95,7 @@ def _outcome(t: Transcript, info: dict[str, Any]) -> None:
     ended = text(info.get("exit_status"))
     if ended is None:
         return
+    # ``submitted (exit_cost)`` was cut off by the limit of its costs, but its work was handed in.
     if not ended.startswith("submitted"):
         t.failure(ended, reason="exitStatus")
     t.end("completed" if ended.startswith("submitted") else "failed")
@@ -113,6 +115,7 @@ _COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTAL
 _SUBMITTED = "action was not executed"
 """Answer to the last command, the one that hands in the work: it is no failure."""
 
+# The first version gives no code of a command that it ended: "The last command <command>sleep 99</command> timed out".
 _TIMED_OUT = re.compile(r"\s*The (?:last )?command <command>.{0,2000}?</command> timed out", re.DOTALL)
 _CODE = re.compile(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
 

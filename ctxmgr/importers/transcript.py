@@ -142,6 +142,7 @@ class Part:
         """Return the record of the session itself."""
         return build(
             "session", self.session, started, process=self.process, workflow=self.source,
+            # The file's name and not its path: a log that was moved or packed gives the same record.
             source=present(importer=self.source, version=version or None, path=plain_name(path)), meta=present(**about) or None,
         )  # fmt: skip
 
@@ -444,6 +445,7 @@ class Transcript(Part):
         """Put the record of the session itself before what was added."""
         about = {**self.about}
         version = about.pop("version", None)
+        # With the number of the record behind it: records are sorted by these, and equal ones keep their order.
         self.numbers.insert(0, self.numbers[0] if self.numbers else next(self.counter))
         self.records.insert(0, self.opening(self.started, version, path, about))
 
@@ -476,6 +478,7 @@ class Transcript(Part):
             wanted = own
         else:
             wanted = f"{self.part}:{own[:_MAX_ID]}"
+        # An id of the source's may come twice, as the ``call_0`` of a local server does.
         while wanted in self._used:
             wanted = f"{self.part}:{own[:_MAX_ID] if own else ''}:{self._place_id()}"
         self._used.add(wanted)

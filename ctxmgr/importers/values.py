@@ -23,6 +23,7 @@ SIMPLE = frozenset((str, int, bool, type(None)))
 """Classes whose values are clean as they are. Callers test for them before `clean`, since most values are of these."""
 
 _SPACE = " \t\r\n"
+# What values of JSON begin with; ``N`` and ``I`` begin NaN and Infinity, which Python writes though JSON has neither.
 _STARTS = frozenset('{["-0123456789tfnNI')
 _MAX_ID = 256
 _MAX_TEXT = 500_000
@@ -168,6 +169,7 @@ def join_texts(content: object) -> str:
 
 def title(words: str) -> str:
     """Return the first 80 characters of a person's words on one line."""
+    # A prompt may have megabytes; in ten times the length even a beginning full of blanks holds a title.
     return " ".join(words[: _MAX_TITLE * 10].split())[:_MAX_TITLE]
 
 
@@ -190,6 +192,7 @@ def moment(value: object) -> str | None:
     Numbers may be given as text. None when it is no time; one without a zone is taken as UTC.
     """
     if isinstance(value, str) and not value.isdecimal():
+        # Kept as it stands, with as many digits as the source gives.
         if value.endswith("Z"):
             return value if is_time(value) else None
         return _format(parse_time(value))
@@ -276,12 +279,14 @@ def spans_of(value: Mapping[str, Any], count: int) -> Iterator[Span]:
 
 
 def _scopes(resource: Mapping[str, Any], kind: str) -> Iterator[dict[str, Any]]:
+    # Some exporters keep protobuf's spelling, and old ones call a scope an instrumentation library.
     names = (f"scope{kind}", f"scope_{kind.lower()}", f"instrumentationLibrary{kind}")
     return map(mapping, sequence(next((resource[name] for name in names if name in resource), None)))
 
 
 def _span(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span:
     status = mapping(raw.get("status"))
+    # OTLP/JSON allows an enum as its number or as its name.
     failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
     words = text(status.get("message"))
     attributes = {**shared, **attributes_of(raw)}
@@ -398,6 +403,7 @@ def _unflatten(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any
         if not name.startswith(prefix):
             continue
         at = root
+        # Names are recorded text: one with thousands of dots would nest as deep.
         *above, last = name[len(prefix) :].split(".")[:_MAX_WRAPPED_DEPTH]
         for part in above:
             at = mapping(at.setdefault(part, {}))

@@ -96,6 +96,7 @@ class GuardedRun:
         continuation = self._handler.handle(stuck, self.board)
         if continuation is None:
             return None
+        # A prompt that the rules wrote begins with the mark already.
         text = MARK + continuation.prompt.removeprefix(MARK)
         self.told.append(text)
         return text

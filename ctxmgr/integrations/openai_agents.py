@@ -77,6 +77,7 @@ class OpenAIAgentsGuard(GuardedRun):
         """Return the input of a model call, with each continuation behind the items that it is about."""
         items: list[Any] = [*data.model_data.input]
         self.hear([each.get("content") for each in items if each.get("role") == "user"])
+        # The SDK keeps nothing of what a filter adds, so every continuation is put in again before each call of the model.
         self._given += [(len(items), text) for text in self._pending]
         self._pending.clear()
         # From the last one back, so that what is inserted does not move the places of those that follow.

@@ -37,6 +37,7 @@ class PydanticAIGuard(GuardedRun):
         Raises:
             AttemptsUsedUp: a person is needed. Exception: what the tool raised.
         """
+        # Every call of a run shows the same prompt; the person said it once.
         if context.run_id != self._run:
             self._run = context.run_id
             if context.prompt is not None:

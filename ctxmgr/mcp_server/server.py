@@ -41,6 +41,7 @@ def build_server(tools: Tools) -> MCPServer[Any]:
     """Return the server; a read-only one has no tools that write."""
     from ctxmgr import __version__
 
+    # Below this level the SDK logs each failed call to stderr, though its answer says what was wrong.
     server: MCPServer[Any] = MCPServer("ctxmgr", instructions=INSTRUCTIONS, version=__version__, log_level="CRITICAL")
     for name in (*_READERS, *_ANSWERS, *(() if tools.readonly else _WRITERS)):
         reads = name in _READERS or tools.readonly

@@ -153,6 +153,7 @@ class Timeline:
             self._add(finding, judged.entries)
 
     def _add(self, finding: Finding, entries: Mapping[str, EntryView]) -> None:
+        # What has no place in the session, such as an event, is named by a question mark.
         named = [int(place) for place in member_places(finding, entries) if place.isdecimal()]
         size = max(len(named) // max(finding.count, 1), 1)
         style = "dim" if finding.resolved is not None else finding.severity
@@ -167,6 +168,7 @@ class Timeline:
         """Return an entry as one line: place, time, round, a sign in its agent's column, action, input, how long it took."""
         printer = Canvas(width)
         number, begins, style = self.places.get(entry.index, (0, False, ""))
+        # The column has three cells.
         mark = f"{number}" if begins and number < 1000 else printer.symbols.limit if number else ""
         sign = Span(status_sign(printer.symbols, entry.status), entry.status)
         lanes = [Span("·", "dim")] * max(min(len(self.agents), _MAX_LANES), 1)

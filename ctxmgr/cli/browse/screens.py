@@ -519,6 +519,7 @@ class EntryScreen(BrowseScreen):
 
     def action_turn(self, by: int) -> None:
         """Show the entry before or after this one."""
+        # The total may be older than the entry that is shown; the way back stays open all the same.
         if 0 <= self._index + by < max(self._total, self._index + 1):
             self._index += by
             self._full = False

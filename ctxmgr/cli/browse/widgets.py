@@ -262,6 +262,7 @@ class LinesPane(ScrollView, can_focus=True):
 
     def _redraw(self, *, top: bool) -> None:
         width = self.scrollable_content_region.width
+        # Before the first layout there is no width; `_resized` comes again with one.
         if self._draw is not None and width > 1 and width != self._width:
             self._width = width
             self.ready = False

@@ -66,6 +66,7 @@ def artifact_request(text: str, version: int | None) -> GetRequest:
     Raises:
         InvalidInput: it is neither, or an id with a version.
     """
+    # An agent may be called ``art_director``: with a slash it is the owner of an artifact.
     if text.startswith("art_") and "/" not in text:
         if version is not None:
             raise InvalidInput("an id already means one version", "leave out --version, or write AGENT/NAME")

@@ -221,6 +221,7 @@ def _description(name: str) -> str:
     lines: list[str] = []
     for line in attributes.splitlines():
         words = line.strip()
+        # An attribute begins eight blanks in, as the class is written; what stands deeper goes on with the one above.
         if line.startswith(" " * 8) and not line.startswith(" " * 9):
             lines.append(words)
         elif lines:

@@ -152,6 +152,7 @@ _MAX_MEGABYTES = 256
 
 def receive(
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    # The port that OpenTelemetry assigns to OTLP over HTTP.
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes any free one.")] = 4318,
     max_body: Annotated[int, typer.Option("--max-body", metavar="MB", help="Maximum size of a request's body.")] = 16,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,

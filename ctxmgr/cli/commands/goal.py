@@ -109,6 +109,7 @@ def _read_goal(goal: str | None, source: str | None) -> tuple[str | None, Plan, 
             plan = parse_plan(text.encode("utf-8", "replace"), "goal")
         except InvalidInput:
             return " ".join(text.split()), Plan(None, ()), [], None
+        # The first line may be a heading, an item, or end in a colon; only its words are the goal.
         first = text.splitlines()[0].strip(" #*-:")
         return plan.goal or first, plan, list(plan.notes), text
     return text, Plan(None, ()), [], None
@@ -364,6 +365,7 @@ def recover(
         asked = build(ModelRequest, name=model, base_url=base_url, mode=llm_mode, off=no_llm, seconds=timeout)
         with steps.open_goals(dir_) as goals:
             before = goals.state()
+            # What the guard blocked is no finding of a detector: the recovery would say that nothing is wrong.
             stuck = before.goal.status == "blocked" or bool(before.blocked_actions) or before.current is None
             request = build(
                 RecoverRequest, session=before.goal.session, force=force or stuck, plan=plan, goal=goals.source(), model=asked

@@ -84,6 +84,7 @@ def may_run(flag: bool, named: str | None) -> bool | frozenset[str]:
     """
     variable = os.environ.get(COMMANDS_VARIABLE, "")
     if flag or variable:
+        # The option wins, also over ``CTXMGR_ALLOW_COMMANDS=0``.
         return flag or variable != "0"
     from pathlib import Path
 
@@ -158,6 +159,7 @@ def task_drafts(texts: list[str], subtasks: list[str] | None = None) -> list[Tas
     inner = [{"description": part} for part in subtasks or []]
     last = len(texts) - 1
     return [
+        # A step is one line of the tree, however many it was typed in.
         build(TaskDraft, description=" ".join(each.split()), subtasks=inner if place == last else [])
         for place, each in enumerate(texts)
     ]

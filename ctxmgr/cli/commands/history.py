@@ -93,6 +93,7 @@ def list_(
       ctxmgr list --process 01a1ffcb
       ctxmgr list run.jsonl@40
     """
+    # Before anything else has a name here, so that these are the options alone.
     chosen = moves_rows(locals())
     target, offset = resolve("list", how, partial(list_start, chosen=chosen), target, offset)
     session, store = resolve_place("list", how, target, session, store)
@@ -421,6 +422,7 @@ def show_rows(printer: Printer, found: SqlResponse) -> None:
     if not found.rows:
         printer.hint("The query found no rows.")
         return
+    # The last columns shrink first: a query names first what its rows are about.
     columns = [
         Column(
             name.upper(), right=_is_numeric(place, found.rows), give=1 + place, least=6, fill=place == len(found.columns) - 1

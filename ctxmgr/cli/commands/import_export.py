@@ -159,6 +159,7 @@ def _lines(workspace: Workspace, keys: Sequence[int | None], form: str, losses: 
     exporter = next((each for each in EXPORTERS if each.name == form), None)
     if exporter is None:
         raise InvalidInput(f"unknown format {form!r}", f"formats to write: {OWN_FORMAT}, {', '.join(_FORMATS)}")
+    # Other formats hold a session each, so a whole history is written session by session.
     for key in keys if None not in keys else [each for each, _ in workspace.store.sessions.page(0, None)]:
         if key is not None:
             session = workspace.store.sessions.name(key)

@@ -197,6 +197,7 @@ def _carry_out(
     if not change.needed:
         return row
     if dry_run or not (yes or _user_agrees(row, how)):
+        # Nothing was done: what was to be removed is still installed, what was to be installed is not.
         return row.model_copy(update={"installed": undo})
     # Proven before anything is written: a hook that fails would disturb every call of every agent.
     if not undo and not installation.compile_hook(change.client):

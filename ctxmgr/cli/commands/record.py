@@ -72,6 +72,7 @@ def _record_command(
         )  # a live agent may own the session
         action = {"command": command}
         # A command that can't be started is recorded too: the error leaves the action, which fails by it.
+        # The action is the program's name alone, so that ``make`` and ``/usr/bin/make`` are one.
         with recorder, recorder.action(agent, Path(command[0]).name, input=action, input_type="command") as step:
             code, out, err = _run(command)
             step.output = {"exitCode": code, "stdout": out.text(), "stderr": err.text()}

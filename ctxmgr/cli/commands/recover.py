@@ -241,6 +241,7 @@ _CITED = 6
 _QUOTE_LINES, _BLOCK_LINES = 2, 6
 """Lines of a quote on a terminal, and of a text with lines of its own."""
 
+# Hex digits in lower case, as the log is written: quotes are pieces of its records.
 _LITERAL = lazy_pattern(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-f]{4}))*"')
 """A text as JSON spells it."""
 

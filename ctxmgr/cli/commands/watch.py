@@ -304,6 +304,7 @@ class Show:
         self._out = out
         self._as_json = as_json
         self._clock = clock
+        # So that the first look brings a sign of life: whoever reads the rows knows that the watch has begun.
         self._beat = float("-inf")
 
     def sight(self, sight: Sight) -> None:
@@ -319,6 +320,7 @@ class Show:
 
     def _row(self, row: dict[str, Any]) -> None:
         text = json.dumps({"schema": "ctxmgr/1", "ts": ids.format_time(self._clock()), **row}, default=str)
+        # DEL is the one control character that the escapes of JSON leave.
         sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")
         self._beat = self._clock()
 

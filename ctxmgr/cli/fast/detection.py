@@ -155,6 +155,7 @@ def _cached_verdicts(store: Store, values: dict[str, Any]) -> Answer | None:
             answer.warnings += [f"{session}: {note}" for note in found["notes"]]
     finally:
         kept.close()
+    # The command's own function says that there is nothing to judge.
     if not answer.data:
         return None
     if len(answer.data) == 1:
@@ -176,6 +177,7 @@ def _cached_verdicts(store: Store, values: dict[str, Any]) -> Answer | None:
     if not values["exit_zero"] and (worst in STUCK or store.unread()):
         from ctxmgr.cli.exits import VERDICTS, Exit
 
+        # A verdict with code 0 comes here only because a part of the log was not read.
         answer.code = int(VERDICTS[worst] or Exit.PARTIAL)
         answer.status = "partial" if answer.code == Exit.PARTIAL else answer.status
     return answer

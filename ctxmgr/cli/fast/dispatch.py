@@ -64,6 +64,7 @@ def answer_command(arguments: list[str]) -> int | None:
         if form in ("json", "ndjson") or (form == "table" and _can_draw(name, values)):
             from ctxmgr.cli.fast.rows import quick_answer
 
+            # A copy, in which files take the place of sessions: the function that answers otherwise reads the options as given.
             code = quick_answer(name, dict(values), form)
             if code is not None:
                 return code
@@ -137,6 +138,7 @@ def parse(command: Command, words: list[str]) -> dict[str, Any] | None:
     for word in rest:
         if word == "--":
             given += rest
+        # A lone dash is a value: stdin.
         elif len(word) < 2 or word[0] != "-":
             given.append(word)
         elif not _take(command, word, rest, values):
@@ -167,6 +169,7 @@ def _take(command: Command, word: str, rest: Iterator[str], values: dict[str, An
     """Take one option and what belongs to it; return whether it is one of the table's."""
     name, attached, text = word.partition("=")
     known = command["options"].get(name)
+    # To typer ``-n=5`` has the value ``=5``.
     if known is None or (attached and name[:2] != "--"):
         return False
     dest, kind = known

@@ -173,6 +173,7 @@ def texts() -> dict[str, str]:
 
 def _help_text(root: Any, words: str) -> str:
     out, width = io.StringIO(), os.environ.get("COLUMNS")
+    # The width at which `command_line.print_help` shows these texts, also where the terminal is wider.
     os.environ["COLUMNS"] = "80"
     try:
         with contextlib.redirect_stdout(out):

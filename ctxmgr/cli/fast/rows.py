@@ -99,6 +99,7 @@ def _work_out(name: str, values: dict[str, Any], form: str) -> Answer | None:
     if answer is None:
         return None
     _say_all(() if writes_all else left_out)
+    # On stderr they were said by now; JSON holds them as well.
     answer.warnings[:0] = [*(left_out if form == "json" else ()), *warnings]
     return answer
 
@@ -113,6 +114,7 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
     # Most calls name none of these: what tells files from sessions is then not even loaded.
     named = [values[each] for each in ("session", "target", "log", "action", "address") if each in values]
     entries = values.get("entries")
+    # ``action`` is a word for ``trace``, which may be a file; for the other commands it is a list of filters.
     if name == "record" or not (entries or any(word is not None and not isinstance(word, list) for word in named)):
         return True
     from ctxmgr.cli import address as a
@@ -181,6 +183,7 @@ def _configured_store(folder: str) -> tuple[str | None, list[str]]:
     if not os.path.exists(paths.user_file(os.environ)):
         foreign: list[str] = []
         found = next((each for path in paths.settings_files(folder, foreign) if (each := paths.store_alone(path))), None)
+        # Else the file holds more than a store that a project may name, which only the whole configuration can judge.
         if not foreign and (found is None or found[0]):
             return (None if found is None else found[1]), []
     from pathlib import Path

@@ -339,6 +339,7 @@ def _environment() -> Environment:
 
 def _visible(value: Any) -> Any:
     """Let no recorded character hide or turn the text around; markup of the template itself passes."""
+    # Not `isinstance`: `Markup`, as the style sheet is one, is a `str` as well.
     return safe(value, keep_lines=True) if type(value) is str else value
 
 

@@ -180,6 +180,7 @@ def save_content(file: str, content: Content) -> None:
         raise InvalidInput(f"{file!r} can't be written: {error.strerror}", "name the file itself") from None
     # Beside the target, since only within one file system a file can be replaced at once.
     target = os.path.abspath(file)
+    # A name by chance, so that two that save at once have a draft each.
     draft = f"{target}.{os.urandom(4).hex()}.part"
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -86,6 +86,7 @@ def is_index(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
 
 
+# Rounds that are shown where no width of a terminal limits them.
 _PLAIN_ROUNDS = 8
 _MIN_INPUT_WIDTH = 22
 _VARIANTS = 5
@@ -113,6 +114,7 @@ def loop_steps(finding: Finding, entries: Entries) -> list[LoopStep]:
     """Return the steps of a loop, a row each; calls that one model response issued together are steps of their own."""
     named = steps(finding)
     period = max(finding.period, 1)
+    # A step may hold several calls, where one response issued them together; then a round has more calls than steps.
     calls = len(named) if len(named) >= period else period
     calls = max(1, min(calls, len(finding.members)))
     places = member_places(finding, entries)

@@ -222,6 +222,7 @@ def size(number: float | None) -> str:
 
 
 def _in_units(number: float | None, units: tuple[str, ...]) -> str:
+    # Written so for NaN, with which every comparison is false: by ``>=`` it would go on as a number.
     if number is None or not abs(number) < 1e18:
         return "" if number is None else safe(number, limit=20)
     value = float(number)
@@ -319,6 +320,7 @@ def _input_text(value: Any) -> str:
         words = [word for word in cast("list[Any]", value) if isinstance(word, str)]
         if not words or len(words) != len(cast("list[Any]", value)):
             return ""
+        # ``["bash", "-lc", "make test"]``, as Codex calls a command: what runs is the last word.
         shell = len(words) == 3 and words[0].rpartition("/")[2] in _SHELLS and words[1] in ("-c", "-lc", "-ic")
         return words[2] if shell else _join_words(words)
     return value if isinstance(value, str) and value.strip() else ""
@@ -359,6 +361,7 @@ def _blocks(value: Any) -> str | None:
     for block in cast("list[Any]", value):
         fields = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
         text = fields.get("text")
+        # ``cache_control`` is a mark for the model host and no content.
         if not isinstance(text, str) or set(fields) - {"type", "text", "cache_control"}:
             return None
         texts.append(text)

@@ -22,6 +22,7 @@ else:
     Keep = str
 
 # The blocks of everyday text that hold nothing but visible, unmarked characters pass without a look at each.
+# Left out between the blocks are the soft hyphen (U+00AD), and from U+2028 on line separators and marks that turn text around.
 _EVERYDAY = (
     r"\x20-\x7e\xa1-\xac\xae-\u02ff\u0400-\u0481\u2010-\u2027\u2030-\u205e\u2190-\u23ff\u2500-\u27bf"
     r"\u3041-\u3096\u30a1-\u30ff\u4e00-\u9ffc\uac00-\ud7a3"
@@ -132,6 +133,7 @@ def cut(text: str, limit: int, ellipsis: str = "…", keep: Keep = "start") -> s
         head = take(text, room)
         return text if take(text, limit) == text else head + ellipsis
     tail = room if keep == "end" else room // 2
+    # A cell has nine characters at most, one and the `MAX_MARKS` on it, so more of the end need not be turned round.
     end = take(text[::-1][: tail * 10], tail)[::-1]
     return take(text, room - tail) + ellipsis + end if cells(text) > limit else text
 

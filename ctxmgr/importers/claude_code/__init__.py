@@ -25,10 +25,12 @@ from ctxmgr.importers.values import ident, mapping
 from ctxmgr.log.codec import Record
 from ctxmgr.types.import_report import FileCount
 
+# For a line that is no JSON, since it is torn or longer than the head: the program writes these keys first.
 _ENVELOPE = re.compile(rb'\{"parentUuid":(?:null|"[^"]{1,64}"),"isSidechain":(?:true|false),')
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SNIFFED_LINES = 200  # a file may begin with many records of the program's state, which prove nothing
 _TAIL = 1 << 16  # bytes at the end of a file, of which the last record has the latest time
+# Looked for as bytes: the tail begins in the middle of a line, and records may be long.
 _TIME = re.compile(rb'"timestamp":"([0-9TZ:.+-]{10,40})"')
 
 
@@ -43,6 +45,7 @@ class _ParallelFilesImporter(FormatDescription):
             return b'"sessionId"' in start and (b'"isSidechain"' in start or b'"parentUuid"' in start)
         # A young session may hold lines of state alone; other programs' lines of state tell no such thing beside messages.
         states = 0
+        # A loss of power leaves a run of NULs in the place of a line; the record behind them begins a line all the same.
         for line in head.replace(b"\0", b"\n").split(b"\n")[:_SNIFFED_LINES]:
             verdict = _is_ours(line.strip(b"\xef\xbb\xbf \t\r"))
             if verdict is True:
@@ -63,6 +66,7 @@ class _ParallelFilesImporter(FormatDescription):
         head = head_of(group[0])
         counts += [FileCount(path, session=head.session) for path in group]
         own_counts = counts[-len(group) :]
+        # What a copy yields goes into a part that nobody takes from: of the copy only the counts are wanted.
         part, copied = (Part(head.session, own_counts[0], self.name) for _ in range(2))
         session, unused = Session(part), Session(copied)
         emitted: set[str] = set()
@@ -75,6 +79,7 @@ class _ParallelFilesImporter(FormatDescription):
                 records = feeding.finish(file) if raw is None else feeding.feed(file, raw)
                 for record in records:
                     if not copies and _is_new(record, emitted):
+                        # The session's own record comes with the first other one, so a file without any yields nothing at all.
                         if len(emitted) == 1:
                             yield _opening_record(head, part)
                         yield record
@@ -115,6 +120,7 @@ def _push(heads: list[tuple[float, int, Raw | None]], at: float, index: int, raw
 
 
 def _is_new(record: Record, emitted: set[str]) -> bool:
+    # A result has no id. Resumed and forked sessions repeat records in another file, so each is told once.
     key = f"result {record['entry']}" if record["kind"] == "result" else str(record["id"])
     if key in emitted:
         return False
@@ -142,6 +148,7 @@ def _is_ours(line: bytes) -> bool | None:
     if not isinstance(kind, str):
         return False
     if kind in STATE_TYPES:
+        # Simplified logs of other programs have such types too, with ids as ``u6`` in the place of UUIDs.
         named = (record.get(key) for key in ("sessionId", "leafUuid", "messageId"))
         return None if any(isinstance(name, str) and _UUID.fullmatch(name) for name in named) else False
     if kind in ("user", "assistant", "system", "attachment", "progress") and isinstance(record.get("isSidechain"), bool):
@@ -180,6 +187,8 @@ def _session_files(path: Path) -> Sequence[Path]:
         return [path]
     # Versions 2.0 put sub-agents' logs beside the session's, later ones into its folder.
     siblings = [other for other in sorted(path.parent.glob("agent-*.jsonl")) if _belongs_to(other, head.session)]
+    # A main log that was copied under another name keeps its folder. The id is recorded text: its last part alone can't lead
+    # away.
     folders = {path.with_suffix(""), path.parent / Path(head.session).name}
     below = [other for folder in sorted(folders) for other in sorted((folder / "subagents").rglob("*.jsonl"))]
     return [path, *(other for other in [*siblings, *below] if other.is_file())]
@@ -203,6 +212,7 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
         try:
             heads.setdefault(path, head_of(path))
         except OSError:
+            # A group all the same, so that reading it says why it can't be read.
             heads.setdefault(path, Head(session=path.stem))
     found: dict[tuple[Path, str], list[Path]] = {}
     by_session: dict[str, list[Path]] = {}
@@ -228,6 +238,7 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
             by_session[heads[path].session].append(path)
         else:
             groups.append([path])
+    # Originals first, since of two records with one id the first is kept.
     return sorted(groups, key=lambda group: _order(heads[group[0]], group[0], heads))
 
 

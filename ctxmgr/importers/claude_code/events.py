@@ -104,6 +104,7 @@ def system_event(record: dict[str, Any]) -> EventFields | None:
         return "compaction", _compaction(record)
     if kind in ("api_error", "api_retry"):
         return "error", _api_error(record)
+    # Hooks that went well tell nothing of the run.
     if kind == "stop_hook_summary" and (errors := sequence(record.get("hookErrors"))):
         words = "\n".join(text(error) or text(mapping(error).get("message")) or "" for error in errors)
         return "error", {"text": words[:_MAX_TEXT], "reason": "hookFailed"}
@@ -231,6 +232,7 @@ _REJECTED_SIDE = ("User rejected tool use", "Error: User rejected", "Error: The 
 # A person who gives a reason refused: an interrupt comes without words.
 _WITH_WORDS = ("the user said:", "the user provided the following reason")
 _REFUSED = ("Claude requested permissions to ", "This command requires approval")
+# The name is recorded text and becomes a part of a path: no separator, and no dot at its beginning.
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}")
 
 
@@ -270,8 +272,10 @@ def error_of(status: Status, record: dict[str, Any], block: dict[str, Any]) -> d
     kind = "toolError"
     if status != "error":
         kind = ident(record.get("toolDenialKind")) or status
+    # In this tag stands what was refused before the tool ran: an unknown tool, an Edit that does not fit the file.
     elif (inner := read_tag(words, "tool_use_error")) is not None:
         kind, words = "toolUseError", inner
+    # How Bash begins the result of a failed command, in versions that do not show its stderr alone.
     elif words.startswith("Exit code "):
         kind = "exitCode"
     return {"type": kind, "message": words[:_MAX_MESSAGE]}
@@ -333,6 +337,7 @@ def _allowed_places(named: str, path: Path, session: str) -> list[Path]:
     The name comes from the log, so it is not followed just anywhere: only the folder for tool results of this very
     session counts, beside the log or where the log says.
     """
+    # A log from Windows names its files with backslashes.
     parts = named.replace("\\", "/").split("/")
     if len(parts) < 3 or parts[-2] != "tool-results" or _SAFE_NAME.fullmatch(parts[-1]) is None:
         return []

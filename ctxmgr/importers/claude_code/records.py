@@ -149,6 +149,7 @@ class Source:
             return Raw(line.number, self._place, kind, value, _time_of(value), False)
         if self._keeps_places and (uuid := ident(value.get("uuid"))):
             self.places.setdefault(uuid, self._place)
+        # A record of ours is ASCII, so it may be longer than its line: ``é`` has two bytes there and six here.
         return Raw(line.number, self._place, kind, value, _time_of(value), line.length > MAX_LINE // 4)
 
     def _see_version(self, version: object) -> None:
@@ -169,6 +170,7 @@ def _time_of(value: dict[str, Any]) -> str | None:
 def normal(value: dict[str, Any]) -> dict[str, Any]:
     """Return a stream-json record with the names that a transcript uses; a transcript's record as it is."""
     session = value.get("session_id")
+    # A transcript's record may have both names: then ``session_id`` is the session that it was carried over from.
     if not isinstance(session, str) or "sessionId" in value:
         return value
     return value | {
@@ -243,6 +245,8 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
         try:
             value, at = cast("tuple[object, int]", decoder.raw_decode(buffer, at))
         except (ValueError, RecursionError):
+            # Twice as much each time: a record is parsed from its beginning again, which with fixed blocks would cost its
+            # length squared.
             block = stream.read(max(HEAD_SIZE, len(buffer)))
             buffer, at = buffer[at:] + feed.decode(block, final=not block), 0
             if not block or len(buffer) > MAX_LINE:
@@ -313,6 +317,7 @@ def _head_of(path: Path, size: int, changed: int) -> Head:
         if raw.kind in {"started", "result"} and not sessions:
             head.journal = True
         elif raw.kind not in STATE_TYPES:
+            # One record of the main thread makes it a main log: versions before 2.0 write sub-agents into it, between others.
             sidechain = value.get("isSidechain") is True and not head.stream and sidechain is not False
             _describe(head, value)
             head.agent_id = head.agent_id or ident(value.get("agentId"))
@@ -349,6 +354,7 @@ def _origin(value: dict[str, Any]) -> str | None:
     """Return the session that a record was carried over from."""
     own = value.get("sessionId")
     source = value.get("forkedFrom")
+    # Each era names the original elsewhere; ``requestSessionId`` stays in the copies that ``--fork-session`` makes.
     for found in (mapping(source).get("sessionId") or source, value.get("requestSessionId"), value.get("session_id")):
         if (session := ident(found)) and session != own:
             return session

@@ -31,6 +31,7 @@ from ctxmgr.importers.values import ident, mapping, positive, sequence, shorten,
 from ctxmgr.log.codec import Record
 from ctxmgr.types.import_report import FileCount
 
+# ``Task`` was renamed to ``Agent``; logs of both are around.
 _LAUNCHERS = frozenset({"Task", "Agent"})
 _MAX_COMPARED = 4_000
 _TOKENS = {
@@ -224,11 +225,13 @@ class Threads:
 
     def entry_of(self, tool_use: str | None, task: str | None) -> str | None:
         """Return the entry of a call, known by its tool_use id or by the task or agent that it started."""
+        # The task of a background agent bears the agent's id.
         return self._entries.get(tool_use or "") or self._by_agent.get(task or "")
 
     def _key(self, file: LogFile, value: dict[str, Any]) -> tuple[str, str | None, str | None]:
         """Return the thread's key inside its file, its agent id, and the launching call's id where it is named."""
         if parent_tool := ident(value.get("parent_tool_use_id")):
+            # The end of a call's id, for all of them begin alike: ``toolu_01``.
             return f"tool:{parent_tool}", ident(value.get("agentId")) or parent_tool[-8:], parent_tool
         if file.head.agent_id is not None:
             return "file", file.head.agent_id, None
@@ -252,6 +255,7 @@ class Threads:
         return root
 
     def _start(self, file: LogFile, raw: Raw, agent_id: str | None, launch_id: str | None) -> Thread:
+        # Only a sub-agent with a log of its own has a file beside it.
         meta = agent_meta(file.path) if file.head.agent_id is not None else {}
         launch = self._launches.get(launch_id or ident(meta.get("toolUseId")) or "") or self._by_prompt(raw.value)
         kind = ident(meta.get("agentType")) or (launch.kind if launch else None) or "agent"
@@ -313,6 +317,7 @@ class Session:
 
     def _read(self, file: LogFile, raw: Raw) -> None:
         value = raw.value
+        # The journal of a workflow has records of type ``result`` as well; those name an agent, and no session.
         if raw.kind == "result" and "sessionId" in value:
             self._end(file, raw)
         if raw.kind not in _SPOKEN or (raw.kind == "system" and "subtype" not in value):
@@ -526,6 +531,7 @@ def _respond(file: LogFile, raw: Raw, thread: Thread, key: str | None) -> None:
     if key is None:
         return
     if thread.response is None:
+        # Its lines go on behind those of another response; its tokens are counted by now.
         if key in file.responses:
             return
         file.responses.add(key)
@@ -548,6 +554,7 @@ def _count(file: LogFile, thread: Thread, *, shown: bool = True) -> None:
 
 def _rewind(file: LogFile, raw: Raw, thread: Thread, record_id: str) -> None:
     """Report the branch that a person left by going back to an earlier prompt and writing another one."""
+    # Parents that were never written are common, as after a compaction; they have no place, and prove no rewind.
     parent = file.source.places.get(ident(raw.value.get("parentUuid")) or "")
     if parent is not None and any(place > parent for place in file.prompts):
         abandoned = [entry for place, entry in file.entries if place > parent]

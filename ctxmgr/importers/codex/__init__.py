@@ -32,6 +32,7 @@ from ctxmgr.importers.log_files import ZSTD_MAGIC, head_values, plain_name
 from ctxmgr.importers.values import clean, integer, join_texts, mapping, sequence, text
 from ctxmgr.log.codec import fingerprint
 
+# The names that these tools have in a rollout, so that both logs of one run tell of the same actions.
 _ACTIONS = {"command_execution": "exec_command", "file_change": "apply_patch", "web_search": "web_search"}
 _GIVEN = ("command", "changes", "query", "arguments", "prompt", "receiver_thread_ids")
 
@@ -253,6 +254,7 @@ def _originals_first(groups: Mapping[Path, list[Path]], heads: Mapping[Path, Hea
     for first in sorted(groups, key=lambda path: (plain_name(path), str(path))):
         line: list[Path] = []
         top: Path | None = first
+        # Recorded ids may form a circle, which `line` ends.
         while top is not None and top not in placed and top not in line:
             line.append(top)
             top = by_thread.get(heads[top].forked_from or "")
@@ -308,6 +310,7 @@ def _group(paths: Iterable[Path]) -> list[list[Path]]:
         first.setdefault(heads[path].thread, path)
     groups: dict[Path, list[Path]] = {}
     tops = {path: _group_root(path, heads, first) for path in files}
+    # The top of each group is placed first, since a group begins with its main log.
     for path in sorted(files, key=lambda path: tops[path] != path):
         groups.setdefault(tops[path], []).append(path)
     return _originals_first(groups, heads)

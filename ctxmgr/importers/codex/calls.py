@@ -16,6 +16,7 @@ _LIMITS = ("timeout_ms", "timeout")
 # Tools that the model host runs itself: their item is call and result at once.
 _HOSTED_CALLS = frozenset(("web_search_call", "image_generation_call"))
 _UNFINISHED = frozenset(("in_progress", "searching", "generating"))
+# Facts of calls whose item has not come: a log whose items never come must not collect them without end.
 _MAX_EARLY_FACTS = 64
 
 _COMMANDS = {"exec_command_begin": "exec_command", "exec_command_end": "exec_command",
@@ -80,6 +81,7 @@ class Calls:
             return
         action = text(payload.get("name")) or CALLS.get(kind) or kind
         key = call_id or entry_id
+        # Local servers use ``call_0`` again and again: facts kept under such an id are those of an earlier call.
         if key in self.thread.calls:
             self.facts.pop(key, None)
         self.entry(item, entry_id, (call_id, action, kind, _read_input(payload, kind)))
@@ -200,6 +202,7 @@ _HEADER = lazy_pattern(
     r"|Total output lines: \d{1,18}"
     r"|(?P<body>Output:))(?:\n|\Z)"
 )
+# All of the text: output that begins with the word is no abort.
 _ABORTED = lazy_pattern(r"aborted(?: by user(?: after [\d.]+ ?s(?:econds)?)?)?\.?\s*\Z")
 _DENIED = lazy_pattern(
     r"(?:exec command |patch |apply_patch )?rejected by user|patch rejected|command rejected by user"
@@ -207,6 +210,7 @@ _DENIED = lazy_pattern(
     r"|this action was rejected|exec(?:ution)? (?:denied|forbidden)|request (?:was )?denied",
     re.IGNORECASE,
 )
+# Codex sets no flag for a call of a tool that it does not have; it answers ``unsupported call: NAME``.
 _UNKNOWN = lazy_pattern(r"unsupported (?:custom tool )?call: ")
 _FAILED = lazy_pattern(
     r"apply_patch verification failed|failed to parse (?:function )?arguments|execution error: |exec_command failed"
@@ -251,6 +255,7 @@ def from_facts(facts: Facts) -> Outcome:
 
 def _from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | None:
     outcome.output = words
+    # Parsed only where it may be a wrapping: JSON that a command printed stays the text that it is.
     if words.startswith("{") and ('"metadata"' in words or '"isError"' in words or '"is_error"' in words):
         body = mapping(parse_json(words))
         if body:
@@ -323,6 +328,7 @@ def _without_pictures(value: Any) -> Any:
     for part in content:
         body = mapping(part)
         picture = text(body.get("image_url"))
+        # Links are short and stay; it is the bytes of a picture, as a ``data:`` URL, that have thousands of characters.
         parts.append({**body, "image_url": f"<{len(picture):,} characters>"} if picture and len(picture) > 500 else part)
     return parts
 

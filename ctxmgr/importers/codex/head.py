@@ -113,6 +113,7 @@ _HARNESS_TAGS = words_of_block(
     " multi_agent_mode codex_internal_context recommended_plugins goal_context persistent_mode agents_md"
     " user_action"
 )
+# With limits, since a person's text may begin with ``<`` as well and go on for megabytes.
 _TAG = re.compile(r"<([A-Za-z][\w .-]{0,60}?)(?:\s[^<>]{0,200})?/?>")
 
 
@@ -215,6 +216,7 @@ def read_meta(head: Head, payload: dict[str, Any]) -> None:
     child: object = source.get("subagent", source.get("sub_agent"))
     spawn = mapping(mapping(child).get("thread_spawn")) or mapping(child)
     head.parent = text(payload.get("parent_thread_id")) or text(spawn.get("parent_thread_id"))
+    # Each version tells it elsewhere: by the parent thread, by ``source`` or by ``thread_source``.
     head.sub_agent = bool(head.parent or child or text(payload.get("thread_source")) == "subagent")
     head.nickname = text(payload.get("agent_nickname")) or text(spawn.get("agent_nickname"))
     head.role = text(payload.get("agent_role")) or text(spawn.get("agent_role")) or text(child) or text(spawn.get("other"))
@@ -302,6 +304,7 @@ def harness_origin(words: str) -> str | None:
     match = _TAG.match(start)
     if match is None:
         return None
+    # ``<permissions instructions>`` is named by all of its words, ``<skill name="a">`` by its first one.
     whole_tag = start[1 : start.index(">")].strip(" /").replace(" ", "_").lower()
     for name in (whole_tag, match[1].replace(" ", "_").lower()):
         if name in _HARNESS_TAGS:

@@ -57,9 +57,11 @@ class Rollout:
                 reader(item)
             elif kind not in known.TOP_LEVEL:
                 self._log.unknown(kind)
+        # Lines had no envelope before 0.32.
         elif kind in known.ITEMS or (kind is None and "role" in value and "content" in value):
             self._item(thread.item(number, value, value, bare=True))
         elif "record_type" in value:
+            # The first versions wrote lines of state between one response and the next.
             thread.mark(reliable=True)
             if value.get("record_type") != "state":
                 self._log.unknown(f"record_type/{text(value.get('record_type')) or '?'}")
@@ -169,6 +171,7 @@ class Rollout:
     def _thought(self, item: Item, words: str, item_id: object, from_item: bool) -> None:
         if not from_item and self._thread.items_seen:
             return
+        # The words of an encrypted thought are not there; that there was one is told all the same.
         self._say(item, "thought", {"text": words} if words else {"encrypted": True}, item_id)
 
     def _say(self, item: Item, kind: str, data: dict[str, Any], item_id: object) -> None:
@@ -285,6 +288,7 @@ class Turns:
 
     def _rewind(self, item: Item, turns: int) -> None:
         rounds = self.thread.rounds
+        # The first round holds what was done before any message, which no rollback reaches.
         undone = rounds[max(len(rounds) - turns, 1) :] if turns > 0 else []
         del rounds[len(rounds) - len(undone) :]
         self.thread.turn_began()

@@ -12,6 +12,7 @@ from ctxmgr.importers.transcript import Call, Transcript
 from ctxmgr.importers.values import integer, mapping, text
 from ctxmgr.log.ids import parse_time
 
+# Sought at the end of an id: hosted models put the kind before it, as in ``msg_01a1ffcb-…``.
 _UNIQUE = re.compile(r"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9A-Za-z]{24,})\Z")
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 _MAX_COPY_SECONDS = 1.0
@@ -31,6 +32,7 @@ class Item:
     payload: dict[str, Any]
     metadata: object = None
     bare: bool = False
+    # Empty until somebody asks, since None is an answer.
     _turn: str | None = ""
 
     @property
