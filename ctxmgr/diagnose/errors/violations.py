@@ -27,6 +27,7 @@ _TYPES = {
     "object": "object", "map": "object", "dictionary": "object", "mapping": "object", "record": "object", "date": "date",
     "datetime": "datetime", "i32": "integer", "i64": "integer", "u32": "integer", "u64": "integer", "f64": "number",
 }  # fmt: skip
+# Two lines of pydantic: `user.age`, and below it `  Input should be a valid integer`
 _PYDANTIC = lazy_pattern(rf"^({_NAME}(?:\.[\w-]{{1,60}}){{0,8}})\n {{2,4}}(\S[^\n]{{3,300}})", re.MULTILINE)
 _SENTENCES = tuple(
     lazy_pattern(pattern, re.MULTILINE)
