@@ -121,6 +121,7 @@ def violations_of(result: Any, text: str) -> list[Violation]:
         text: the same as text.
     """
     found: dict[tuple[str | int, ...], Violation] = {}
+    # A body that stands as a text within JSON has its quotes escaped
     bare = text[:_MOST_TEXT].replace('\\"', '"')
     for each in (
         *_of_objects(result),
@@ -202,6 +203,7 @@ def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tu
         return None
     kind = _TYPE.search(said)
     type_ = _TYPES[kind.group(1).lower()] if kind else ""
+    # Codes are written with underscores: `unrecognized_keys`
     if _UNEXPECTED.search(message.replace("_", " ")):
         return Violation(path, "unexpected", "", options or _options(rest))
     if _REQUIRED.search(message):

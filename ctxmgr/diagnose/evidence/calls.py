@@ -90,6 +90,7 @@ def _parts(command: str) -> tuple[tuple[str, ...], ...]:
     for part in _PART.split(command)[:20]:
         try:
             words = shlex.split(part[:_MOST_COMMAND])[:_MOST_WORDS]
+        # A quote without its end: the command was cut within it, or a sign in quotes looked like the end of a part
         except ValueError:
             words = part.split()[:_MOST_WORDS]
         # What is run is the program behind these words

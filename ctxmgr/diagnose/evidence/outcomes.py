@@ -85,6 +85,7 @@ def reports_failure(entry: EntryView, text: str) -> bool:
             and vocabulary.classify(entry.action, "", "") != "sleep"
             and (_REFUSAL.search(text[:2_000]) is not None or _REPORT.match(strip_wrapper(text[:2_000]).strip()) is not None)
         )
+    # Clients state it before the output or behind it; in between it may be what the output tells of
     exits = _EXIT.findall(text[:200]) + _EXIT.findall(text[-200:])
     # The last code counts, where several commands were run
     if exits and exits[-1] != "0":
