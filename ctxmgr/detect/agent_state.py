@@ -290,6 +290,7 @@ class AgentScope:
 
     def _flags_again(self, step: Step, before: Step) -> int:
         distance = step.number - before.number
+        # `_seen` may reach back twice as far (see `_trim`), and what is found must not depend on when the past was cut.
         if distance > self._settings.window:
             return 0
         flags = Wake.AGAIN | Wake.REPEATED if step.same(before) else Wake.AGAIN
@@ -333,6 +334,7 @@ class AgentScope:
         if owned:
             return raised
         for sighting in sightings:  # in the order of DETECTORS, the tightest description first
+            # One suspicion about a step is enough; only a proof says more.
             if warned and sighting.severity == "warn":
                 continue
             left = next((case for case in self.cases[-_RECENT:] if case.continues(sighting)), None)
@@ -349,6 +351,7 @@ class AgentScope:
                     rival.escalate(sighting)
                     return [*raised, rival]
                 continue
+            # The sightings after this one describe the same steps more loosely.
             raised.append(self._open(sighting))
             break
         return raised
@@ -380,6 +383,7 @@ class AgentScope:
                 raised += self._judge(sighting.steps[-1], [sighting], spoken=True)
             elif self.active:
                 self._end_spoken(detector.kind)
+        # Where all slept, none but those that were just shown the event can have woken.
         self._asleep = not is_any_awake(listeners if self._asleep and not self._remembers else self._detectors)
         return raised
 
@@ -404,6 +408,7 @@ class AgentScope:
     def speak(self) -> None:
         """Note that the agent said something new."""
         for case in self.active:
+            # To a case that rests on words it is one word more, and no other way.
             if not case.is_spoken:
                 case.speak()
 

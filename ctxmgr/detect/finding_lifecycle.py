@@ -96,6 +96,7 @@ class OpenFinding:
         self.round = sighting.steps[-sighting.period :]
         self._error = sighting.error
         self._facts = sighting.facts
+        # A ping-pong is seen at the first word of its last round: five words of two agents are three rounds.
         self._unlisted = max(0, sighting.rounds * sighting.period - len(sighting.steps))
         self._total = sighting.total
         self.severity: Severity = sighting.severity
@@ -240,6 +241,7 @@ class OpenFinding:
 
     def miss(self) -> None:
         """Take an event of the kind the case rests on that did not continue the pattern."""
+        # Events have no question by which two of them could be told apart, so each counts.
         self._outside |= {len(self._outside)}
         if len(self._outside) >= max(2, self._left_after):
             self._resolve()
@@ -307,6 +309,7 @@ class OpenFinding:
         return False
 
     def _resume(self, step: Step) -> None:
+        # Once the world was changed, asking again is honest: it neither leaves the loop nor prolongs it.
         if not self._touched:
             self._outside = self._novel = frozenset()
             self._changed_course = False
@@ -392,6 +395,7 @@ class FastForward:
         self._gap = _shortest_gap(settings, self._round)
         self._shown_again = rounds_kept(case, settings)
         self._window = settings.window
+        # What is shown again, and before it a past as long as the scope would hold.
         self._kept: deque[tuple[Observation, Observation]] = deque(maxlen=self._shown_again + 2 * self._window)
         self._started, self._ended = past[-1].started, past[-1].ended
 
@@ -399,6 +403,7 @@ class FastForward:
         """Take one more step if it is the next of the round to the letter; return whether it is."""
         case = self.case
         model = self._round[self.count % len(self._round)]
+        # After a continuation each step must be looked at: two more rounds say that the loop is back.
         if finish is None or (case.answered and not case.back) or world != model.world or not repeats(model, start, finish):
             return False
         if not _follows(self._started, self._ended, start.at, finish.at, self._gap):

@@ -190,6 +190,7 @@ class Monitor:
             or watch is None
             or finish.at is not start.at  # the result came later
             or finish.status == "interrupted"
+            # An opinion is asked for at the start of an entry, before anything is known of its result.
             or self._explain is not None
             or start.id in self._open
             or not self._unseen.is_over(key)
@@ -271,6 +272,7 @@ class Monitor:
 
     def _conclude(self, start: Observation, finish: Observation, scope: AgentScope) -> list[OpenFinding]:
         """Show an entry with its result to the detectors of its agent, and to those of all where it may matter to them."""
+        # Before the step is judged: what others changed until now makes its question a new one.
         if len(self._scopes) > 1:
             scope.others_changes = self._all_changes - scope.changes
             scope.others_writings = self._all_writings - scope.writings

@@ -56,6 +56,7 @@ def observations_from(
     for place, (_, name, session, *fields, limit, meta, task, _, _, _, _) in earlier:
         process, agent, at, turn, step, parent, action, input_type, given = fields
         start = starts[name] = Observation(
+            # Below 0: they stand before the first record that is read now.
             "start", 2 * place - 2 * index, name, session, place, process, agent, at, turn, step, parent, action, input_type,
             given, None, None, None, None, limit, None, None, meta, task,
         )  # fmt: skip

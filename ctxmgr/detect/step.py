@@ -227,6 +227,7 @@ class Step:
                 self._result = (self.calls[0].result(),)
             else:
                 pairs = [(call.query, call.result()) for call in self.calls]
+                # Calls that ask the same are ordered by their results; one that can't be compared is None, which has no order.
                 self._result = tuple(result for _, result in sorted(pairs, key=lambda pair: (pair[0], pair[1] or 0)))
         return self._result
 
@@ -259,6 +260,7 @@ class Step:
         if one == two:
             return True
         return (
+            # Four characters are a tenth of 40: in a shorter answer they may be all the news there is.
             -_SLACK <= len(one) - len(two) <= _SLACK < len(one) // 8
             and one[:8] == two[:8]
             and (self.results() == other.results() or self.view() == other.view())

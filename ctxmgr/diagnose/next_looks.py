@@ -29,6 +29,7 @@ class _Look(NamedTuple):
     look: str
 
 
+# A shell adds 128 to the signal: 132 is SIGILL, 134 SIGABRT, 135 SIGBUS, 136 SIGFPE, 139 SIGSEGV; 137 is SIGKILL, below
 _CRASH = (
     r"segmentation fault|bus error|core dumped|SIGSEGV|SIGABRT|SIGBUS|SIGILL|illegal instruction|floating point "
     r"exception|stack smashing|exit(?:ed with)?(?: code| status):? 13[2-69]\b|\bAborted\b|double free|access violation"
@@ -41,10 +42,12 @@ _SERVER = (
     r"\b50[0-4]\b|internal server error|bad gateway|service unavailable|gateway time-?out|internal[ _]error"
     r"|unexpected error|something went wrong|unknown error"
 )
+# curl ends with 52 for an empty answer, with 56 where receiving failed, with 18 for a part of the body
 _CUT_OFF = (
     r"empty reply|connection (?:was )?reset|connection closed|unexpected EOF|broken pipe|remote end closed|socket "
     r"hang up|ECONNRESET|EOF occurred|server disconnected|curl: \((?:52|56|18)\)|premature"
 )
+# curl ends with 7 where it can't connect, and with 28 when its time is up
 _UNREACHED = (
     r"connection refused|ECONNREFUSED|timed? ?out|ETIMEDOUT|no route to host|network is unreachable|curl: \((?:7|28)\)"
     r"|deadline exceeded"

@@ -130,6 +130,7 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
     narrowed = bool(request.action or request.status)
     for usage in _all(reader, _TOKENS + where, values):
         name, ts, day, agent, model, step, entry, given, made = usage
+        # A response names the call that it made, or the step that it shares with its calls.
         shared = answers.get((name, entry or step), [])
         if not shared and not narrowed:
             each = _Call(name, None, ts, day, agent, None, "", model, None, None)

@@ -388,6 +388,7 @@ def _streams(moves: Sequence[Move]) -> list[Sequence[Move]]:
     own: dict[str | None, list[Move]] = {}
     for move in moves:
         own.setdefault(move.agent, []).append(move)
+    # All agents together too: a rule that knows no agents sees one stream of calls.
     return [moves, *own.values()] if len(own) > 1 else [moves]
 
 

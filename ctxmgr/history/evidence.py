@@ -135,6 +135,7 @@ def evidence_of(store: Store, session: str, finding: Finding | None) -> Evidence
         CtxmgrError: the session can't be read.
     """
     entries = newest_entries(store, session, ENTRIES)
+    # The first two types are what people said: the task stands there.
     first = ListRequest(session=session, kind="event", event_type=list(_MESSAGE_TYPES[:2]), limit=_MAX_FIRST)
     last = ListRequest(session=session, kind="event", event_type=list(_MESSAGE_TYPES), limit=_MAX_MESSAGES, newest_first=True)
     shown = ListRequest(session=session, kind="event", event_type=["tool_call_update"], limit=_MAX_FIRST, newest_first=True)
@@ -172,6 +173,7 @@ def _with_cause(known: Evidence, finding: Finding) -> Finding:
 
 def _merge(said: Sequence[EventView], shown: Sequence[EventView]) -> list[EventView]:
     """Merge messages and the output of calls in progress, in the order of the log."""
+    # What was said before the first entry stands behind none.
     return sorted([*said, *shown], key=lambda event: -1 if event.after is None else event.after)
 
 

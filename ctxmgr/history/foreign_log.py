@@ -51,6 +51,7 @@ class ForeignStore(Store):
         states = [FileState.of(path) for path in self.files]
         if all(self.imported.is_unchanged(path, state) for path, state in zip(self.files, states, strict=True)):
             return
+        # All or nothing: another process may be answering from the same index.
         with self.engine.transaction():
             import_session(self, self.importer, self.files, progress)
         if self.unindexed() <= _MAX_INDEXED:

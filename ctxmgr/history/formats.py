@@ -201,6 +201,7 @@ def _json_shape(text: bytes) -> str | None:
         except (ValueError, RecursionError):
             continue
         return (name if b"\n" in text or name != "JSON lines" else "a JSON document") + _keys(value)
+    # What was read may end within a long document, and one on many lines often has a bracket alone on its first.
     if len(text) >= HEAD_SIZE - _LINES or line in (b"{", b"["):
         return "a JSON document"
     return "damaged JSON"

@@ -242,6 +242,7 @@ def _ask_ignored(place: Path) -> bool | None:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return None
+    # 128 is a fault of git's own, such as a folder of another owner, and no answer.
     return {0: True, 1: False}.get(ran.returncode)
 
 

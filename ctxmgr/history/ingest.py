@@ -265,6 +265,7 @@ def _recognise(
 
 def _is_other(file: Path, head: bytes) -> bool:
     """Whether an unrecognised file in a folder is not worth a report: settings, or another program's database."""
+    # Settings are JSON and any program has databases, but a .jsonl of no known format may be a log that nobody reads.
     if (file.name.endswith(_SUFFIXES) and file.suffix not in (".json", *_DATABASES)) or holds_own(head):
         return False
     return not head.lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith((b"{", b"[")) or not _CONVERSATION.search(head)
@@ -307,6 +308,7 @@ def find_logs(paths: Sequence[Path]) -> FoundLogs:
             logs += files
             continue
         for group in importer.groups(_with_companions(importer, files)):
+            # The main log leads to the logs of its sub-agents, and one of these need not lead back.
             logs.append(max(group, key=lambda file, of=importer: len(session_files(of, file))))
     return FoundLogs(sorted(logs), [report for report in totals.files if report.skipped], totals.others)
 

@@ -104,6 +104,7 @@ def take_blocks(
                 block = RowBatch.unpacked(packed)
                 end, last = block.end, block.after
                 if block.parts is None or not writer.write(block):
+                    # What the blocks before it hold comes first: records keep the order of the log.
                     writer.flush()
                     report.plus(write_lines(block))
                 else:
@@ -120,6 +121,7 @@ def _count(own: OwnCount, block: RowBatch, met: Callable[[str], None]) -> None:
     for session in sessions:
         met(session)
     for told in block.told:
+        # The count keeps the first session of a log alone, and that is the first of its first block.
         own.add(sessions[0], *told)
     for damaged in block.damage:
         own.hear(*damaged)

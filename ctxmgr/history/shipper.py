@@ -290,6 +290,7 @@ class Shipper:
                 # Of a record without an id, such as a session's, the store could not say whether it holds it.
                 batch.last = _identity(record) or batch.last
             batch.end = end
+        # What is only left out moves the progress on too, or it would be read again each time.
         if batch.items or batch.left_out:
             yield batch
 
@@ -425,6 +426,7 @@ class Service:
                 # The connection may be what is broken, so the next try opens a new one.
                 self.close()
                 wait = min(_MAX_WAIT, _FIRST_WAIT * 2**self._failures) * random.uniform(0.5, 1.0)  # jitter
+                # Ten doublings are beyond the longest wait; after a thousand the power would not fit into a float.
                 self._failures = min(self._failures + 1, 10)
                 told(error, wait)
             self._sleep(wait)

@@ -123,6 +123,7 @@ class VerdictCache:
 
     def _put(self, kind: str, key: int, session: str, value: dict[str, Any], *, by_store: bool = False) -> None:
         mark = self._marks.pop(key, (None, None))[by_store]
+        # A session may have begun to run again while it was judged.
         if mark is None or is_running(self._store, key, session):
             return
         try:
@@ -165,6 +166,7 @@ def _checkout_state() -> list[int]:
             for item in items:
                 if item.name.endswith((".py", ".toml")):
                     found = item.stat()
+                    # Sums, since a folder lists its files in any order.
                     count, times, sizes = count + 1, times + found.st_mtime_ns, sizes + found.st_size
                 elif item.is_dir(follow_symlinks=False) and item.name != "__pycache__":
                     folders.append(item.path)

@@ -81,6 +81,7 @@ def answer_event(name: str, content: bytes) -> bytes:
         row = rounds.worth_asking(len(event.calls))
         if row is None:
             return b""
+        # An event may name no folder, or one that is gone: then the user's own settings count.
         folder = Path(event.folder) if os.path.isdir(event.folder) else Path.home()
         config = load_config(folder)
         if config.live_mode == "watch":
@@ -146,6 +147,7 @@ def _answer(client: Client, event: Event, rounds: Rounds, exact: str, config: Co
     if step > _STEPS:
         return b""
     text = step_text(prompt, step, refusing=config.live_mode == "deny")
+    # Before the rows: a hook that reads in them that the call is refused reads the reason next.
     replace_file(rounds.reason, text.encode("utf-8", "replace"))
     rows: list[Sequence[str]] = [("t", str(step), exact)]
     if config.live_mode == "deny" and step > 1:
@@ -179,6 +181,7 @@ def hang_text(prompt: str) -> str:
 @contextlib.contextmanager
 def _lock_session(path: str) -> Generator[bool]:
     """Take the session's lock without waiting; yield whether it was free."""
+    # It is there: the hook that asks has just appended to it.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -223,6 +226,7 @@ def excerpt(log: str, folder: str, unwritten: Sequence[tuple[str, str]], begun: 
         content = stream.read(_MAX_WHOLE) if size <= _MAX_WHOLE else b"".join(_parts(stream, size))
     content = content[: content.rfind(b"\n") + 1]  # the client may be in the middle of a line
     for call, record in unwritten:
+        # An empty id would be found in every line.
         found = [line for line in content[-_MAX_WHOLE:].split(b"\n") if call and call.encode() in line]
         if found and not any(result in line for line in found for result in _RESULT):
             content += record.encode("ascii") + b"\n"
@@ -242,6 +246,7 @@ def _parts(source: BinaryIO, size: int) -> Iterator[bytes]:
             yield line
         elif size > _MAX_SCANNED:
             source.seek(end)
+            # The place lies within a line, of which the rest is no JSON.
             source.readline()
             yield from source
             return
@@ -253,6 +258,7 @@ def _parts(source: BinaryIO, size: int) -> Iterator[bytes]:
 def _is_spoken(line: bytes) -> bool:
     if not (b'user"' in line or b"user_message" in line):  # quicker than each of the marks, and most lines hold neither
         return False
+    # Claude Code logs the result of a call as a message of the user.
     return not any(each in line for each in _RESULT) and any(each in line for each in _PERSON)
 
 
@@ -343,6 +349,7 @@ def notify_person(config: Config, session: str, headline: str, text: str) -> Non
     if config.live_desktop and (notifier := notifier_command(headline, os.environ, sys.platform)):
         _start(notifier, b"", {})
     if config.live_exec:
+        # An environment variable holds no NUL and not any length, and a client may call its session anything.
         name = session.replace("\0", "").encode("utf-8", "replace").decode()[:1000]
         _start(config.live_exec, text.encode("utf-8", "replace"), {"CTXMGR_SESSION": name})
 

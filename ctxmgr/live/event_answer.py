@@ -155,6 +155,7 @@ def _is_watched() -> bool:
 
 def _take_word(client: Client, event: Event, rounds: Rounds) -> bytes:
     """Return the word that the watcher left for the main agent about a call that hung; each is returned once."""
+    # A call that hung is one of the main agent: `Watched` knows no other.
     if event.agent:
         return b""
     try:
@@ -216,6 +217,7 @@ def _ask_detectors(name: str, content: bytes) -> bytes:
 ROUNDS = 3
 """Identical rounds at which the detectors are asked (design ruling 6)."""
 
+# The last three are the defaults of the detectors: error_varied_loop_rounds, stagnation_rounds, interleaved_loop_rounds.
 _MAX_PERIOD, _SAME_ERROR, _SAME_ANSWER, _ANYWHERE = 6, 5, 6, 6
 _WINDOW = 64
 # The tail holds more rows than the window compares. The file is cut, so that it does not grow with a session of days.
@@ -247,6 +249,7 @@ def result_fingerprint(result: Any) -> tuple[str, bool]:
     text = result if isinstance(result, str) else dumps(result)
     if len(text) > 2 * _END:
         text = text[:_END] + text[-_END:]
+    # "rror: " is the end of "ValueError: ..." as well as of "error: ...".
     failed = text.startswith(_FAILURES) or "Traceback (most" in text or "rror: " in text
     return digest_of(text.encode("utf-8", "surrogatepass").translate(None, _BLURRED)), failed
 
@@ -420,6 +423,7 @@ def is_circling(calls: Sequence[Sequence[str]]) -> bool:
     same = [row[3] == last[1] for row in calls]
     if failed:
         return sum(same) >= _SAME_ERROR
+    # One answer to different questions counts only in a row: much honest work is answered by "ok".
     return len(same) >= _SAME_ANSWER and all(same[-_SAME_ANSWER:])
 
 
@@ -448,6 +452,7 @@ def note_calls(client: Client, event: Event) -> None:
     """
     from ctxmgr.base.paths import make_private_folder, replace_file
 
+    # A call is noted before any row is written, so nothing else has made the folder yet.
     make_private_folder(state_folder())
     for call, record in zip(event.calls, client.open_records(event), strict=True):
         content = record.encode("ascii")

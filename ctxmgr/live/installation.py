@@ -239,6 +239,7 @@ def version_of(client: Client) -> tuple[int, ...] | None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
+    # With a point at least, which the pattern wants: "2" is a version too.
     found = _VERSION.search(f"{version}.0")
     if found is None:
         raise InvalidInput(f"{version!r} is no version", "e.g. --client-version 2.1.330")
@@ -404,6 +405,7 @@ def last_hook_call(name: str) -> tuple[float | None, int]:
     last, told = None, 0
     with suppress(OSError), os.scandir(state_folder()) as found:
         for entry in found:
+            # The rows have no ending; what was told, open calls and logs of sessions beside them have.
             if entry.name.startswith(f"{name}-") and "." not in entry.name and entry.is_file(follow_symlinks=False):
                 moment = entry.stat(follow_symlinks=False).st_mtime
                 last = moment if last is None else max(last, moment)

@@ -213,4 +213,5 @@ def _cut(opening: int, spans: list[tuple[int, int]], place: int, text: str) -> t
         return spans[place - 1][1], spans[place][1]
     if len(spans) > 1:
         return spans[0][0], spans[1][0]
+    # The blanks behind the only part go too, or the brackets left empty would stand on two lines.
     return opening + 1, spans[0][1] + len(text[spans[0][1] :]) - len(text[spans[0][1] :].lstrip(" \t\r\n"))

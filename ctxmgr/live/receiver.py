@@ -167,6 +167,7 @@ class Receiver:
         while free < MAX_CONNECTIONS and time.monotonic() < until:
             if not self._next(take, 0.05) and self._seats.acquire(blocking=False):
                 free += 1
+        # These are of threads that waited too long and gave up; they are recorded all the same.
         while self._next(take, 0.05):
             continue
 
@@ -267,6 +268,7 @@ class _Handler(BaseHTTPRequestHandler):
         receiver = self._receiver
         if self.headers.get("Origin") is not None:  # only browsers send it, and no exporter runs in one
             raise _RefusedError(403, "pages in a browser may not send here\n")
+        # What stands before an "@" is a user's name: localhost@evil.example is no name of this machine.
         host = self.headers.get("Host", "").rpartition("@")[2].lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         # Any page can have its own name lead to this machine (DNS rebinding): then the browser's request looks local, but for
@@ -301,6 +303,7 @@ class _Handler(BaseHTTPRequestHandler):
             body = self._chunks(limit)
         else:
             stated = self.headers.get("Content-Length", "")
+            # `int` refuses a number of more than 4,300 digits, and a header may hold one.
             if not stated.isdecimal() or len(stated) > 15:
                 raise _RefusedError(411, "the length of the body is not stated\n")
             if int(stated) > limit:
@@ -315,6 +318,7 @@ class _Handler(BaseHTTPRequestHandler):
         while True:
             size = self.rfile.readline(_CHUNK).split(b";")[0].strip()
             try:
+                # Nine digits are 64 GiB already.
                 length = int(size, 16) if len(size) < 10 else limit + 1
             except ValueError:
                 raise _RefusedError(400, "the body is not chunked as it says\n") from None

@@ -231,6 +231,7 @@ def run_tap(
     child = os.fork()
     if child == 0:
         _recorder(record, copied, orders, (copies, ordered))
+    # With these open here too, neither process would see that the other one has ended.
     for descriptor in (copied, orders):
         os.close(descriptor)
     held = Copies(copies)

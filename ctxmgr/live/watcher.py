@@ -107,6 +107,7 @@ class HookedSessions:
         for path, (touched, each) in found.items():
             if each is None or each.ended:
                 continue
+            # A client that writes its log late still calls hooks, and one that calls none for long still writes its log.
             each.moved = max(touched, modification_time(each.log), modification_time(path.removesuffix(SESSION_SUFFIX)))
             if now - each.moved < _ALIVE and not self._is_gone(each.pid):
                 living[path] = each
@@ -122,6 +123,7 @@ class HookedSessions:
 
     def _is_gone(self, pid: int) -> bool:
         """Whether a process has ended that was seen alive: a shell that only started a hook is gone before the first check."""
+        # 1 adopts the processes whose parent is gone, and 0 and below mean groups of processes to `kill`.
         if pid <= 1:
             return False
         try:
@@ -154,6 +156,7 @@ class HookedSessions:
             finding = sight.finding
             if finding is None or finding.kind != "hung":
                 continue
+            # Only the end of a hang that somebody was told of is news.
             if sight.event == "over" and hung.pop(finding.id, None) is not None:
                 sights.append(sight)
             elif sight.event != "over" and finding.severity == "hung" and _is_meant(finding, config):

@@ -53,6 +53,7 @@ class CycleDetector(StepDetector):
         else:  # a question that is new within the longest period breaks every round
             self.state = ()
             return None
+        # Seven questions in turn, 8 s apart, go round though one is answered "pending": `_polls` looks at the whole round.
         if is_patient(past[-1], step, self._settings) and not is_poll_only(past[-1], step, self._settings):
             self.state = ()
             return None
@@ -138,6 +139,7 @@ class CycleDetector(StepDetector):
 
 def _is_alike(step: Step, other: Step) -> bool:
     """Whether two answers to one question differ in times, ids and numbers alone."""
+    # `answer` is that of the first call alone, so it says nothing about a batch.
     if step.failed != other.failed or len(step.calls) > 1 or len(other.calls) > 1 or step.first.finish is None:
         return False
     one, two = step.answer(), other.answer()
@@ -149,6 +151,7 @@ def _blur_all(text: str) -> str:
 
 
 _MAX_AGENTS = 4
+# The longest sighting is of four agents in turn: 4 * rounds + 1 things passed on, 13 by default.
 _MAX_WORDS = 32
 _LEAVE_PING_PONG = 2
 _MAX_NAME = 64
@@ -218,6 +221,7 @@ class PingPongDetector:
         changed = self.state is not None and not step.failed and step.changes(self._settings.pollers)
         if changed and self.state is not None:
             who = (start.agent, start.process)
+            # Work of anybody else leaves the thing going round: two desks return a ticket while a third deploys.
             mine = any(word.speaker == who for word in self.state.passed)
             self.state = None if mine or not self.state.passed else _State((), _NO_RUNS, self.state.passed, self.state.passes)
         return None
@@ -293,13 +297,16 @@ def _find_passed_on(start: Observation) -> Hashable:
     fields = cast("dict[object, object]", start.input)
     named = [
         (str(key), str(value)) for key, value in fields.items()
+        # Words with blanks are talk, and True and False (ints too) name nothing.
         if type(value) is int or (isinstance(value, str) and 0 < len(value) <= _MAX_NAME and " " not in value)
     ]  # fmt: skip
+    # One name is the receiver alone: all tickets that go to "billing" would be one thing.
     return tuple(sorted(named)) if len(named) > 1 else None
 
 
 LOOP_SEEN = "loop_seen"
 """Type of the event by which the monitor says that a loop was raised, or went on after it was answered."""
+# Identities are read from records, so a hostile log may name any number of loops.
 _MAX_LOOPS = 32
 
 
@@ -378,6 +385,7 @@ def _identities(data: object) -> list[str]:
 
 
 RESULTS = frozenset({"subtask_result", "task_result", "attempt_result"})
+# Names of tasks are recorded text: a hostile log may hold any number.
 _MAX_TASKS = 32
 _LEFT_AFTER = 6
 _PARTS = lazy_pattern(r"[/.:>]+")
@@ -501,6 +509,7 @@ def _first(fields: Mapping[str, object], keys: tuple[str, ...]) -> str:
     for key in keys:
         value = fields.get(key)
         if isinstance(value, dict):
+            # The task may be an object of its own: {"task": {"id": "m3"}}.
             value = _first(cast("dict[str, object]", value), ("id", *_NAMES)) or None
         if isinstance(value, str | int) and str(value):
             return str(value)
@@ -513,8 +522,10 @@ def _result(event: Observation) -> tuple[str, bool | None]:
         return "", None
     data = cast("dict[str, object]", event.data)
     inner = data.get("input")
+    # The event's own fields come last: a "status" in the input is what was asked for, not what came of it.
     fields = {**cast("dict[str, object]", inner), **data} if isinstance(inner, dict) else data
     name = _name(fields, cast("object", inner))
+    # A truth value settles it. The texts below may be prose, so they count only where the whole of one is a known word.
     for key in ("success", "ok", "passed"):
         if isinstance(fields.get(key), bool):
             return name, not fields[key]

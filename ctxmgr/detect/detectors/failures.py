@@ -151,6 +151,7 @@ class ErrorRepetitionDetector(StepDetector):
 def _is_round(same: tuple[Step, ...], past: Sequence[Step]) -> bool:
     """Whether what lies between the last failures repeats as well: then the round is the pattern, not the error."""
     length = same[-1].number - same[-2].number
+    # Failures that follow on each other have nothing between them that could be a round.
     if length < 2 or len(past) < 2 * length - 1:
         return False
     return all(past[-place].query == past[-place - length].query for place in range(1, length))
@@ -204,6 +205,7 @@ class FailureStreakDetector(StepDetector):
             known = old.cause if old.cause is not None else _cause_of(old.steps[-1])
             keep = self._settings.window
             streak = _Streak((*old.steps, step)[-keep:], cause) if cause == known else _Streak((step,), cause)
+        # Another action's failure begins a row of its own; the provider's errors are events, and it does not end their row.
         self.state = {step.action: streak} | {name: other for name, other in streaks.items() if name == _PROVIDER}
         return self._sighting(streak)
 
@@ -229,6 +231,7 @@ class FailureStreakDetector(StepDetector):
         needed = self._settings.error_same_rounds
         if len(steps) < needed:
             return None
+        # An overloaded provider (529) recovers by itself, so a few of such errors are only a suspicion.
         proved = len(steps) >= self._settings.transient_rounds if transient else True
         return Sighting(
             self.kind, (_PROVIDER, cause), 1, steps[-needed:], needed, 0.8 if proved else 0.6,
@@ -281,8 +284,10 @@ def _is_refused(step: Step) -> bool:
 def _rounds_needed(streak: _Streak, settings: DetectSettings) -> tuple[int, int | None]:
     """Return after how many failures to warn, and how many prove a loop (None: no number of them)."""
     last = streak.steps[-1]
+    # Before `_explores`: a 401 at one address after the other would pass for a search, which is never proof.
     if vocabulary.is_login_error(streak.cause or ""):
         return settings.error_varied_rounds, settings.error_varied_loop_rounds
+    # Before `_explores` too: every command counts as a search, but one that runs into its limit finds nothing out.
     if vocabulary.is_own_limit(last.first.error()):
         return settings.error_varied_rounds, settings.failing_rounds
     if _explores(streak.steps, settings) or not fingerprints.says_anything(streak.cause or ""):
@@ -384,7 +389,9 @@ def _says_denied(output: object, error: str) -> bool:
 
 _MAX_TOOL_GAP = 6
 """Steps after which another unknown tool is a new story."""
+# As `_type` writes them: "ToolNotFoundError" and "tool_not_found_error" are one.
 _TYPES = frozenset({"unknowntool", "toolnotfound", "nosuchtool", "unknownfunction", "toolnotfounderror", "nosuchtoolerror"})
+# The 80 characters are for the name between: "Tool 'search_web' is not available".
 _TOOL = lazy_pattern(
     r"\b(?:unknown|no such|unrecogni[sz]ed|unsupported|invalid) tool\b|\bno tool (?:named|called)\b"
     r"|\btool\b.{1,80}\b(?:not found|does not exist|doesn't exist|is not (?:available|registered|defined))",
@@ -516,6 +523,7 @@ class ContextLoopDetector:
             return self._too_long(self.state.errors)
         step = Step((Call.of_words(event, "compaction"),))
         compactions = (*state.compactions, step)[-keep:]
+        # Some of the older ones may have left the window just now.
         self.state = state = state._replace(compactions=compactions, older=min(state.older, len(compactions)))
         rounds = self._settings.compaction_rounds
         fresh = len(compactions) - state.older

@@ -100,6 +100,7 @@ def declared_limit(start: Observation) -> float | None:
 
 
 def _positive(value: object, unit: float) -> float | None:
+    # Recorded numbers may be anything; NaN is neither above 0 nor below the limit.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_TIMEOUT_MS:
         return None
     return value / unit
@@ -118,6 +119,7 @@ def stall_finding(stall: Stall, session: str, newest: Observation | None) -> Fin
     agent = None if first is None else first.agent
     process = None if first is None else first.process
     starts = [call.start for call in stall.calls]
+    # Without ids: a call that hangs again in the next process is the same stall, and recovery counts its attempts by this.
     identity = fingerprint([agent, "hung", stall.why, [[call.action, call.input] for call in starts]])
     anchor = (first.id, first.index) if first is not None else stall.last
     indexes: dict[str, Any] = {
@@ -214,6 +216,7 @@ class UnseenResults:
         """Take the start of an entry; return the cases raised by it."""
         if key not in self._scopes:
             scope = self._scopes[key] = self._watched[start.agent] = self._make()
+        # This agent and all others that were watched have recorded results.
         elif not self._watched:
             return []
         else:
@@ -382,6 +385,7 @@ class StallWatch:
         if self._delegated or start.parent is not None:
             self._keep_parents_alive(start)
             if len(self._delegated) >= _MAX_DELEGATED and vocabulary.delegates(start.action):
+                # `begin` would add the call and drop the oldest, and `end` would take the call out again.
                 del self._delegated[next(iter(self._delegated))]
         self._begun += 1
         self._finished += 1
@@ -428,6 +432,7 @@ class StallWatch:
             self._flow(event).latest = event.at
 
     def _expect(self, beginning: Observation) -> None:
+        # From here on silence counts: a process that begins and then does nothing is a stall, too.
         if self._state == "new" and beginning.at is not None:
             self._state = "working"
             self._flow(beginning).latest = beginning.at
@@ -491,6 +496,7 @@ class StallWatch:
             for call in waited
             if not call.declared and not call.alive and now - self._clock(call) > self._settings.stall_seconds
         ]
+        # One among them that declares a limit, or gave a sign of life, shows that the agent may wait in good faith.
         if not calls or len(calls) < len(waited):
             return []
         first = min(calls, key=self._clock)
@@ -531,6 +537,7 @@ class StallWatch:
         return self._open.pop(entry, None)
 
     def _clock(self, call: OpenCall) -> float:
+        # The 0 is never compared: a log with entries that have no time is not judged by the clock.
         began = call.start.at or 0.0
         return began if call.child_at is None else max(began, call.child_at)
 
@@ -540,6 +547,7 @@ class StallWatch:
 
     def _keep_parents_alive(self, observation: Observation) -> None:
         """Give life to the calls that wait for the agent of an observation: progress of a child is progress of its caller."""
+        # A log need not name the parent, so every hand-over that is open may be the one that this agent works for.
         parents = [call for call in self._delegated.values() if call.start.agent != observation.agent]
         if observation.parent is not None and observation.parent in self._open:
             parents.append(self._open[observation.parent])
@@ -573,5 +581,6 @@ class StallWatch:
 
     def _last(self) -> tuple[str, int | None]:
         if self._newest is not None and self._last_id == self._newest.id:
+            # Only entries have an index, and the last record may be an event.
             return (self._newest.id, self._newest.index)
         return (self._last_id, None)

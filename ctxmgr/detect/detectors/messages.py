@@ -14,6 +14,7 @@ from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
+# A blank or a capital must follow: "a.py" and "3.5" end no phrase.
 _END = lazy_pattern(r"[.!?…。！？](?=[\sA-Z])|\n")
 """The end of a phrase. The pattern begins with a set of characters, which the matcher looks for fast."""
 # Tables, lists, headings, quotes, code and JSON repeat themselves by nature: most false alarms of a peer's chant detector.
@@ -45,6 +46,7 @@ _SHARE = 4
 """A phrase that makes up a fourth of the last ones is chanted, whatever is said between."""
 _MIN_PHRASE = 12
 """Characters from which on that holds; a shorter phrase ("Done.") must make up half."""
+# As in gemini-cli, which lets at most five different texts stand between two that are equal.
 _MAX_DIFFERENT = 5
 _MAX_ASIDE = 120
 """Characters of other prose that end a chant."""
@@ -157,6 +159,7 @@ class ChantingDetector:
         """Return the sighting of a stream that is read to its end, if any."""
         rounds = self._settings.chant_rounds
         pieces = event.type in CHUNKS
+        # Pieces can be stopped at any time, so a chant counts at once; a whole message that ends otherwise has left it.
         chant = (stream.chant or stream.over) if pieces else _chant_to_end(stream)
         if chant is not None:
             own = _steps(stream.events[-rounds:]) if pieces else (Step((Call.of_words(event, text),)),)
@@ -226,10 +229,13 @@ def _holds_no_chant(text: str, rounds: int) -> bool:
         cut = len(text) > size
         phrases, rest = _phrases_of(text[-size:])
         phrases.append(rest)
+        # The first phrase of a cut text lacks its start, by which structure is told from prose.
         for phrase in reversed(phrases[1:] if cut else phrases):
+            # So long a phrase may repeat itself within, and then how rare it is as a whole says nothing.
             if len(phrase) >= _MIN_REPEATED:
                 return False
             if not phrase.isspace() and not _is_structure(phrase):
+                # Half of the rounds is the least that any rule of `_find_chant` wants of one phrase.
                 return _is_rare(phrase.strip().lower(), text.lower(), max(2, rounds // 2))
         if not cut:
             return True
@@ -272,6 +278,7 @@ def _read(stream: _Stream, text: str, rounds: int) -> _Stream:
         stream = _take(stream, phrase, rounds)
     while len(rest) > _MAX_PHRASE:
         stream, rest = _take(stream, rest[:_MAX_PHRASE], rounds), rest[_MAX_PHRASE:]
+    # The block ends with its mark, not with the line: prose that goes on behind it would else wait for a line end.
     if stream.fenced and rest.lstrip().startswith(_FENCES):
         rest = rest.lstrip()[3:]
         stream = stream._replace(fenced=False)
@@ -306,6 +313,7 @@ def _take(stream: _Stream, phrase: str, rounds: int) -> _Stream:
         said, times = found
         return stream._replace(chant=_Chant(" ".join(said), said, 0, times, stream.read))
     if words in chant.phrases:
+        # A round counts once, at its last phrase.
         times = chant.times + (words == chant.phrases[-1])
         return stream._replace(chant=chant._replace(times=times, at=stream.read))
     return stream
@@ -327,6 +335,7 @@ def _take_text(stream: _Stream, phrase: str, rounds: int) -> _Stream:
                     times=chant.times + (at - chant.at) // chant.period, at=at - (at - chant.at) % chant.period
                 )
             elif at - chant.at > max(_MAX_ASIDE, 2 * chant.period):
+                # The phrases go with it: another chant needs all of its rounds anew.
                 chant, over, phrases = None, chant, ()
             continue
         period = _period(text, at - shift, rounds)
@@ -345,6 +354,7 @@ def _period(text: str, end: int, rounds: int) -> int:
     # The last characters must come one period earlier too: each place where they do is a candidate.
     last, before = text[end - _END_SIZE : end], end - _END_SIZE
     for _ in range(_MAX_CANDIDATES):
+        # Two places may overlap by all but one character, or a period shorter than what is looked for would be missed.
         before = text.rfind(last, max(0, end - _MAX_PERIOD - _END_SIZE), before + _END_SIZE - 1)
         if before < 0:
             return 0
@@ -356,6 +366,7 @@ def _period(text: str, end: int, rounds: int) -> int:
 
 def _from_sentence_start(said: str) -> str:
     """Return a text that is said over and over from where a sentence in it begins, else a word."""
+    # Doubled, for what goes round can be cut at any place, its seam included.
     twice = said + said
     match = _START.search(twice) or _WORD_START.search(twice)
     begin = match.start() % len(said) if match else 0
@@ -400,6 +411,7 @@ def _find_chant(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...],
         # A long round that comes back to the letter is less likely to be meant than a short one.
         needed = rounds if period == 2 else max(2, rounds * 3 // 5)
         seen = phrases[-period * needed :]
+        # Single words in turn ("Yes." and "No.") are short answers.
         if len(seen) == period * needed and seen[period:] == seen[:-period] and any(" " in phrase for phrase in seen[:period]):
             return seen[-period:], needed
     window = phrases[-_MAX_DIFFERENT * rounds :]
@@ -407,6 +419,7 @@ def _find_chant(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...],
     # A few phrases in any order: at least two of them must be more than one word, and none may be rare.
     is_full = len(window) == _MAX_DIFFERENT * rounds and len(few) <= _MAX_DIFFERENT
     if is_full and sum(" " in phrase for phrase in few) >= 2 and min(map(window.count, few)) >= rounds // 2:
+        # The phrase just said comes last, for `_take` counts rounds by it.
         return (*sorted(few - {last}), last), rounds
     return None
 
@@ -492,6 +505,7 @@ class MonologueDetector:
 def _alternates(messages: Sequence[MessageText], rounds: int) -> bool:
     """Whether two things were said in turn so many times, each in nearly the same words."""
     last = messages[-2 * rounds :]
+    # One pair is compared first: most messages need no more.
     if len(last) < 2 * rounds or not are_alike(last[-1].gist, last[-3].gist):
         return False
     return all(are_alike(one.gist, two.gist) for one, two in zip(last, last[2:], strict=False))

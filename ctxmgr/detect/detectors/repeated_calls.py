@@ -101,6 +101,7 @@ def _before(step: Step, past: Sequence[Step], *, alone: bool) -> Step | None:
 
 
 _NUMBER = lazy_pattern(r"[0-9]+")
+# The ways in which answers say how far something is: "progress: 37", "37 %", "3/40", "3 of 40".
 _PROGRESS = lazy_pattern(
     r"\b(?:percent|progress|done|completed|remaining|left|frame|step|epoch|rows|bytes)\W{1,4}[0-9.]+|[0-9.]+ ?%"
     r"|\b[0-9]+ ?(?:/|of) ?[0-9]+\b",
@@ -185,6 +186,7 @@ class TrivialChangeDetector(StepDetector):
 def _core(step: Step) -> str | None:
     """Return the result without trifles, None when it can't be compared or is empty."""
     call = step.first
+    # A result with an identity was replaced by a stub when the context was compacted: its text says nothing.
     if call.finish is None or call.identity() is not None:
         return None
     if step.failed:
@@ -276,6 +278,7 @@ class NearDuplicateDetector(StepDetector):
             or None in step.results()
             or step.failed
             or (step.results() != last.results() and not step.shows_the_same(last))
+            # A scroll that is answered by a view is a question; one that is only acknowledged may have moved something.
             or step.meaning(settings.pollers) in (_CHANGES_STATE if step.shows_a_view() else _ACTS)
             or asks_for_pending(step, settings)
             or is_patient(last, step, settings)
@@ -303,6 +306,7 @@ class NearDuplicateDetector(StepDetector):
             (run.nearly, settings.near_rounds, run.near),
             (len(steps), settings.drift_rounds, run.drift),
         ):
+            # Seed 1, seed 2, seed 3 with one result is a sweep over the seeds.
             if key is not None and key == run.drift and counts_up([member.first.start for member in steps[-needed:]]):
                 return None
             if count >= needed and len(steps) >= needed and len({member.query for member in steps[-needed:]}) > 1:
@@ -314,6 +318,7 @@ class NearDuplicateDetector(StepDetector):
         return None
 
     def _read(self, step: Step, files: dict[str, _Reading]) -> tuple[dict[str, _Reading], _Reading | None, Span | None]:
+        # Where no file is remembered and none is read, it does not matter what the step does.
         meaning = step.meaning(self._settings.pollers) if files or step.traits & Wake.SPAN else "query"
         if meaning in ("mutation", "other") and not step.failed:
             return {}, None, None  # any file may have changed

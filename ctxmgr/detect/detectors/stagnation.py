@@ -112,6 +112,7 @@ def _needed(steps: tuple[Step, ...], settings: DetectSettings) -> int:
     if _BARREN.match(answer) or _NONE_IN_JSON.match(answer):
         return settings.barren_rounds
     rounds = settings.stagnation_rounds
+    # A page that asks to sign in answers no question, so it does not matter how different the questions are.
     if is_wall(steps[-1].answer()):
         return rounds
     recent = steps[-rounds:]
@@ -127,6 +128,7 @@ def _share_any_part(starts: Sequence[Observation]) -> bool:
     for start in starts:
         given = cast("dict[Any, Any]", start.input) if isinstance(start.input, dict) else {"command": start.input}
         parts = {(str(key), str(value)[:200]) for key, value in given.items() if isinstance(value, str | int | float)}
+        # A word of one field may stand in another: {"query": "bolt torque"}, then {"text": "torque of the bolt"}.
         parts |= {("word", word) for value in given.values() if isinstance(value, str) for word in _long_words(value)}
         parts |= {("program", value.split()[0]) for key, value in given.items() if key in COMMAND_KEYS and _has_words(value)}
         shared = parts if shared is None else shared & parts
@@ -192,6 +194,7 @@ class NoProgressDetector:
         state = self.state or _Ledger()
         keep = self._settings.window
         if event.type == PROGRESS:
+            # It takes back what was rejected, and not what a ledger says: that is another one's judgement.
             self.state = state._replace(ignored=0, updates=()) if state.stalls else None
             return None
         if event.type == IGNORED:
@@ -244,6 +247,7 @@ def _reports_stall(data: object) -> bool | None:
 
 def _answer(value: object) -> bool | None:
     if isinstance(value, dict):
+        # Magentic-One asks for a reason with each answer: {"reason": "...", "answer": false}.
         value = cast("dict[str, object]", value).get("answer")
     return value if isinstance(value, bool) else None
 
@@ -455,6 +459,7 @@ def _change_of(step: Step) -> tuple[str, int | None, int] | None:
         if one in fields and two in fields:
             old, new = fields[one], fields[two]
             if isinstance(old, str) and isinstance(new, str):
+                # An edit that changes nothing would undo itself each time.
                 return (path, hash(old), hash(new)) if old != new else None
     for key in _CONTENT_FIELDS:
         content = fields.get(key)

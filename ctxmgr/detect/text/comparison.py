@@ -96,6 +96,7 @@ def gist(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8192)
 def _stem(word: str) -> str:
+    # The longest first, or "es" would never be reached: "boxes" ends in "s" as well.
     for ending in ("ing", "ed", "es", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
@@ -167,6 +168,7 @@ class MessageText:
 
 def _may_equal(one: str, two: str) -> bool:
     """Whether two texts begin with the same words, as far as a short look at both tells."""
+    # Without the last word, of which the look may have cut off a part.
     mine, theirs = (text[:_COMPARED_OPENING].lower().split()[:-1] for text in (one, two))
     return all(map(str.__eq__, mine, theirs))
 
@@ -204,6 +206,7 @@ def is_farewell(text: str) -> bool:
     if _CLOSING.search(lower) is None:
         return False
     parts = [part for part in _SENTENCE.split(lower) if part.strip()]
+    # "Thanks for that. The login page is white." begins as one and ends with news.
     return _CLOSING.search(parts[-1]) is not None and not any(
         word in _ASKS for part in parts for word in _PLAIN_WORD.findall(_CLOSING.sub(" ", part))
     )
@@ -227,6 +230,7 @@ PATH_KEYS = word_set(
 _TARGET_KEYS = PATH_KEYS | word_set("url uri target to id name key table repo resource")
 # Endings that change nothing of what a command does: ``|| true``, ``2>&1``, a last semicolon.
 _NO_EFFECT = lazy_pattern(r"(?:\s*(?:&&|\|\||;)\s*(?:true|:)|\s*2>\s*&1|\s*2>\s*/dev/null|\s*;)+\s*$")
+# A # between quotes is no remark, so what has a quote behind it is left alone.
 _REMARK = lazy_pattern(r"\s#\s[^\n'\"]*$")
 _QUOTED = lazy_pattern(r"^(['\"])([\w./:@%+=,-]+)\1$")
 _NUMBER = lazy_pattern(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?![\w.])")
@@ -281,6 +285,7 @@ def counts_up(starts: Sequence[Observation]) -> bool:
 
 
 def _near(value: object, depth: int) -> object:
+    # Recorded inputs may be nested to any depth; what lies deeper is compared as it stands.
     if isinstance(value, dict) and depth < 20:
         fields = cast("dict[Any, Any]", value)
         kept = {key: item for key, item in fields.items() if key not in VOLATILE_KEYS} or fields
@@ -357,6 +362,7 @@ def _sed_span(command: object) -> Span | None:
     if not isinstance(command, str):
         return None
     match = _SED.search(command[:4000])
+    # `int` refuses a number of more than 4,300 digits, and a command may hold one.
     return _span(match[3], int(match[1][:9]), int(match[2][:9])) if match else None
 
 

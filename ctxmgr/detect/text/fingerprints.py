@@ -53,6 +53,7 @@ _COMMAND_COSMETICS = COSMETIC_KEYS | {"description", "explanation", "justificati
 
 _MAX_END = 4_096
 _RULED = lazy_pattern(r"([=_*#~-])\1{7,}")
+# "ValueError: bad token", "> IO Error: disk full", "fatal: not a git repository"; a bare "error:" names no cause.
 _ERROR_LINE = lazy_pattern(
     r"^\W*(?:(?:[A-Z]\w{1,30} )?[\w.]*(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I
 )
@@ -72,6 +73,7 @@ _ADDRESS_PATH = lazy_pattern(r"://[^/\s'\"]{1,200}(/[^\s'\"?#]{1,400})")
 _MIN_PLAIN_PART = 4
 _MAX_LEAVES = 40
 _MAX_QUOTED = 2000
+# `str` refuses an integer of more than 4,300 digits, and JSON may hold one.
 _MAX_NUMBER = 10**18
 _NO_TOOL = lazy_pattern(
     r"\b(?:unknown|no such|no|undefined) (?:tool|function)\b|\b(?:tool|function)\b.{1,80}\b(?:not found|does not exist"
@@ -264,6 +266,7 @@ _MEASURED = lazy_pattern(
 """A span that is named and has no unit behind it, as in TAP's ``duration_ms 1.52``; one of whole seconds may be news."""
 _ANSI = lazy_pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _ADDRESS = lazy_pattern(r"0x[0-9a-fA-F]{5,16}\b")
+# The random ending holds a digit or a capital; /tmp/notes.backup is a name that somebody chose.
 _TEMPORARY = lazy_pattern(
     r"/(?:tmp|T)/(?:tmp[\w-]{4,}|[\w-]+\.(?=[A-Za-z]*[0-9A-Z])[A-Za-z0-9]{6,12}\b|pytest-of-[\w-]+/pytest-[0-9]+)"
 )
@@ -276,6 +279,7 @@ _DATE = lazy_pattern(
 """A date, with a time where one follows; in names of files signs stand in for its colons (``2026-11-22T22_07_23_218Z``)."""
 _CLOCK = lazy_pattern(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?")
 _UUID = lazy_pattern(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+# From the 7 digits of a short commit to the 64 of SHA-256.
 _HEX = lazy_pattern(r"[0-9a-fA-F]{7,64}\b")
 # Seconds or milliseconds since 1970, from July 2017 to 2033.
 _EPOCH = lazy_pattern(r"1[5-9][0-9]{8}(?:[0-9]{3})?")
@@ -283,14 +287,17 @@ _EPOCH_WORD = lazy_pattern(r"(?<![\w.])1[5-9][0-9]{8}(?:[0-9]{3})?(?:\.[0-9]+)?(
 _NUMBERS = lazy_pattern(r"[0-9]+")
 _DAY = lazy_pattern(r"\b(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
 _CODE = lazy_pattern(r"(?<![\w-])(?=[\w-]*[0-9])(?=[\w-]*[A-Za-z])[\w-]{4,80}(?![\w-])")
+# Members of JSON: "fileId":"f81a", "nextToken":"...", "revision":12.
 _FIELD = lazy_pattern(
     r'("[A-Za-z_]{0,40}(?:[iI]d|ID|uuid|UUID|[tT]oken|[eE]tag|[rR]evision|[vV]ersion|[rR]eceipt)":)(?:"[^"]*"|[0-9]+)'
 )
+# In prose: "order 4711", "id: 4711", "ticket #4711", "order id 4711".
 _LABELLED = lazy_pattern(
     r"((?<![a-z])(?:id|uuid|receipt|ref(?:erence)?|rev(?:ision)?|version|ticket|request|trace|transaction|order|upload|job|"
     r"message|commit|build|token|session|handle|number|no\.?)[\"']?\s*(?:[:=#]\s*|\bid\b\s*)?[\"'#]?)[0-9]+\b",
     re.IGNORECASE,
 )
+# "uptime 88114", "request #40412", "x-request-id: 550e8400-...", "battery: 81", "checked 10:04".
 _TICK = lazy_pattern(
     r"(\b(?:up ?time|age|requests?(?:[ _-]?(?:served|count|number))?|(?:x-)?(?:request|trace|correlation|amzn)"
     r"[ _-]?(?:trace-)?id|checked|pid|batt(?:ery)?|clock)[\"']?\s{0,3}[:=#]?\s{0,3}#?[\"']?)"

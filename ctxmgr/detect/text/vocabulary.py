@@ -202,6 +202,7 @@ def is_lookout(start: Observation) -> bool:
         fields = cast("dict[str, object]", start.input)
         command = next((str(fields[key])[:80] for key in ("command", "cmd", "script") if key in fields), "")
     if command:
+        # The first words say what is looked at: "git status", "docker compose ps"; further on stand names of files.
         return not LOOKOUTS.isdisjoint(_words(" ".join(command.split()[:3])))
     return not LOOKOUTS.isdisjoint(_words(start.action))
 
@@ -324,6 +325,7 @@ def _classify_command(command: str) -> ActionClass:
     sleeps = [part for part in parts if part[0] in _SLEEP_STARTS and _SLEEP.match(part)]
     if sleeps:
         return "sleep" if len(sleeps) == len(parts) else "paced"
+    # What is redirected may be written over a file, but for errors that join the output or go nowhere.
     if not parts or (">" in command and ">" in command.replace("2>&1", "").replace("2>/dev/null", "")):
         return "other"
     meaning: ActionClass = "query"
@@ -369,6 +371,7 @@ def _only_gets(words: list[str]) -> bool:
                     return False
                 if letter == "X":
                     method = word[place + 2 :] or "".join(words[at + 1 : at + 2])
+                # The rest of the word is the value of this option: -HAccept, -XGET.
                 if letter == "X" or letter in _CURL_VALUES:
                     break
         if method.strip("\"'=") not in ("GET", "HEAD"):
@@ -398,6 +401,7 @@ def _verb_asks(words: Iterable[str]) -> bool:
 def _plain_git(words: list[str]) -> list[str]:
     """Return the words of a git command without its global options, which say nothing about what it does."""
     while len(words) > 2 and words[0] == "git" and words[1].startswith("-"):
+        # Of the global options these two have a value in the next word: git -C /x status.
         words = words[:1] + words[(3 if words[1] in ("-C", "-c") else 2) :]
     return words
 

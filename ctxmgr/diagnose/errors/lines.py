@@ -22,6 +22,7 @@ _TELLING = lazy_pattern(
     re.IGNORECASE,
 )
 _NAMED = lazy_pattern(r"(?:E\s+)?(?:[\w.]+(?:Error|Exception|Fault)\b|error(?:\[\w+\])?:|fatal:|panic:)", re.IGNORECASE)
+# gcc's `a.c:3:4: error`, rustc's `error[E0308]: `
 _PLACED = lazy_pattern(r"^\S{1,160}:\d{1,6}:(?:\d{1,5}:)? (?:fatal )?error\b|^error(?:\[\w+\])?: ", re.IGNORECASE)
 _REASON = lazy_pattern(
     r"\b(?:because|must(?: not)?|should(?: not)?|only|requires?|required|needs?|expected|expects|instead|already|until|since"

@@ -15,6 +15,7 @@ from ctxmgr.diagnose.evidence.texts import plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _Q = r"[`'\"‘’“”«»]"
+# A dot, a slash or a colon belongs to a name only inside it: `app.py.` ends a sentence
 _NAME = rf"{_Q}?((?:[\w@~$%+-]|[./:](?=[\w@~/$*-])){{2,120}}){_Q}?"
 _QUOTED = rf"{_Q}([^`'\"‘’“”«»\n]{{2,120}}){_Q}"
 _LACKS = (

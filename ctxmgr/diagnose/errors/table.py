@@ -29,6 +29,7 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
+# `{name}`, `{name_plain}` for several words, `{name_word}` without quotes, `{name|what stands in where none was found}`
 _SLOT = lazy_pattern(r"\{(\w+?)(_plain|_word)?(?:\|([^{}]*))?\}")
 _PLACES = lazy_pattern(r"(?<![\w=$-])(?:HOST|PORT|SCRIPT)(?![\w-])")
 """What a step leaves open and a call may name."""

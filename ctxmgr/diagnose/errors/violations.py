@@ -27,6 +27,7 @@ _TYPES = {
     "object": "object", "map": "object", "dictionary": "object", "mapping": "object", "record": "object", "date": "date",
     "datetime": "datetime", "i32": "integer", "i64": "integer", "u32": "integer", "u64": "integer", "f64": "number",
 }  # fmt: skip
+# Two lines of pydantic: `user.age`, and below it `  Input should be a valid integer`
 _PYDANTIC = lazy_pattern(rf"^({_NAME}(?:\.[\w-]{{1,60}}){{0,8}})\n {{2,4}}(\S[^\n]{{3,300}})", re.MULTILINE)
 _SENTENCES = tuple(
     lazy_pattern(pattern, re.MULTILINE)
@@ -120,6 +121,7 @@ def violations_of(result: Any, text: str) -> list[Violation]:
         text: the same as text.
     """
     found: dict[tuple[str | int, ...], Violation] = {}
+    # A body that stands as a text within JSON has its quotes escaped
     bare = text[:_MOST_TEXT].replace('\\"', '"')
     for each in (
         *_of_objects(result),
@@ -201,6 +203,7 @@ def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tu
         return None
     kind = _TYPE.search(said)
     type_ = _TYPES[kind.group(1).lower()] if kind else ""
+    # Codes are written with underscores: `unrecognized_keys`
     if _UNEXPECTED.search(message.replace("_", " ")):
         return Violation(path, "unexpected", "", options or _options(rest))
     if _REQUIRED.search(message):

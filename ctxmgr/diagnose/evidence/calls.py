@@ -26,10 +26,12 @@ _MOST_WORDS = 80
 _KEPT = 1_000
 """Commands whose words are remembered."""
 _MOST_BLANKS = 2
+# `/bin/bash -lc 'make test'` runs what stands between the quotes
 _WRAPPER = lazy_pattern(r"^(?:/\S{0,60}/)?(?:bash|sh|zsh)\s+-l?c\s+(['\"])(.*)\1$", re.DOTALL)
 _PART = lazy_pattern(r"&&|\|\||;|\||\n")
 _PATH_WORDS = lazy_pattern(r"(?:\[[\w.-]{1,60}\]|\([\w.-]{1,60}\)|[\w@+=~%./:, -])+")
 _TOOL = lazy_pattern(r"[A-Za-z][\w.:-]{0,59}")
+# Cline's `------- SEARCH` to `+++++++ REPLACE`, Aider's `<<<<<<< SEARCH` to `>>>>>>> REPLACE`
 _SEARCH_BLOCK = lazy_pattern(r"^[-<]{5,9} SEARCH\n(.*?)\n?^={5,9}\n(.*?)\n?^[+>]{5,9} REPLACE", re.MULTILINE | re.DOTALL)
 _QUOTED = lazy_pattern(r"'[^']*'|\"[^\"]*\"")
 _ASSIGNED = lazy_pattern(r"[A-Za-z_]\w*=\S*")
@@ -88,6 +90,7 @@ def _parts(command: str) -> tuple[tuple[str, ...], ...]:
     for part in _PART.split(command)[:20]:
         try:
             words = shlex.split(part[:_MOST_COMMAND])[:_MOST_WORDS]
+        # A quote without its end: the command was cut within it, or a sign in quotes looked like the end of a part
         except ValueError:
             words = part.split()[:_MOST_WORDS]
         # What is run is the program behind these words

@@ -117,11 +117,13 @@ def _read(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Cont
     view = fields.get("view_range")
     if isinstance(view, list) and view and isinstance(view[0], int):
         asked = view[0]
+    # Lines are counted from 0 or from 1: both mean the beginning
     partly = any(fields.get(name) not in (None, 0, 1) for name in ("offset", "limit", "view_range", "start_line", "end_line"))
     return _content(text, path, max(1, asked), entry, whole=not partly)
 
 
 def _raw(entry: EntryView, said: Callable[[EntryView], str]) -> str:
+    # Not what `said` returns: of a long text that keeps the two ends alone
     return entry.output[:400_000] if isinstance(entry.output, str) else text_of(entry.output, 400_000) or said(entry)
 
 

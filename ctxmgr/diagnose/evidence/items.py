@@ -59,6 +59,7 @@ _SEVERAL = lazy_pattern(r"\s*\|\s*|\t| {2,}")
 _RULE = lazy_pattern(r"[-=+| ]+")
 _HEADING = lazy_pattern(r"[A-Za-z][\w ./-]{0,30}")
 _ID = lazy_pattern(r"(?<![\w.-])(?=[\w-]{0,40}\d)[A-Za-z0-9][\w-]{2,39}(?![\w-])")
+# Dates, small numbers, ages (`3d`), hours (`10-11am`) and versions (`v2`) tell no item from another
 _DULL = lazy_pattern(r"\d{4}-\d\d-\d\d\w*|\d{1,2}|\d+[smhd]|v?\d+(?:-\d+)?[ap]?m?")
 _MOST_TEXT, _MOST_ITEMS, _MOST_DEPTH, _KEPT, _LOOKED_AT, _LEAST_CELLS = 12_000, 200, 6, 400, 200, 3
 

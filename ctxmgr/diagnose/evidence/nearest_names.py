@@ -60,8 +60,10 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
     parts = _parts(name)
     stems = {part[:4] for part in parts} | {part[:1] + _VOWEL.sub("", part[1:])[:2] for part in parts if len(part) > _SHORT}
     digits = re.sub(r"\D", "", name)
+    # What stands behind FROM or JOIN is a table, and no column that could have been meant
     of_column = re.search(r"\b(?:column|field)\b", evidence.text(entry)[:400], re.IGNORECASE) is not None
     for text, place in _texts(evidence, entry):
+        # Without a stem of the name, or its first consonants (`stg` of `staging`), a text holds no name like it
         if len(name) > _SHORT and not any(stem in text.casefold() for stem in stems):
             continue
         lists = isinstance(place, EntryView) and _LISTS.search(command_of(place) or place.action) is not None
@@ -104,8 +106,10 @@ def likeness(one: str, other: str) -> float:
     if first == second or not second or max(len(first), len(second)) > 2.5 * min(len(first), len(second)):
         return 0.0
     plain = ["".join(filter(str.isalnum, each)) for each in (first, second)]
+    # A number is no form of a word, and a file is none of a name without an ending
     if not plain[1] or plain[0].isdigit() != plain[1].isdigit() or (re.search(r"\.\w{1,5}$", second) and "." not in first):
         return 0.0
+    # One name in two ways of writing: `user-id` and `userId`
     if plain[0] == plain[1]:
         return _NEARER + 0.05
     if (
@@ -148,6 +152,7 @@ def _texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Message 
         yield message.text, message
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status == "ok" and not evidence.has_failed(other):
+            # What the agent itself wrote just now may hold the same wrong name as its call
             if other.agent != entry.agent or other.index < evidence.tail[0].index or not may_change(other) or command_of(other):
                 yield call_input(other), other
             yield evidence.text(other), other

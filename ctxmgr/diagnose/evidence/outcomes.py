@@ -12,6 +12,7 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _EXIT = lazy_pattern(r"\b(?:exit(?:ed with)?(?: exit)?(?: code| status)|returncode|exit_code)\W{1,4}(\d{1,3})\b", re.IGNORECASE)
+# The first line of an answer, a field `"status": 404`, or a lone `404`, as `curl -w '%{http_code}'` prints it
 _HTTP = lazy_pattern(
     r"^(?:< )?HTTP(?:/[\d.]{1,3})?[ :=]{1,3}[45]\d\d\b|^\s{0,4}[\"']?(?:http_?)?(?:status"
     r"|code)(?:_?code)?[\"']?\s{0,2}[:=]\s{0,2}[45]\d\d\b|^[45]\d\d$"
@@ -29,6 +30,7 @@ _REFUSAL = lazy_pattern(
     r"|denied|invalid)\"",
     re.DOTALL | re.IGNORECASE,
 )
+# In turn TAP, Go, pytest, Gradle, Python, git and Go, npm, compilers, make and ninja, shells, exceptions, pytest's end, curl
 _REPORT = lazy_pattern(
     r"^(?:not ok \d|--- FAIL|FAILED\b|FAIL(?:URE)?[:!]|BUILD FAILED|Traceback \(most recent call last\)|(?:fatal"
     r"|panic): |npm (?:ERR!|error)"
@@ -83,6 +85,7 @@ def reports_failure(entry: EntryView, text: str) -> bool:
             and vocabulary.classify(entry.action, "", "") != "sleep"
             and (_REFUSAL.search(text[:2_000]) is not None or _REPORT.match(strip_wrapper(text[:2_000]).strip()) is not None)
         )
+    # Clients state it before the output or behind it; in between it may be what the output tells of
     exits = _EXIT.findall(text[:200]) + _EXIT.findall(text[-200:])
     # The last code counts, where several commands were run
     if exits and exits[-1] != "0":

@@ -19,6 +19,7 @@ FOREIGN = (
 PATH = lazy_pattern(r"(?<![\w/.:~@-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w.@+-]{1,100})(?![\w/])")
 _FILE = lazy_pattern(r"[\w@+-][\w.@+-]*\.\w{1,8}$|(?:Makefile|Dockerfile|justfile|Procfile|LICENSE|README)$")
 _MOST = 4_000
+# The folder above its files, as `ls -R` and `ls` of two folders show it: `src/app:`
 _HEADER = lazy_pattern(r"^(\S[^\n:]{0,300}):$")
 
 

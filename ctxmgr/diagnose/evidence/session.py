@@ -46,6 +46,7 @@ _MOST_TEXT = 20_000
 _VALUES = lazy_pattern(r"'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"")
 _FEW_LETTERS = 12
 _PAUSE = lazy_pattern(r"\bsleep \d+\w?\s*(?:;|&&|$)\s*|\d?>\s?/dev/null")
+# kubectl shows how old a thing is (`3d4h`), which grows though nothing happens
 _AGE = lazy_pattern(r"\b(?:\d{1,4}[dhms]){1,4}\b")
 _BARE = lazy_pattern(r"^(?:curl: \(22\)|HTTP/\d|Exit code \d)")
 

@@ -18,6 +18,7 @@ _MOST_NAMES = 600
 _LONGEST_NAME = 80
 ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", re.IGNORECASE)
 """A text that fetches and runs something, or speaks for the user, is neither quoted nor searched for names."""
+# Colours and moves (CSI), titles and links (OSC), and those of one letter
 _ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)?|[ -/]{0,4}[0-~])")
 _SAFE = lazy_pattern(r"[\w@+=~%./:,-]{1,200}")
 _PARTS = (
@@ -50,6 +51,7 @@ NUMBERED = lazy_pattern(rf"^{LINE_NUMBER}", re.MULTILINE)
 """The number at the beginning of a line that is shown."""
 
 
+# What clients put around an output: Codex down to `Output:`, Gemini CLI down to the process group, OpenHands in brackets
 _WRAPPER = lazy_pattern(
     r"^(?:Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code \d+|Original token count: \d+|Output:"
     r"|Command: .*|Directory: .*|Error: \(none\)|Exit [Cc]ode:? \d+|Signal: \(none\)|Background PIDs: \(none\)"

@@ -29,6 +29,7 @@ _CODED = lazy_pattern(r"[\d_./:@-]")
 _NAME = lazy_pattern(r"(?<![\w)*\]])[~.@/$-]{0,3}[\w][\w./:@%+=~-]{0,80}")
 _SCHEME = lazy_pattern(r"\b[a-z]{2,10}://")
 _VALUE = lazy_pattern(r"\d")
+# The number before a line: Claude Code's `12→`, a tab as of `cat -n`, `12: `, `12| `
 _NUMBERED = lazy_pattern(r"^\s{0,6}\d{1,5}(?:→|\t|[|:] | {2,})")
 _SPAN = lazy_pattern(r"`([^`\n]{2,80})`")
 _MEMBER = lazy_pattern(

@@ -138,6 +138,7 @@ class LiveMonitor:
             self._ongoing[name][0] = left - 1
             if left <= 1:
                 due.append(name)
+        # Each finding is made anew when it is asked for, so it is done only where a loop may be due.
         if not due:
             return []
         known = {finding.id: finding for finding in self._monitor.findings(live=True)}
@@ -149,6 +150,7 @@ class LiveMonitor:
             elif finding.count >= self._ongoing[name][1]:
                 again.append(finding)
             else:
+                # Messages and other work came between: it is looked at again with the next call or result.
                 self._ongoing[name][0] = 1
         return again
 

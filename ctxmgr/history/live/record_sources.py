@@ -124,6 +124,7 @@ class LogTail:
             with open(open_regular(self._path), "rb") as stream:
                 stream.seek(max(0, end - _MARK))
                 self._mark = stream.read(min(end, _MARK))
+            # Only now: where reading was interrupted, it begins again at the former place.
             self._offset = end
         except (OSError, NotFound):
             self._state = None  # removed while it was read: a file that is there next is read from its start
@@ -222,6 +223,7 @@ class LogSource:
         for importer in IMPORTERS:
             if importer.name == name:
                 return ForeignLog(importer, self._path, self._every, self._clock)
+        # Its first line may be half written yet.
         if b"\n" not in head and not (self._once and head):
             return None
         raise format_error(self._path, head)

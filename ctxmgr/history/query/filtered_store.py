@@ -192,6 +192,7 @@ class WritePermissions:
         self._records = records
         self._new = {
             (storable(record["session"]), record["kind"], storable(record["id"])): record
+            # Backwards, so that of two with one id the first one counts, as it does when they are written.
             for record in reversed(records)
             if record["kind"] in ("entry", "note", "snapshot", "event")
         }

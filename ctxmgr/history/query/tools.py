@@ -165,6 +165,7 @@ def add_note(store: Store, request: Any) -> Plain:
         NoHistory: "No history available". OutOfBounds: "Index out of bounds".
         NotFound: a link names nothing that is there.
     """
+    # Where no session is named, the first entry says which one is meant.
     key = session_key(store, request.session, next(iter(request.entry_ids), None))
     record = note_record(store, key, request)
     store.append([record])

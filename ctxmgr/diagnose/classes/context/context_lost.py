@@ -102,6 +102,7 @@ def _dropped(evidence: Evidence, last: Message) -> Message | None:
     return None
 
 
+# Values by their shape: `v23`, `db-main`, `orders_eu`, `eu/west`; plain words stand in every message
 _VALUE = lazy_pattern(r"(?<![\w-])(?=[\w./:@-]{0,60}[\d_/@:-])[A-Za-z0-9][\w./:@-]{1,60}[A-Za-z0-9](?![\w-])|`([^`\n]{2,60})`")
 _SINCE = 3
 

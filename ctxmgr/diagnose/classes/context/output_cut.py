@@ -62,6 +62,7 @@ def _failure_cut(evidence: Evidence) -> Diagnosis | None:
     return _answer(evidence, *cut[0], times)
 
 
+# The caller itself left the rest out: `make 2>&1 | tail -n 5`
 _PIPED = lazy_pattern(r"\|\s?((?:head|tail)(?: -n)?(?: ?-?n?\s?(\d{1,2}))?)\s*$")
 _FEW = 10
 

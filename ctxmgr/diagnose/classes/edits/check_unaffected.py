@@ -17,11 +17,13 @@ from ctxmgr.types.view import EntryView
 KIND: str = "testUnaffected"
 
 _FRAME = lazy_pattern(r"File \"([^\"\n]{1,300})\"|(?:^|[\s(])((?:/|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5}):\d{1,6}", re.MULTILINE)
+# Go says `(cached)`, make `Nothing to be done`, ninja `no work to do`, Turbo `FULL TURBO`, Gradle `UP-TO-DATE`, Docker `CACHED`
 _CACHED = lazy_pattern(
     r"^.{0,200}?(\(cached\)|\b(?:nothing to be done|is up to date|already up[- ]to[- ]date|from cache|cache hit|FULL TURBO"
     r"|no work to do|UP-TO-DATE|CACHED)\b)",
     re.MULTILINE | re.IGNORECASE,
 )
+# In the words of pytest, unittest, Jest, Go and cargo
 _NONE_RUN = lazy_pattern(
     r"^.{0,80}?\b(no tests ran|ran 0 tests|0 tests? (?:collected|run|passed)|collected 0 items|no tests? (?:found|to run)"
     r"|running 0 tests)\b",

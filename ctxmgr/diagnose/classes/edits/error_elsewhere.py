@@ -16,6 +16,7 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "errorElsewhere"
 
+# Python's `File "a.py", line 3`, Node's `at f (a.js:3:4)`, a compiler's `a.c:3:4`, rustc's `--> src/a.rs:3`
 _FRAME = lazy_pattern(
     r"File \"([^\"\n]{1,300})\", line (\d{1,6})|^[ \t]*(?:at .{0,120}\()?((?:/"
     r"|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5})[:(](\d{1,6})(?:[:,]\d{1,6})?\)?(?=[:\s)]|$)|-->\s*([\w./+-]{1,300}):(\d{1,6})",

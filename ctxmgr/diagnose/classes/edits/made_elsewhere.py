@@ -22,6 +22,7 @@ _MADE = lazy_pattern(
     re.IGNORECASE,
 )
 _FILE = lazy_pattern(r"(?<![\w/.-])((?:[\w.@+-]{1,60}/){0,8}[\w@+-][\w.@+-]{0,60}\.[A-Za-z]\w{0,7})(?![\w/-])")
+# A rule of make, also with the line's number before it: `dist/app.js: src/app.ts`; `CC := gcc` is none
 _RULE = lazy_pattern(r"^(?:\s*\d+\s)?([\w./-]{2,80})\s?:(?!=)\s([^\n=]{2,200})$", re.MULTILINE)
 _BUILDS = lazy_pattern(r"\b(?:make|ninja|cmake|gcc|cc|clang|g\+\+|build|compile|setup\.py)\b")
 _LOOKED_AT, _HEAD, _MOST = 200, 6, 8_000

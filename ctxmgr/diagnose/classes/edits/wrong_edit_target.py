@@ -58,6 +58,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return next((found for entry in evidence.rounds[:6] if (found := _substituted(evidence, entry)) is not None), None)
 
 
+# `sed -i 's/old/new/' FILE`, with any of the usual signs in the place of the slash
 _SED = lazy_pattern(
     r"\bsed\b[^|;&\n]{0,60}?\s-i\S*(?: -[Ee])? (?:-e )?(['\"])s([/|#,@])((?:\\.|(?!\2).){2,200})\2((?:\\."
     r"|(?!\2).){0,200})\2\w*\1 +([\w./@-]{2,200})"
@@ -274,6 +275,7 @@ _PARTLY = lazy_pattern(
     r"(?i:lines? (\d{1,7}) ?(?:-|–|to) ?(\d{1,7}) of (\d{1,7})|truncated|\[\.\.\.|… ?\d+ lines"
     r"|\d+ (?:more )?lines (?:omitted|not shown)|content was cut)"
 )
+# As `grep -n` shows it: `a.py:12:text` for a hit, `12-text` for a line around one
 _AT_LINE = lazy_pattern(r"^(?:([^\s:]{1,200}):)?(\d{1,7})[:-](.*)$", re.MULTILINE)
 
 
@@ -378,6 +380,7 @@ def _never_read(evidence: Evidence, entry: EntryView, path: str, change: Change)
     return diagnosis(KIND, cause, step, *quotes, check="The edit must report that the file was changed.", confidence="medium")
 
 
+# A line of `git log --oneline`, also with `--graph`, and with the names of branches
 _COMMIT = lazy_pattern(r"^[\s*|\\/]*[0-9a-f]{7,40} (?:\([^)\n]{1,80}\) )?(\S[^\n]{4,200})$", re.MULTILINE)
 
 

@@ -22,6 +22,7 @@ _MISSING = lazy_pattern(
     r"|(?:^|[\s:])(pytest|python[\d.]*|pip[\d.]*|ruff|mypy|flask|django-admin|uvicorn|alembic|celery|tox"
     r"|black): (?:command )?not found|env: ['‘]?(python[\d.]*|node)['’]?: No such file"
 )
+# `.venv/bin/python`, `env/bin/pytest`, `../venv-3.11/bin/pip3.11`
 _BIN = (
     r"(?:[\w.~-]{1,40}/){0,8}\.?(?:virtual)?v?env[\w.-]{0,30}/(?:[\w.-]{1,40}/){0,2}bin/(?:python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?"
     r"|activate|[a-z]\w{1,20})"

@@ -19,6 +19,7 @@ _MISSING = lazy_pattern(r"No module named '?([\w.]{1,80})'?")
 _INSTALLS = lazy_pattern(
     r"\b(?:pip3?(?:\.\d+)?|uv pip|conda|poetry)\b[^|;&]{0,80}\b(?:install|add|show|--version|list)\b|\bpip3? --version"
 )
+# Where pip installs: `/usr/lib/python3.11/`, `(python 3.11)`, or the name of a wheel, `cp311-cp311`
 _INTO = lazy_pattern(r"/python(\d\.\d{1,2})/|\(python (\d\.\d{1,2})\)|\bcp(\d)(\d{1,2})-cp\d|(/[\w./-]{1,80})/lib/python")
 _RUNS = lazy_pattern(
     r"\b(python(\d\.\d{1,2}))\b|File \"[^\"\n]{0,120}?/python(\d\.\d{1,2})/|(?:^|[\s;&])((?:[\w./~-]{1,80}/)python[\d.]*)\s"

@@ -47,6 +47,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return _replaced(evidence) if evidence.failing_calls or evidence.repeated_calls else None
 
 
+# An unquoted mark alone: behind `<<'EOF'` the shell replaces nothing
 _HEREDOC = lazy_pattern(r"<<-?\s?([A-Za-z_]\w{0,20})\b[^\n]*\n(.*?)(?:\n\s*\1\b|\Z)", re.DOTALL)
 _VARIABLE = lazy_pattern(r"(?<!\\)\$\{?([A-Za-z_]\w{0,40})\}?")
 

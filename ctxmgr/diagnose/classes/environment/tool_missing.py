@@ -17,6 +17,7 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "toolMissing"
 
+# In turn bash, zsh, Windows, Go and Node
 _COMMAND = lazy_pattern(
     r"(?:^|[\s:])([\w.+-]{1,40}): (?:command )?not found(?=\s|$)|command not found: ([\w.+-]{1,40})"
     r"|'([\w.+-]{1,40})' is not recognized as|exec: \"([\w.+-]{1,40})\": executable file not found"

@@ -78,6 +78,8 @@ _SUGGESTED = lazy_pattern(
     re.IGNORECASE,
 )
 _WORD = lazy_pattern(r"[\w:.@/-]{1,60}")
+# How each manifest names what can be called: Makefile, justfile, noxfile.py, hooks of pre-commit, CMakePresets.json, pom.xml,
+# build.gradle, Taskfile.yml, tox.ini and Cargo.toml, package.json
 _TARGET = lazy_pattern(r"^([A-Za-z][\w./-]{0,59})\s*:(?![=:])", re.MULTILINE)
 _RECIPE = lazy_pattern(r"^@?([A-Za-z][\w-]{0,59})(?: [^:=\n]{1,80})?:(?!=)", re.MULTILINE)
 _FUNCTION = lazy_pattern(r"^def (\w{1,60})\(", re.MULTILINE)

@@ -79,15 +79,18 @@ _TABLE = lazy_pattern(
     re.IGNORECASE | re.MULTILINE,
 )
 _CREATED = lazy_pattern(r"create table (?:if not exists )?[\"'`\[]?([\w.]{1,80})[\"'`\]]? ?\(([^;]{1,4000})", re.IGNORECASE)
+# SQLite's `0|id|INTEGER|0||1` and psql's ` id | integer |`
 _TABLE_INFO = lazy_pattern(
     r"^\d{1,4}\|(\w{1,80})\||^ (\w{1,80}) +\| (?:integer|text|bigint|boolean|numeric|timestamp|character|uuid|jsonb?|date)",
     re.MULTILINE,
 )
+# MySQL's `| id | bigint |`, and what lists columns like it
 _DESCRIBED = lazy_pattern(
     r"^[^\w\n]{0,6}(\w{1,80}) *[|\t ]\s*(?:\w*int|varchar|text|date\w*|time\w*|decimal|float|double|bool|json|char|enum)",
     re.MULTILINE,
 )
 _COLUMN = lazy_pattern(r"^\s*[\"'`\[]?(\w{1,80})[\"'`\]]?(?=\s+\w|\s*$)")
+# What else a line of CREATE TABLE may begin with: `PRIMARY KEY (id)`
 _NO_COLUMN = frozenset(["primary", "foreign", "unique", "check", "constraint", "key", "index", "like"])
 _HOST = lazy_pattern(
     r"(?<![\w.-])((?:[a-z0-9][a-z0-9-]{0,62}\.){1,5}[a-z][a-z0-9-]{0,30}[a-z])(?![\w-])(?!\()|^ *Host(?:Name)? +([\w.-]{1,80})",

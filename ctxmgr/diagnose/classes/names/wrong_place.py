@@ -24,6 +24,7 @@ _OF_FILE = lazy_pattern(
     r"\b(?:file|path|directory|folder)\b.{0,30}(?:not found|does not exist|doesn't exist)|no such file|ENOENT",
     re.IGNORECASE,
 )
+# Nearly every folder has one of these, so that another one is elsewhere says nothing
 _COMMON = lazy_pattern(r"^(?:__init__\.py|index\.\w+|main\.\w+|mod\.rs|README(?:\.\w+)?)$")
 _QUOTED = lazy_pattern(
     r"[`'\"‘]([^`'\"’\n]{2,300})[`'\"’]|(?<![\w/.~-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w@+-][\w.@+-]{0,100})(?![\w/])"

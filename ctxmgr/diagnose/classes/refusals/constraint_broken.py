@@ -200,6 +200,7 @@ _AT_MOST = lazy_pattern(
     r"|under))\s+(?:\w{1,12} ){0,2}?(?P<number>\d[\d ,._]{0,12}k?)\s*(?P<unit>[A-Za-z%]{2,20})?",
     re.IGNORECASE,
 )
+# `1 000` and `1_000` are one number; dates, versions and ports behind a colon are none
 _NUMBER = lazy_pattern(r"(?<![\w.:/-])\d(?:[\d_,.]| (?=\d{3}\b)){0,12}(?![\w:/-])")
 
 

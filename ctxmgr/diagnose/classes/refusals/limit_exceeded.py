@@ -19,6 +19,7 @@ _UNIT = (
     r"|files?|words?|pages?|parameters?|columns?|pixels|seconds?))?"
 )
 _FEWER = r"(?:limit(?:ed)?|max(?:imum)?(?:[ _-]?\w{1,12}){0,2}|at most|up to|no more than|not exceed|cap|allowed|allows)"
+# No digits, so that the number behind it is the first one that comes
 _BETWEEN = r"[^\n\d]{0,60}?"
 _PAIRS = (
     (

@@ -26,6 +26,7 @@ _DENIED = lazy_pattern(
     r"|user (?:rejected|denied|declined)|doesn't want to proceed",
     re.IGNORECASE,
 )
+# A script that may not be executed: `bash: ./deploy.sh: Permission denied`
 _EXECUTED = lazy_pattern(r"(?:^|[\s:])(\.{0,2}/?[\w./-]{1,120}): Permission denied$", re.MULTILINE)
 _WAY = lazy_pattern(
     r"(?:[~.]?/?(?:[\w.-]{1,60}/){1,8}[\w.-]{0,60}|`[^`\n]{2,120}`|\b[\w-]{2,40}\.(?:sh|py|md|txt|json|ya?ml)\b|\bMakefile\b"

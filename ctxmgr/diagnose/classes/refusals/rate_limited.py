@@ -33,6 +33,7 @@ _USED_UP = lazy_pattern(
     r"|quota (?:is )?used up",
     re.IGNORECASE,
 )
+# `retry-after: 30`, `try again in 2 minutes`; the end leaves out `try again after 12:30`, which names a moment
 _SECONDS = lazy_pattern(
     r"(?:retry[-_ ]?after(?:[-_ ]?(?:seconds|secs?|s|ms))?|try again (?:in|after)|wait(?: for)?|retry in"
     r"|reset(?:s)?(?:[-_ ]in)?"
@@ -123,6 +124,7 @@ def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagn
     )  # fmt: skip
 
 
+# What a loop over `curl -w '%{http_code}'` prints: `429`, or `1 429` and `2 429`
 _ONLY_429 = lazy_pattern(r"\A\s{0,12}(?:\d{1,7} )?429\b(?:\s+(?:\d{1,7} )?429\b)*\s*\Z")
 _STEP_UNKNOWN = "Wait at least 60 seconds before you make this call again, and double the wait each time it is refused."
 _LATE, _LEAST = 8, 2

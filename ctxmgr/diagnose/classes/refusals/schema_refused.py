@@ -332,6 +332,7 @@ def _letters(name: str) -> str:
     return "".join(filter(str.isalnum, name)).casefold()
 
 
+# Python's jsonschema names the field only in the path of the rule that failed
 _VALIDATED = lazy_pattern(
     r"is not of type '(\w+)'[\s\S]{0,80}?validating 'type' in schema(?:\['\w{1,40}'\]){0,8}?\['properties'\]\['(\w{1,60})'\]"
 )

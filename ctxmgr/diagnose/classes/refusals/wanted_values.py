@@ -42,6 +42,7 @@ _UNITS: dict[str, tuple[str, float]] = {
     )
     for name in names.split()
 }
+# `1,200 kg`, `3.5 kg`, `2,5 kg`, `€ 20`: before three digits a comma parts thousands, before fewer it is a decimal sign
 _QUANTITY = lazy_pattern(
     r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+(?:[.]\d+)?|\d+,\d{1,2})\s{0,2}([A-Za-z]{1,12}|[€$£])(?![\w])|([€$£])\s?(\d+(?:\.\d{1,2})?)"
 )

@@ -35,6 +35,7 @@ _DOCS = lazy_pattern(
 )
 _INLINE = lazy_pattern(r"`([^`\n]{4,90})`")
 _BLOCK = lazy_pattern(rf"^(?:{LINE_NUMBER} {{0,8}}(?:\$ )?| {{4,8}}|\t|\$ |> )(\S[^\n]{{3,88}})$", re.MULTILINE)
+# Words, options and variables alone: quotes, pipes and `$(...)` of a page that anybody wrote could run more than it shows
 _SAFE = lazy_pattern(
     r"(?:[A-Z][A-Z0-9_]{1,30}=[\w./:@+,-]{0,60} )*[A-Za-z.][\w./@+-]{0,60}(?: [\w./=:@+,%{}\[\]*-]{1,60}){0,8}"
 )

@@ -16,6 +16,7 @@ from ctxmgr.types.view import EntryView
 KIND: str = "notedWay"
 
 _LOOKED_AT = 200
+# `export A=b`, a Dockerfile's `ENV A=b`, `set A=b` of Windows, `$env:A=b` of PowerShell
 _EXPORT = lazy_pattern(
     rf"^(?:{LINE_NUMBER}|\s{{0,6}})(?:export |ENV |set |\$env:)?([A-Z][A-Z0-9_]{{2,30}})=[\"']?([\w./:@+-]{{2,120}})",
     re.MULTILINE,

@@ -203,6 +203,7 @@ _YES = lazy_pattern(
     r"--?(?:y|yes|assume-yes|no-?input|non-?interactive|batch|force-copy|auto-approve|confirm|no-?prompt|no-?confirm|defaults?)"
 )
 _OPTION = lazy_pattern(r"(?<![\w-])--[a-z][\w-]{1,30}")
+# Stacks as Python's faulthandler, Go, a JVM and py-spy print them
 _DUMP = lazy_pattern(r"most recent call first\)|^goroutine \d+ \[|Full thread dump|^Thread \d+ \(idle", re.MULTILINE)
 _OWN_FRAME = lazy_pattern(
     r"^\s*File \"(?P<file>[^\"\n]{2,200})\", line (?P<line>\d{1,6})(?:,)? in (?P<name>[\w.<>]{1,80})"

@@ -229,6 +229,7 @@ def _done(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView
     return diagnosis(KIND, cause, step, evidence.quote(entry))
 
 
+# Also `0/3` of replicas, an empty answer, and `grep -c`, which prints 0 and ends with 1
 _WAITS = lazy_pattern(
     r"timed out waiting|waiting for|not (?:yet )?(?:ready|found|done|finished|complete|available|there)|still"
     r"|pending|running|in progress|queued|^0$|\b0/[1-9]\d*\b|^\s*$|no such file|Exit code:? 1\s*0?\s*$",

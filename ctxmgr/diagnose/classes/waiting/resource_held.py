@@ -27,6 +27,7 @@ _PORT_SAID = lazy_pattern(
     re.IGNORECASE,
 )
 _PORT_GIVEN = lazy_pattern(r"(?:--port[= ]|-p[= ]?|PORT=|http\.server |:|--bind \S+ )(\d{4,5})\b|(?<=\s)(\d{4,5})(?=\s|$)")
+# In turn as `ss -ltnp`, `lsof -i` and `netstat -ltnp` show who listens
 _HOLDER = lazy_pattern(
     r"users:\(\(\"([^\"]{1,40})\",pid=(\d{1,8})|^(\S{1,40})\s+(\d{1,8})\s+\S+\s+\d+u|(\d{1,8})/(\S{1,40})\s*$", re.MULTILINE
 )

@@ -38,10 +38,12 @@ _LOCKED = lazy_pattern(
 _BUSY = lazy_pattern(r"\bis (?:currently |already )?(?:in use|busy|taken|occupied)\b|\b(?:RESOURCE_|DEVICE_)?BUSY\b|\bIN_USE\b")
 _FILE = lazy_pattern(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
 _DATABASE = lazy_pattern(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
+# Of a state that is locked, Terraform shows `Who: me@host`
 _WHO = lazy_pattern(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
 _PROGRAM = lazy_pattern(r"([A-Za-z][\w./-]{1,40})[ ,(]{1,3}pid[ =:]{1,2}(\d{2,8})\b", re.IGNORECASE)
 _SHOWS_HOLDER = lazy_pattern(r"\b(?:fuser|lsof|ps|pgrep|cat)\b")
 _PID = lazy_pattern(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((?:pid|process)", re.IGNORECASE)
+# Files that are called locks, pin versions and hold nobody up
 _MANIFEST = lazy_pattern(r"package-lock\.json|\b(?:poetry|Cargo|yarn|uv|Gemfile|composer|Pipfile|flake|bun)\.lock")
 _COMMON = frozenset(("cd", "timeout", "nohup", "echo", "sleep", "bash", "sh", "python3", "python", "node", "export", "set"))
 _LOOKED_AT = 300
