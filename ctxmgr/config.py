@@ -406,6 +406,7 @@ def _values(path: Path, table: dict[str, Any]) -> dict[str, Any]:
         if name not in SETTINGS:
             known = [setting.partition(".")[2] for setting in SETTINGS if setting.startswith(name.partition(".")[0] + ".")]
             raise InvalidInput(f"{path}: unknown setting {name}", f"known: {', '.join(known)}")
+    # A table before it is looked at: ``model = "none"`` switches off, which a project may do without being trusted.
     if isinstance(values.get("recover.model"), str):
         values["recover.model"] = {"name": values["recover.model"]}
     for name, value in values.items():
@@ -457,6 +458,7 @@ def _merge(
         settings.extend(("project", project, name) for name in kept)
     for origin, file, name in settings:  # the project's come last and replace the user's
         path, value = file.path, file.values[name]
+        # A project's own path lies in its folder, so ``~`` is no home there.
         if name == "store" and not paths.is_url(value):
             value = str(path.parent / (os.path.expanduser(value) if origin == "user" else value))
         elif name == "recover.routes" and isinstance(value, str):
@@ -464,6 +466,7 @@ def _merge(
         elif name in ("detect", "artifacts"):
             value = {**values.get(name, {}), **value}
         values[name], origins[name] = value, origin
+    # What the user allows himself covers any command; what a project's file allows, those that he saw when he trusted it.
     commands = trusted.commands if trusted is not None and origins.get("goal.allow_commands") == "project" else None
     return Config(
         path=None if project is None else project.path,

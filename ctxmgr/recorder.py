@@ -223,6 +223,7 @@ class Recorder:
         self._path = self._sink_argument = None
         if isinstance(target, (str, os.PathLike)):
             name = os.fspath(target)
+            # The working directory may change before a forked child opens the target again.
             self._path = name if "://" in name else os.path.abspath(name)
         elif callable(getattr(target, "append", None)) and callable(getattr(target, "close", None)):
             self._sink_argument = target
@@ -285,9 +286,11 @@ class Recorder:
             if self._path is not None and not isinstance(self._sink, Journal):
                 self._inherited = self._sink  # kept open: closing a database opened before the fork can damage it
                 self._sink = self._open_sink()
+            # The parent may be alive, and holds the session as well.
             if self._path is not None and self._claim is not None:
                 self._claim = claim(self._path, self.session, self.process, join=True)
             self._start(forkedFrom=parent)
+            # Last of all: where something above fails, the next call begins again.
             self._forked = False
 
     def _record(self, kind: str, fields: dict[str, Any], present: str | None = None) -> Record:
@@ -510,6 +513,7 @@ class RecordTemplate:
         self._takes_any = isinstance(sink, Journal)
         # No secret reaches from one of these parts into another: each of them ends behind a member or its name.
         self._entry = sink.masked(b'{"v":1,"kind":"entry","session":%b,"ts":"' % encode_value(session, 1)).decode("ascii")
+        # The first one is the kind: the session stands behind it.
         self._result = self._entry.replace("entry", "result", 1)
         self._tail = sink.masked(b',"process":%b}' % encode_value(process, 1))
         self._names: dict[tuple[str, str, str], str] = {}
@@ -532,6 +536,7 @@ class RecordTemplate:
         Raises:
             InvalidInput, TypeError: as `entry`.
         """
+        # A caller may pass anything, also what can't be hashed.
         if type(status) is not str or status not in _STATUSES or not _is_id(entry) or not (self._takes_any or is_plain(output)):
             raise TypeError("a value to be converted")
         head = f'{self._result}{present}","entry":"{entry}","status":"{status}"'.encode("ascii")

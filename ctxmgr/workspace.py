@@ -435,6 +435,7 @@ class Workspace:
         """
         from ctxmgr.recover.earlier_answers import recorded_continuation
 
+        # An id names a continuation of whatever session; without one the latest session is asked.
         anywhere = session is None and continuation_id is not None
         found = recorded_continuation(self.store, None if anywhere else self._key(session), continuation_id)
         if found is None:

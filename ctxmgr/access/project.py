@@ -200,6 +200,7 @@ def _check_key(key: str) -> None:
     if key == VERSION_KEY:
         raise InvalidInput(f"{VERSION_KEY} follows from the versions", "'ctxmgr version rollback' changes it")
     odd = not key or key != key.strip() or "*" in key or not key.isprintable()
+    # For the rules ``project/x`` is the key ``x``, so it can't be another one.
     if odd or key.startswith(("/", "project/")) or key.endswith("/") or len(key.encode("utf-8", "replace")) > _MAX_KEY_BYTES:
         raise InvalidInput(f"{key[:80]!r} can't be a context key", "use 1 to 255 bytes without '*' and control characters")
     # A masked key would be stored under another name than the one that was asked for.
@@ -289,6 +290,7 @@ def _records(
     if known is not None and known[0].status != "open":
         raise Conflict(f"execution {known[0].id} has ended before", "record a new one")
     records: list[Record] = []
+    # A run that is told of when it is over begins where it ended, at the latest.
     started = request.started_at or (request.completed_at if request.status != "started" else None) or now()
     identity = known[0].id if known else request.execution_id or new_id()
     if known is None:
@@ -337,6 +339,7 @@ def _check_times(request: RecordExecutionRequest, known: tuple[EntryView, Record
 
 def _milliseconds(started: str, ended: str) -> float | None:
     start, end = parse_time(started), parse_time(ended)
+    # A clock that was set back in between gives no negative time.
     return None if start is None or end is None else max(0.0, round((end - start) * 1000, 3))
 
 

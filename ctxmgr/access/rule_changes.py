@@ -95,6 +95,7 @@ def change_rules(
         InvalidInput: a rule can't be evaluated.
     """
     require_operator(guard, "change access rules")
+    # Read and written in one transaction: of two changes at once the second sees what the first one did.
     with store.engine.transaction():
         before = {_key(rule): rule for rule in store.shared.rules()}
         new = {_key(rule): check_rule(rule) for rule in add}
@@ -120,6 +121,7 @@ def load_default(store: Store, guard: AccessGuard, author: str | None = None) ->
         Denied: an agent asks.
     """
     require_operator(guard, "load the default access rules")
+    # One transaction for rules, needs and keys: a kill leaves the whole template or nothing of it.
     with store.engine.transaction():
         done = change_rules(store, guard, add=default_rules(), author=author)
         known = {(need.agent, need.pattern) for need in store.shared.needs()}
@@ -248,6 +250,7 @@ def parse_rules_file(text: str, name: str) -> list[AccessRule]:
             rule = _rule(row)
         except InvalidInput as error:
             raise InvalidInput(f"{place}: {error.message}", error.hint) from None
+        # By identity: a rule that stands there twice word for word is a double as well.
         if rules.setdefault(rule_key(rule), rule) is not rule:
             raise InvalidInput(f"{place}: this agent, type, pattern and permission stand there before", "keep one of the two")
     return list(rules.values())
@@ -282,6 +285,7 @@ def read_table(text: str, name: str) -> dict[str, Any]:
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
+    # `json` alone would keep the last of the two and say nothing; TOML refuses them by itself.
     if len(table) != len(pairs):
         raise ValueError("an object names the same key twice")
     return table

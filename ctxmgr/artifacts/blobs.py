@@ -95,6 +95,7 @@ class Objects:
 
     def _place(self, objects: int, draft: str, digest: str) -> None:
         shard = self._folder.shard(digest, create=True)
+        # Known and whole: the file that version folders link stays where it is.
         if self.is_sound(digest):
             os.unlink(draft, dir_fd=objects)
             return

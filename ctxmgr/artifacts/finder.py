@@ -250,6 +250,7 @@ def open_content(store: Store, row: ArtifactRow) -> Content:
         try:
             found = _open_verified(row, lambda: Objects(folder).open(row.hash))
         except PermissionError as error:
+            # Bytes that this user may not read are not damaged.
             raise folder_error(str(folder.path), error) from None
         if found is None:
             # Where hard links failed, version folders hold copies, and one of them may have survived.

@@ -119,6 +119,7 @@ class Folder:
     def _make(self, name: str) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkdir(self.path, 0o700)
+            # Else a power loss could take the new folder, with all that was synced in it.
             sync_folder_at(self.path.parent)
         descriptor = os.open(self.path, _READ_FOLDER)
         try:
@@ -254,6 +255,7 @@ def release_reserve(location: str) -> bool:
 
 def is_version(name: str) -> bool:
     """Whether this is the name of a version's folder: ``v`` and a number."""
+    # With leading zeros one version would have several names.
     return name[:1] == "v" and name[1:].isascii() and name[1:].isdecimal() and (name[1] != "0" or name == "v0")
 
 
@@ -472,6 +474,7 @@ def _escape(part: str) -> str:
         for place, letter in enumerate(part)
     )
     if len(out.encode("utf-8")) > _MAX_PART:
+        # Room for 16 digits between two tildes; the second one tells it from the marks of `_marked`.
         return f"{_cut(out, _MAX_PART - 18)}~{_digest(part)[:16]}~"
     return out
 

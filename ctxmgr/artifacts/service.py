@@ -174,6 +174,7 @@ class ArtifactStore:
                 GetRequest(agent=request.agent, name=request.name, version=request.from_version), "artifact diff"
             )
         rows = finder.log(request.agent, request.name, "artifact diff")
+        # A version may have changed only its type or what it depends on: that is no other content to compare with.
         older = next((row for row in rows if row.version < new.version and row.hash != new.hash), None)
         if older is None:
             raise NotFound(f"{request.agent}/{request.name} had no other content before", "--from names another version")
@@ -237,6 +238,7 @@ def difference(old: Content, new: Content, names: tuple[str, str]) -> Difference
         before, after = (content.read().decode("utf-8") for content in (old, new))
     except UnicodeDecodeError:
         return Difference(None, 0, 0, "binary content differs")
+    # Valid UTF-8, but diff and git tell a binary file by it.
     if "\0" in before or "\0" in after:
         return Difference(None, 0, 0, "binary content differs")
     return text_difference(before, after, names)
@@ -262,6 +264,7 @@ def text_difference(old: str, new: str, names: tuple[str, str]) -> Difference:
     sides = [side[first : len(side) - max(0, end - CONTEXT)] for side in (before, after)]
     cut = any(len(side) > MAX_COMPARED_LINES for side in sides)
     drawn = list(unified_diff(sides[0][:MAX_COMPARED_LINES], sides[1][:MAX_COMPARED_LINES], *names, n=CONTEXT))
+    # The first two lines name the sides, ``---`` and ``+++``.
     added = sum(line.startswith("+") for line in drawn[2:])
     removed = sum(line.startswith("-") for line in drawn[2:])
     text = "".join(_shift_hunk(line, first) for line in drawn[:MAX_DIFF_LINES])

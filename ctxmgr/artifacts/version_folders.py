@@ -72,6 +72,7 @@ class Views:
                     # missing one.
                     os.rename(f"v{number}", displaced, src_dir_fd=root, dst_dir_fd=root)
             os.rename(draft, f"v{number}", src_dir_fd=root, dst_dir_fd=root)
+            # The event that lists the version comes next: by then its name must be on the disk.
             os.fsync(root)
             if replace:
                 remove_tree(root, displaced)
@@ -136,6 +137,7 @@ class Views:
                     rest = memoryview(piece)
                     while rest:
                         rest = rest[os.write(target, rest) :]
+                # As an object is, which a link would be.
                 os.fchmod(target, 0o400)
             finally:
                 os.close(target)

@@ -119,6 +119,7 @@ else:
             methods["__getstate__"] = lambda self: [getattr(self, name) for name in names]
             methods["__setstate__"] = lambda self, state: [object.__setattr__(self, *pair) for pair in zip(names, state)]  # noqa: B905
         for name, method in methods.items():
+            # A class with an ``__eq__`` of its own has a ``__hash__`` of None already, which would stay.
             if name not in cls.__dict__ or name == "__hash__":
                 setattr(cls, name, method)
 

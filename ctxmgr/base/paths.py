@@ -125,6 +125,7 @@ def require_plain_database(path: str) -> None:
     Raises:
         OSError: there is such a side file.
     """
+    # Beside the file itself: SQLite follows a link to a database before it names its side files.
     real = os.path.realpath(path)
     for suffix in SIDE_FILES:
         side = real + suffix
@@ -237,6 +238,7 @@ def user_folder(environment: Mapping[str, str], variable: str, default: str) -> 
     if os.path.isabs(base):
         return base
     home = os.path.expanduser("~")
+    # ``HOME`` may be relative too; then the system's list of users counts.
     if not os.path.isabs(home):
         import pwd
 
@@ -345,6 +347,7 @@ def make_private_folder(path: str) -> list[str]:
         try:
             os.mkdir(folder, 0o700)
         except FileExistsError:
+            # Another process was faster: what rights it gives is its own matter.
             continue
         os.chmod(folder, 0o700)  # a umask may have taken bits away
         made.append(folder)
@@ -373,12 +376,14 @@ def replace_file(path: str | os.PathLike[str], content: bytes, *, mode: int = 0o
         OSError: the system refuses; what was there stays.
     """
     folder = os.path.dirname(path) or "."
+    # In the same folder: only within one file system a rename is atomic.
     draft = os.path.join(folder, f".{os.urandom(8).hex()}.tmp")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb") as stream:
             os.fchmod(descriptor, mode)
             stream.write(content)
+            # Before it is renamed: the name may reach the disk earlier than the content.
             if sync:
                 stream.flush()
                 os.fsync(descriptor)

@@ -185,6 +185,7 @@ def held_items(items: list[Item], before: RecordedPackage | None, texts: Texts) 
     """Return those items that the agent holds already, in full and unchanged, from its previous package."""
     if before is None:
         return []
+    # Of what it held then already, the package that gave it: a reference must not lead to another one.
     first_package = {(one.type, one.id): one.package for one in before.held}
     held: dict[tuple[str, str], HeldItem] = {}
     for item in items:

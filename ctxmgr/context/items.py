@@ -385,6 +385,7 @@ def _failed_entries(history: Store, audience: Readers, agent: str | None, task: 
     for start in range(len(places), 0, -4 * LATEST):
         rows = history.queries.rows(places[max(start - 4 * LATEST, 0) : start])
         for row in reversed(rows):
+            # Filters compare folded names; one agent differs from another letter by letter (ruling 15).
             if not isinstance(row, EntryView) or (agent is not None and row.agent != agent):
                 continue
             if (task is None or row.task == task) and audience.may("read", "history", row.agent, row.session):

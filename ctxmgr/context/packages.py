@@ -338,6 +338,7 @@ def cut(text: str, fits: Callable[[str], bool]) -> str | None:
     lines = _largest_that_fits(len(ends), lambda count: fits(text[: ends[count - 1]] + MARK))
     if lines:
         return text[: ends[lines - 1]] + MARK
+    # Not one whole line fits, so the cut lies within the first.
     first = ends[0] - 1 if ends else len(text)
     signs = _largest_that_fits(first, lambda count: fits(text[:count] + MARK))
     return text[:signs] + MARK if signs else None

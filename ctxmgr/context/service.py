@@ -66,6 +66,7 @@ def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) 
             if (agent, pattern) not in before:
                 raise NotFound(f"{agent} has no need {pattern}", "'ctxmgr context need list' shows them")
         new_or_changed = [need for key, need in add.items() if before.get(key) != need]
+        # A need that is removed and added at once has changed.
         gone = [key for key in dict.fromkeys(request.remove) if key not in add]
         if new_or_changed or gone:
             data = {
@@ -125,6 +126,7 @@ def request_items(service: PackageService, request: RequestItemsRequest) -> Requ
         named: list[tuple[ItemName, list[_Key]]] = []
         for place, one in enumerate(asked):
             before = len(found.items)
+            # What the agent names first gets room first.
             found.add(one, Wish("optional", priority=place))
             named.append((one, [(item.type, item.id) for item in found.items[before:]]))
         try:
@@ -226,6 +228,7 @@ def read_task_context(content: bytes, name: str) -> dict[str, Any]:
 
 
 def _parse(text: str, name: str) -> object:
+    # JSON is YAML too, but that parser takes 80 ms to load alone.
     try:
         return decoder.decode(text.strip())
     except (ValueError, RecursionError):

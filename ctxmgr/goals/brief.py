@@ -54,6 +54,7 @@ def write_brief(state: State, max_chars: int, moment: Moment | None = None) -> B
     if len(full_text) + (len(tail) + 1 if tail else 0) <= max_chars:
         text = f"{full_text}\n{tail}" if tail else full_text
     elif len(full_text) <= max_chars:
+        # All of it, without the counts of what is elsewhere: `left_out` names these.
         text = full_text
     else:
         text, missing = _fit(parts, max_chars, len(full_text) + len(tail) + 1)

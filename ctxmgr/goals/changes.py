@@ -37,6 +37,7 @@ from ctxmgr.types.goal import GOAL_ID, LEAF_TRANSITIONS, Block, BlockedAction, L
 Data = dict[str, Any]
 _REMOVED = ("split", "dropped")
 _MAX_NODES = 5_000  # the whole tree is in every state file
+# What `ctxmgr.types.goal.Description` admits: a history may hold what no request of ours wrote.
 _MAX_TEXT_CHARS = 4_000
 
 
@@ -54,6 +55,7 @@ def find(state: State, name: object) -> Node:
 
 def _check_create(state: State, data: Data) -> None:
     _check_text(data.get("text"))
+    # Against an empty tree: a goal that replaces another one counts its ids from 1 again.
     _check_new(Tree(Node(id=GOAL_ID, text="")), GOAL_ID, data.get("nodes", []))
 
 
@@ -77,6 +79,7 @@ def _check_add(state: State, data: Data) -> None:
 
 def _add(state: State, data: Data, ts: str | None) -> None:
     parent = find(state, data.get("parent") or GOAL_ID)
+    # With children it is no leaf any more, and only leaves are worked on.
     if state.active == parent.id:
         _leave_active(state)
     # A task that was blocked for its failed attempts is worked on through its new subtasks; a person's block stays.
@@ -130,6 +133,7 @@ def _check_order(state: State, data: Data) -> None:
 def _order(state: State, data: Data, ts: str | None) -> None:
     parent = find(state, data.get("parent") or GOAL_ID)
     places = {name: place for place, name in enumerate(data["order"])}
+    # The sort is stable: children that are not named keep their order, behind the others.
     parent.children.sort(key=lambda child: places.get(child.id, len(places)))
 
 
@@ -396,6 +400,7 @@ def fold(state: State, record: Record) -> None:
             _change(state, {**_data(record), "session": record.get("session")}, ts)
         elif state.exists and record.get("session") == state.session:
             _apply(state, record, kind, ts if isinstance(ts, str) else None)
+        # Cut, for a record may hold any text, and this one goes into every state file.
         if isinstance(ts, str):
             state.last_ts = ts[:64]
     except (CtxmgrError, TypeError, ValueError, KeyError, AttributeError, RecursionError):
@@ -438,6 +443,7 @@ def _change(state: State, data: Data, ts: object) -> None:
     elif op == "own":
         _own(state, data, when)
     elif op == "release":
+        # A late release by an owner that was superseded must not take the goal from its successor.
         if data.get("epoch") == state.epoch:
             state.owner = None
     elif op == "refused":
@@ -497,6 +503,7 @@ def _locate_attempt(state: State, record: Record) -> tuple[Node, int]:
 
 def _result(state: State, record: Record, ts: str | None) -> None:
     item = next((each for each in state.in_flight if each.id == record.get("entry")), None)
+    # Its attempt is over, or it was one of too many open ones.
     if item is None or record.get("status") not in _RESULTS:
         return
     state.in_flight = [each for each in state.in_flight if each is not item]

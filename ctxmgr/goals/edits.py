@@ -267,6 +267,7 @@ class PlanEdits(GoalBase):
 
     def apply(self, continuation: Mapping[str, Any]) -> GoalAnswer:
         """Record a continuation of a recovery (its JSON form): it lifts what the guard blocked, and sets the next step."""
+        # The record that holds it has ``v``, ``kind`` and ``ts`` of its own.
         fields: dict[str, Any] = {
             key: value for key, value in plain(dict(continuation)).items() if key not in ("v", "kind", "ts")
         }

@@ -58,6 +58,7 @@ def from_yaml(text: str, name: str) -> Plan:
                 (parse_title(value.value)[0] for key, value in pairs if key.lower() == "goal" and _is_text(value)), None
             )
             items = [reader.named(key, value, 0) for key, value in pairs if key.lower() != "goal" or not _is_text(value)]
+            # One item over two levels of steps is the goal: as a task it would leave these below the level of subtasks.
             if goal is None and len(items) == 1 and any(part.items for part in items[0].items):
                 goal, items = items[0].text, items[0].items
     else:
@@ -318,6 +319,7 @@ class Item:
 def parse_title(text: str) -> tuple[str, bool]:
     """Return a step's title as one line without its checkbox, and whether the box is ticked."""
     line = " ".join(_CONTROL.sub("", text).split())
+    # A box alone has no blank behind it, which the pattern asks for.
     box = _BOX.match(f"{line} ")
     title = line[box.end() :] if box else line
     return (title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1].rstrip()}…"), bool(box and box[1] in "xX")

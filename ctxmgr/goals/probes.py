@@ -70,6 +70,7 @@ def fingerprint(probe: Probe, folder: Path) -> str:
 
 def _contents(root: str, word: str) -> Iterator[tuple[str, str]]:
     """Yield (name, digest) of the files that a word of a command names; a shell line in one word names several."""
+    # The whole word first: the name of a file may hold blanks and signs of the shell.
     for name in dict.fromkeys((word, *_PARTS.split(word))):
         try:
             with open(open_regular(os.path.join(root, name)), "rb") as stream:
@@ -168,6 +169,7 @@ def ends_well(folder: Path, argv: Sequence[str], code: int = 0, seconds: float =
     except subprocess.TimeoutExpired:
         return ProbeOutcome(None, f"not done after {seconds:g} s")
     finally:
+        # Not after a time-out alone: Ctrl-C here must not leave the command running.
         if running.returncode is None:
             with suppress(OSError):
                 os.killpg(running.pid, signal.SIGKILL)

@@ -224,6 +224,7 @@ class GoalRepository:
             require_no_link(self.path, writing=False)
             found = os.stat(self.path)
         except FileNotFoundError:
+            # 0 stands for a history of which is known that it is missing.
             if self._inode != 0:
                 self._load(0)
             return

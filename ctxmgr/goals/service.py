@@ -84,6 +84,7 @@ def _paths(state: State) -> dict[str, str]:
     found: dict[str, str] = {}
     for item in state.actions:
         if item.status == "ok" and (path := _path(item)):
+            # At the end again: where there are too many, the latest ones are kept.
             found.pop(path, None)
             found[path] = item.action
     return dict(list(found.items())[-_MAX_PATHS:])
@@ -95,6 +96,7 @@ def _path(item: Action) -> str | None:
         return None
     fields = cast("dict[str, Any]", item.args)
     path = next((fields[key] for key in _PATH_ARGUMENTS if isinstance(fields.get(key), str)), None)
+    # An address is no file, and a shortened path is another one.
     if not path or "\0" in path or "://" in path or is_shortened(path):
         return None
     return path
@@ -167,6 +169,7 @@ class Goals(PlanEdits):
             Conflict: another, unfinished goal is there. NotFound: the request names none, and there is none.
         """
         if request.goal is None:
+            # Before `change` makes the folder: that of a goal which nobody named must not be left behind.
             self._existing(self._repository.look())
         with self._repository.change(work=True, anew=True, create=True) as change:
             state = change.state
@@ -206,6 +209,7 @@ class Goals(PlanEdits):
         with self._repository.change(work=True) as change:
             state = self._existing(change.state)
             item = next((each for each in state.in_flight if each.id == request.entry), None)
+            # Actions are frequent: a process that holds the goal saves its state now and then, not at each of them.
             change.write([result(state, request, state.session, self._repository.clock())], save=False)
         node, attempt = (item.node, item.attempt) if item else (None, None)
         return RecordAnswer(allowed=True, entry=request.entry, node=node, attempt=attempt)

@@ -114,6 +114,7 @@ class Tree:
         """Return the node above; of the goal, None."""
         if node is self.root:
             return None
+        # An id says where its node stands: above ``t2.1`` is ``t2``, above ``t2`` the goal.
         return self._nodes.get(node.id.rpartition(".")[0] or GOAL_ID)
 
     def path(self, node: Node) -> list[Node]:
@@ -128,6 +129,7 @@ class Tree:
         parent.children[at:at] = nodes
         for node in nodes:
             self._nodes.update((each.id, each) for each in node.walk())
+            # Its number is used up, so that no later child gets the id of an earlier one.
             parent.minted = max(parent.minted, number_of(node.id))
 
     def can_work(self, node: Node) -> bool:
@@ -154,6 +156,7 @@ class Tree:
         """Set the status of a node from those of its children, if it has any."""
         if node.status in _REMOVED or node.is_leaf:
             return
+        # A block by a person or the guard stays, whatever the children do; an escalation comes and goes with theirs.
         own = node.block if node.block and node.block.by != "escalation" else None
         climbed = None if own else self._block_from_children(node)
         node.block = own or climbed
@@ -178,6 +181,7 @@ class Tree:
 def _status_from_children(node: Node, *, is_root: bool) -> NodeStatus:
     counted = [child.status for child in node.children if child.status not in _REMOVED]
     if not counted:
+        # A task without a child that counts is given up with them; the goal can still get new tasks.
         return "pending" if is_root else "dropped"
     if all(status == "done" for status in counted):
         return "done"
@@ -190,11 +194,13 @@ def _status_from_children(node: Node, *, is_root: bool) -> NodeStatus:
 def number_of(name: str) -> int:
     """Return the number at the end of an id, 0 when it has none."""
     digits = name.rpartition(".")[2].lstrip("t")
+    # Of a hostile id: `int` raises beyond 4,300 digits.
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
 
 
 def is_child_id(name: str, parent: str) -> bool:
     """Whether an id is one that a child of ``parent`` could have: ``t3`` of the goal, ``t3.1`` of a task."""
+    # ``t03`` would be a second id with the number 3.
     number = number_of(name)
     return number > 0 and name == (f"t{number}" if parent == GOAL_ID else f"{parent}.{number}")
 
@@ -347,6 +353,7 @@ def shorten(value: object) -> Any:
     # Short members of a long call, such as a path beside a file's content, are what tells it from others.
     if isinstance(value, dict) and len(cast("dict[Any, Any]", value)) <= 16:
         fields = {str(name)[:100]: _member(item) for name, item in cast("dict[Any, object]", value).items()}
+        # Sixteen members, each within its own limit, may still be too long together.
         if len(canonical(fields) or "") <= 2 * MAX_WHOLE_CHARS:
             return fields
     return {"tooLarge": len(full or ""), "fingerprint": fingerprint(cast("object", value)), "head": (full or "")[:_HEAD]}
@@ -379,6 +386,7 @@ def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultS
     value: Any = plain(result)
     if isinstance(value, str):
         word, colon, rest = value.partition(":")
+        # Only a short text can be such a word: an output of megabytes need not be lower-cased to see.
         keyword = word.strip().lower() if len(word) < 20 else ""
         if keyword in _ERROR_WORDS and (colon or not rest):
             message = rest.strip()
@@ -391,6 +399,7 @@ def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultS
     given = cast("object", value)
     if isinstance(given, dict):
         fields = cast("dict[str, Any]", given)
+        # Many tools answer ``{"error": null, ...}`` when all went well.
         if error := fields.get("error"):
             body = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": plain_line(error)}
             return (

@@ -123,6 +123,7 @@ def set_aside(folder: str, names: list[str]) -> list[str]:
     for name in names:
         for number in range(1, _MAX_SET_ASIDE):
             new_name = f"{name}.damaged-{number}"
+            # A link that leads nowhere holds the name as well.
             if os.path.lexists(os.path.join(folder, new_name)):
                 continue
             with contextlib.suppress(FileNotFoundError):
@@ -201,6 +202,7 @@ def _write(path: str, text: str) -> None:
         data = memoryview(text.encode("ascii"))
         while data:
             data = data[os.write(descriptor, data) :]
+        # Before it is renamed: the name may reach the disk earlier than the content.
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -232,6 +234,7 @@ GRACE = 0.3
 A debugger or a job control signal stops a process for a moment without any need to break in."""
 # States in /proc/PID/stat: stopped, traced, zombie, dead (proc(5)).
 _STOPPED = frozenset("TtZXx")
+# `_signature` writes 32.
 _HOLDER_BYTES = 64
 
 
@@ -302,6 +305,7 @@ def _lock(folder: str, timeout: float) -> int:
     path = os.path.join(folder, LOCK)
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        # In short steps: between them it is asked whether the holder was stopped.
         if lock_within(descriptor, 0.05):
             if os.fstat(descriptor).st_ino == inode(path):
                 try:
@@ -309,6 +313,7 @@ def _lock(folder: str, timeout: float) -> int:
                 except OSError:
                     os.close(descriptor)
                     raise
+                # As long as any other, so nothing of the last holder's is left behind it.
                 os.pwrite(descriptor, _signature(), 0)
                 return descriptor
             os.close(descriptor)  # we locked a file that was replaced meanwhile: open the new one
@@ -325,6 +330,7 @@ def _lock(folder: str, timeout: float) -> int:
 
 
 def _is_stopped(holder: list[bytes]) -> bool:
+    # A process id has seven digits at most (PID_MAX_LIMIT is 2**22), and the file may hold anything.
     if len(holder) != 2 or not holder[0].isdigit() or len(holder[0]) > 9:
         return False
     pid = int(holder[0])
@@ -347,6 +353,7 @@ def _break_lock(folder: str, path: str, timeout: float) -> int:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(own)
         descriptor = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        # Nobody else knows this file yet, so its lock is free.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.pwrite(descriptor, _signature(), 0)
         os.replace(own, path)  # before the copy, so that a holder that goes on during it sees that it lost the lock
@@ -417,6 +424,7 @@ def _stat(pid: int) -> tuple[str, str] | None:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             # After the last ")": the command's name comes before it and may hold blanks and brackets itself.
             fields = stream.read(4096).rpartition(b")")[2].split()
+        # The third and the 22nd field of proc(5): what was split begins behind the second.
         return fields[0].decode("ascii"), fields[19].decode("ascii")
     except (OSError, IndexError, UnicodeDecodeError):
         return None

@@ -96,6 +96,7 @@ class Task(Subtask):
         if self.id is None:
             self._subtasks = new
             return
+        # ``subtasks += [...]`` hands over this list itself, whose items have been added by then.
         for each in new:
             if each.id is None:
                 self._subtasks.append(each)
@@ -142,6 +143,7 @@ class Children(MutableSequence[Subtask]):
     def insert(self, index: int, value: Subtask) -> None:
         """Add a task or subtask at a place."""
         count = len(self)
+        # A list takes any index here: one beyond its ends means the end.
         self._tracker.insert(self._parent, min(count, index if index >= 0 else max(0, count + index)), value)
 
 
@@ -303,9 +305,11 @@ class GoalTracker:
         draft = what.draft() if isinstance(what, Task) else TaskDraft(description=what.description)
         answer = self.goals.add(AddRequest(tasks=[draft], parent=parent, at=at))
         name = answer.changed[0]
+        # Taken now: once the task is bound, its list is read from the goal.
         own = list(what.subtasks) if isinstance(what, Task) else []
         what.attach(name, self.find)
         self._handles[name] = what
+        # The ids that `ctxmgr.goals.edits.subtasks` gives the children of a new task.
         for number, each in enumerate(own, 1):
             each.attach(f"{name}.{number}", self.find)
             self._handles[f"{name}.{number}"] = each
@@ -313,6 +317,7 @@ class GoalTracker:
             what.bind(Children(self, name))
 
     def _handle(self, view: SubtaskView, kind: type[Subtask]) -> Subtask:
+        # One object for one node: a caller's own `Task` stays the one that the list shows.
         known = self._handles.get(view.id)
         if known is None:
             known = self._handles[view.id] = kind(view.description)

@@ -57,6 +57,7 @@ def folder() -> str:
 
 def place_of(path: str) -> str:
     """Return the file that holds, or would hold, the anchor of the history at a path."""
+    # By the real path: a log that is also opened through a link has one anchor and not two.
     return os.path.join(folder(), codec.digest(os.fsencode(os.path.realpath(path)))[:32])
 
 
@@ -72,6 +73,7 @@ def load(path: str) -> Anchor | None:
 def parse(raw: bytes) -> Anchor | None:
     """Return the anchor that some bytes spell, or None: a power cut may leave half of one."""
     try:
+        # `int` below: the digest of the ends is reckoned on with, so what is no hexadecimal number is damage.
         found = codec.decode(raw)
         int(str(found.get("ends", "0")), 16)
     except ValueError:
@@ -110,10 +112,12 @@ def advance(path: str, head: Anchor, holds: Callable[[Anchor], bool], *, made: b
     if found is not None and not (made and found.length and found.inode != head.inode):
         if head.same_head(found):
             return True
+        # One of a history that had only begun says nothing that could be contradicted.
         if found.length and not holds(found):
             return False
         if found.length > head.length:
             return True
+        # Only who made the file could note when.
         head.begun = found.begun
     return store(path, head)
 
@@ -136,10 +140,12 @@ def store(path: str, head: Anchor) -> bool:
 
     head.path, head.time = os.fsdecode(os.fsencode(os.path.realpath(path))), now()
     place = place_of(path)
+    # Several processes, and threads of one, may note the same history at once.
     draft = f"{place}.{os.getpid()}-{id(head)}"
     try:
         if not os.path.isdir(os.path.dirname(place)):
             make_private_folder(os.path.dirname(place))
+        # Only a new name makes the folder larger: who notes the same history each second does not tidy up each time.
         fresh = not os.path.exists(place)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -156,6 +162,7 @@ def store(path: str, head: Anchor) -> bool:
 
 def first_session(head: bytes) -> str:
     """Return the session of a log's first record, given what the log begins with; "" where it can't be told."""
+    # Searched and not decoded: what is given ends anywhere, mostly within a record.
     text = head.decode("utf-8", "replace")
     at = text.find(_SESSION)
     try:

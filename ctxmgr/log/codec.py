@@ -93,6 +93,7 @@ def use_loaded_encoder() -> None:
 
 
 _faster: Callable[[object], bytes] | None = None
+# Without DEL, which is looked for in each line.
 _SAMPLE: Record = {"text": "".join(map(chr, range(127))), "list": [0, -1, 2**63 - 1, True, False, None, {}, []]}
 _SAME_TYPES = frozenset({str, int, bool, type(None)})
 """Types that orjson writes alike. Not float: it writes 1e16 for 1e+16 and null for NaN."""
@@ -173,6 +174,7 @@ def encode_value(value: object, depth: int) -> bytes:
         ) from None
     if len(text) > MAX_LINE:
         raise _too_long(len(text))
+    # A text this short can't be nested too deep: each level takes a bracket.
     if len(text) > MAX_DEPTH and not _is_flat(value) and _is_deep(value, MAX_DEPTH - depth, text):
         raise InvalidInput("record is not JSON: nested too deep", f"the limit is {MAX_DEPTH} levels")
     return text.encode("ascii")
@@ -366,6 +368,7 @@ def fingerprint(value: object) -> str:
     try:
         text = "".join(_sorted_chunks()(value, 0))
     except (TypeError, ValueError, RecursionError):
+        # Not "strict": a recorded value may hold anything, and this never raises.
         text = f"<{type(value).__name__}>"
     return _sha256(text.encode("ascii", "replace")).hexdigest()[:16]
 

@@ -198,6 +198,7 @@ class _Reader:
         text, sound = _decode_piece(piece)
         place = _Place(offset, text)
         at, end, begun = _past_space(text, 0), len(text), False
+        # An indented line beside damage may be a part of an object that is spread over lines.
         if before == "\n" and at:
             before = " "
         while at < end:
@@ -223,6 +224,7 @@ class _Reader:
         except json.JSONDecodeError as error:
             return None, at + 1, error.pos, "torn or unreadable JSON"
         except ValueError:
+            # How far it had read is not told, so such a try has a flat price.
             return None, at + 1, at + _FAILED_TRY_COST, "a number with too many digits"
         except RecursionError:
             return None, at + 1, at + _FAILED_TRY_COST, "JSON nested too deep"

@@ -99,6 +99,7 @@ def _text_of(second: int) -> str:
     global _second
     present = _second
     if present[0] != second:
+        # Up to the point behind the seconds.
         _second = present = (second, format_time(second)[:20])
     return present[1]
 
@@ -121,6 +122,7 @@ def parse_time(text: object) -> float | None:
 
     A time without a zone is taken as UTC. Never raises: recorded timestamps are hostile input.
     """
+    # The parser in C takes any character between day and time, even a NUL or a line end.
     if not isinstance(text, str) or len(text) > 64 or not (text.isascii() and text.isprintable()):
         return None
     try:

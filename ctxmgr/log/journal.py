@@ -30,6 +30,7 @@ Durability = Literal["process", "os"]
 
 _MAX_BODY = MAX_LINE - 27  # bytes that a sum adds to a line
 _LOCK_NOW = LOCK_EX | LOCK_NB
+# Readable too, for the last sum. A pipe or a terminal in the place of the log is opened without waiting, and then refused.
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
@@ -143,6 +144,7 @@ class Journal:
 
     def _append(self, bodies: Sequence[bytes]) -> int:
         thread = threading.get_ident()
+        # The lock can't be taken twice: a handler that interrupts this thread's append would wait for it without end.
         if self._owner == thread:
             raise Busy("an append is already under way in this thread", "do not record from within a signal handler")
         with self._lock:
@@ -182,6 +184,7 @@ class Journal:
             written = os.write(descriptor, data)
             if written < len(data) or self.durability == "os":
                 self._finish(descriptor, data, size, written)
+            # Only now: an append that was interrupted behind the write leaves the old size, so the next one reads the sum anew.
             self._size = size = size + len(data)
             self._last, self._torn = last, False
             syncer = self._syncer
@@ -206,6 +209,7 @@ class Journal:
             while written < len(data):
                 written += os.write(descriptor, memoryview(data)[written:])
             if self.durability == "os":
+                # Without the times of the file; its new length is synced with the data all the same.
                 os.fdatasync(descriptor)
         except OSError:
             # Where this fails too, the next append finds the torn line and puts an end to it. Bytes that someone

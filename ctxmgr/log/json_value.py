@@ -120,8 +120,10 @@ def _plain(value: object, parents: tuple[int, ...]) -> Any:
     if isinstance(value, enum.Enum):
         return _plain(cast("object", value.value), parents)
     if isinstance(value, str):
+        # The text itself: a subclass may answer `str` with something else.
         return str.__str__(value)
     if isinstance(value, int):
+        # A digit holds more than three bits, so this many bits stay below the limit of `int` in digits.
         return int(value) if value.bit_length() < 3 * _MAX_DIGITS else hex(value)[:MAX_REPR]
     if isinstance(value, float):
         return _number(float(value))
@@ -177,6 +179,7 @@ def _container(value: object, parents: tuple[int, ...]) -> Any:
     if isinstance(value, BaseException):
         fields = _object(value, parents)
         return {**(fields if isinstance(fields, dict) else {}), "type": type(value).__name__, "message": describe(value)}
+    # A ``repr`` with an address in it is Python's own or as empty: the fields say more.
     if _has_own_repr(value) and not _ADDRESS.search(text := _represent(value)):
         return text
     if isinstance(value, _CODE) or not (names := _field_names(value)):
@@ -197,6 +200,7 @@ def _without_fields(value: object) -> Any:
 
 def _field_names(value: object) -> list[str]:
     """Return the names of an object's fields: the public ones, or the others where there are none."""
+    # Bases first, the order in which the fields were declared.
     names = [name for kind in reversed(type(value).__mro__) for name in _slots(kind)]
     names += vars(value) if hasattr(value, "__dict__") else ()
     names = [name for name in dict.fromkeys(names) if not name.startswith("__")]
@@ -253,6 +257,7 @@ def _represent(value: object, limit: int | None = MAX_REPR) -> str:
     except Exception:
         return _mark_unstored(value)
     if " at 0x" in text[:MAX_REPR]:
+        # Of code the name is all there is to keep, so nothing is lost.
         if not isinstance(value, _CODE):
             _walk.unstored += 1
         text = _ADDRESS.sub("", text)

@@ -23,6 +23,7 @@ def read_lines(stream: IO[bytes], limit: int = MAX_LINE) -> Iterator[tuple[int, 
     of NULs, are passed over without being read.
     """
     number, offset = 1, 0
+    # Room for the line end: a line of exactly ``limit`` bytes is whole.
     head = stream.readline(limit + 1)
     while head:
         length = len(head)
@@ -38,6 +39,7 @@ def read_lines(stream: IO[bytes], limit: int = MAX_LINE) -> Iterator[tuple[int, 
                 length += len(rest)
                 if rest.endswith(b"\n"):
                     break
+                # A piece of NULs may be the beginning of a hole: ``truncate -s 1T`` makes one of a terabyte in no time.
                 if not rest.strip(b"\0"):
                     length += past_hole(stream)
         yield number, offset, raw.rstrip(b"\r\n") if raw is not None else None, length
@@ -58,6 +60,7 @@ def _past_nuls(stream: IO[bytes], head: bytes, limit: int) -> tuple[int, bytes]:
         length += len(chunk) - len(rest)
         if not rest:
             length += past_hole(stream)
+    # The piece may have ended within the record behind the NULs.
     if not rest.endswith(b"\n"):
         rest += stream.readline(limit + 1 - len(rest))
     return length, rest

@@ -79,6 +79,7 @@ def is_free(line: bytes) -> bool:
 def _is_quoted(line: bytes) -> bool:
     """Whether a sign may be written as in a URL, as ``%5F``."""
     at = line.find(b"%")
+    # At the end of the line the slice is empty, and an empty text is in every other.
     while at >= 0:
         if line[at + 1 : at + 2] in _HIGH_NIBBLES and line[at + 1 : at + 2]:
             return True
@@ -110,6 +111,7 @@ def _is_assigned(lowered: bytes, name: bytes) -> bool:
     at = lowered.find(name)
     while at >= 0:
         end = at + len(name)
+        # The longest owner has ten letters; signs may stand between it and the key.
         if lowered[end : end + 1] in _AFTER_NAME and (name != b"key" or _is_owned(lowered[max(0, at - 16) : at])):
             return True
         at = lowered.find(name, at + 1)

@@ -274,6 +274,7 @@ def _may_be_nested(before: str) -> bool:
 def _is_record(value: Record) -> bool:
     version, kind, session = value.get("v"), value.get("kind"), value.get("session")
     if type(version) is not int or version != 1:
+        # JSON's ``true`` equals 1 in Python.
         return False
     return isinstance(kind, str) and isinstance(session, str) and bool(kind) and bool(session)
 
@@ -355,6 +356,7 @@ def _backwards(descriptor: int, size: int) -> Iterator[bytes]:
             # The line's own end, just before `stop`, is not the one in front of it.
             cut = piece.rfind(b"\n", 0, len(piece) - 1 if begin + take == end else len(piece))
             if end - begin <= MAX_LINE + 2 * take:
+                # A line over the limit is passed over below, so its pieces need no memory.
                 pieces.append(piece)
             chunk = min(2 * chunk, 1 << 20)
             if cut < 0 and not piece.strip(b"\0") and begin - (data := last_data_end(descriptor, 0, begin)) > MAX_LINE:

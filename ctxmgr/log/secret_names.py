@@ -31,6 +31,7 @@ _KEY = "|".join(f"(?<={owner}{joint}k)" for owner in OWNERS.split("|") for joint
 def _names() -> tuple[tuple[str, re.Pattern[bytes]], ...]:
     return (
         ("password", re.compile(rb"w(?:(?<=passw)(?:or)?d|(?<=pw)d)" + _ASSIGN)),
+        # "compass=" and "bypass=" name no password, PGPASS does.
         ("passphrase", re.compile(rb"p(?:(?<=[^a-z]p)|(?<=pgp))ass(?:phrase|code)?" + _ASSIGN)),
         ("secret", re.compile(rb"c(?<=sec)ret" + _ASSIGN)),
         # A private key block is met here too: its first line ends in "private key-----".
@@ -135,7 +136,9 @@ _NETRC = re.compile(
     rb"login(?:[ \t]|\\{1,7}[nrt]){1,8}[^\s\\\"']{1,64}(?:[ \t]|\\{1,7}[nrt]){1,8}password"
     rb"(?:[ \t]|\\{1,7}[nrt]){1,8}([^\s\\\"'<>$]{3,128})"
 )
+# host:port:database:user:password. The port, 5432 or a star, tells it from other texts with colons.
 _PGPASS = re.compile(rb"(?<![^\s\"n])[\w.*\-]{1,64}:(?:5432|\*):[\w*\-]{1,64}:[\w*\-]{1,64}:([^\s\"'\\:\[]{4,128})")
+# The ends of apikey, accesskey, secretkey and privatekey: a look behind must have one width.
 _ELEMENT = re.compile(
     rb">(?:(?<=password>)|(?<=passwd>)|(?<=pwd>)|(?<=secret>)|(?<=token>)|(?<=(?:api|ess|ret|ate)key>)|(?<=(?:api|ess|ret|ate)_key>))"
     rb"([^\s<>\"'\\${}]{4,128})</"
@@ -189,8 +192,10 @@ def _assignments(line: bytes, lowered: bytes, kind: str, pattern: re.Pattern[byt
         if value is None:
             continue
         after = line[value.end() : value.end() + 1]
+        # A blank follows: a sentence, e.g. a message about passwords, and no value.
         if opened and after not in b"\"'`\\":
             continue
+        # A call or an index of a program, e.g. ``token = read_token(path)``.
         if not opened and after in (b"(", b"[", b"{", b"<"):
             continue
         # A lone "pass" is a word of programs and of test reports; quoted, or behind a joint, it names a password.
@@ -269,6 +274,7 @@ def _is_aws_secret(value: bytes) -> bool:
     if _AWS_SECRET.fullmatch(value) is None or STAND_IN in value:
         return False
     digits, _ = _count(value)
+    # A SHA-1 in hex has 40 signs as well, but letters of one case.
     return digits >= 2 and len(value.translate(None, _LOWER)) <= 36 and len(value.translate(None, _UPPER)) <= 36
 
 

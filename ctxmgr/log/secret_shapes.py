@@ -65,6 +65,7 @@ TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("fly", "fo1_", f"{WORD}{{32,}}+", "fly.io/docs/security/tokens"),
     ("fly", "fm1r_ fm1a_ fm2_", "[A-Za-z0-9+/=,_]{60,}+", "fly.io/docs/security/tokens"),
     ("sonar", "sqp_ squ_ sqa_", f"{HEX}{{40}}", "docs.sonarsource.com: managing tokens"),
+    # With a digit: else a long name such as ``vercel_deploymentEnvironmentVariables`` would be one.
     ("vercel", "vercel_ vcp_ vci_ vca_ vcr_ vck_", f"(?=[A-Za-z]{{0,40}}[0-9]){ALNUM}{{24,}}+", "vercel.com/docs: tokens"),
     ("netlify", "nfp_ nfc_ nfo_ nfu_", f"{ALNUM}{{36,}}+", "docs.netlify.com: access tokens"),
     ("jina", "jina_", f"(?=[A-Za-z]{{0,40}}[0-9]){ALNUM}{{40,}}+", "jina.ai: API keys"),
@@ -111,6 +112,7 @@ TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("dropbox", "sl.", f"(?=[A-Za-z]{{0,60}}[0-9]){WORD}{{120,}}+", "dropbox.com/developers: OAuth guide"),
     ("cloudflare", "v1.0-", f"{HEX}{{24}}-{HEX}{{146}}", "developers.cloudflare.com: origin CA keys"),
     ("yandex", "t1.", rf"{WORD}{{60,}}+\.{WORD}{{80,}}+", "yandex.cloud/docs: IAM tokens"),
+    # Without the key of AWS's own documentation, which ends in EXAMPLE behind nine signs.
     ("aws", "AKIA ASIA ABIA ACCA", f"(?!{ALNUM}{{9}}EXAMPLE)[A-Z0-9]{{16}}(?!{ALNUM})", "docs.aws.amazon.com: IAM identifiers"),
     ("google", "AIza", f"{WORD}{{35}}", "cloud.google.com/docs: API keys"),
     ("atlassian", "ATATT3 ATCTT3", r"[A-Za-z0-9_=\-]{60,}+", "developer.atlassian.com, GitHub's list of supported secrets"),

@@ -122,6 +122,7 @@ def _enter(folder: str) -> int:
         if not lock_within(gate, _LOCK_TIMEOUT):
             os.close(gate)
             raise Busy(f"{folder!r} stayed locked by another process", "look for a stopped process")
+        # A folder that was removed while this waited is still locked, but a file made by its path would stand in another one.
         if os.fstat(gate).st_nlink > 0:
             return gate
         os.close(gate)
@@ -141,6 +142,7 @@ def _remove_if_empty(folder: str) -> None:
 def _remove_dead(folder: str) -> None:
     """Remove what killed processes left; call it with the folder's lock held: nobody is about to lock a file then."""
     for name in os.listdir(folder):
+        # The name of a claim has a plus in it; whatever else lies here is not ours to remove.
         if "+" not in name:
             continue
         path = os.path.join(folder, name)
@@ -168,6 +170,7 @@ def _lock_claim_file(path: str, session: str, process: str) -> Claim:
         if not lock_within(descriptor, 1.0):  # whoever only looks lets go at once
             raise Busy(f"process {process!r} of session {session!r} is already live", "choose another process id")
         note = json.dumps({"session": session, "process": process, "pid": os.getpid()})
+        # What a killed process of this name left may be longer.
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, note.encode("ascii"), 0)
     except BaseException:

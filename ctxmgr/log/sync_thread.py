@@ -51,12 +51,15 @@ class Syncer:
         _release_lock(self._wake)
 
     def _run(self) -> None:
+        # Woken by the first write; the half second of waiting for the end gathers what is written meanwhile into one sync.
         while self._wake.acquire() and not self._stop.acquire(timeout=SYNC_EVERY):
+            # Before the sync: what is written while it runs must wake the thread again.
             self.dirty = False
             writer = self._writer()
             if writer is None:
                 return
             writer.sync_from_thread()
+            # A reference held while the thread sleeps would keep a forgotten writer alive.
             del writer
 
 

@@ -188,6 +188,7 @@ class TextFinder:
         substrings_suffice = all(term.running or len(term.needle) >= MIN_INFIX for term in asked)
         seen = _Pass()
         for place, record in enumerate(self._store.sessions.records(None, ("note",))):
+            # A note that supersedes itself would never be recalled.
             if (former := record.get("supersedes")) is not None and former != record.get("id"):
                 seen.replaced.setdefault(str(former), []).append((str(record.get("session")), str(record.get("id"))))
             tags = texts(record.get("tags"))

@@ -196,6 +196,7 @@ class EmbeddedMemory:
         if former is not None and former.text == answer.text:
             return former.id
         entries, links = source_entries(sources, "" if key is None else self._store.sessions.name(key), _MAX_LINKED)
+        # Links of an older episode may lead nowhere by now, and a new note refuses such.
         links = [] if key is None else live_link_targets(self._store, key, links)
         made = RetainRequest(
             text=answer.text, entry_ids=entries, links=links, tags=[REFLECTION_TAG, *request.tags], author=author,
@@ -295,6 +296,7 @@ def says_the_same(one: Claim, other: Claim) -> bool:
 
 def _overlap(one: Claim, other: Claim) -> float:
     common = len(one.about & other.about)
+    # One common word is enough where neither of them has another.
     if common < _MIN_COMMON and one.about != other.about:
         return 0.0
     return common / max(1, len(one.about | other.about))
@@ -407,6 +409,7 @@ def _find_recurring(newest: Sequence[Episode], claims: Sequence[Claim]) -> list[
 
 def _contradictions(newest: Sequence[Episode], claims: Sequence[Claim]) -> list[Contradiction]:
     found: list[Contradiction] = []
+    # A question states nothing that could be contradicted.
     stated = [place for place, each in enumerate(newest) if not _asks(each.text)]
     for number, place in enumerate(stated):
         for older in stated[number + 1 :]:

@@ -142,6 +142,7 @@ def _server_module(location: str) -> Any:
             try:
                 return import_module(module)
             except ModuleNotFoundError as error:
+                # Another module is missing: that is no want of the driver.
                 if error.name != needed:
                     raise
                 raise InvalidInput(f"stores at {scheme}:// need {needed}", f"pip install 'ctxmgr-cli[{schemes[0]}]'") from None
@@ -158,6 +159,7 @@ def _tidy(location: str) -> str:
 def _suffix(path: str) -> str:
     name = path.rpartition("/")[2]
     dot = name.rfind(".")
+    # ``.jsonl`` alone is a hidden file, not a log.
     return name[dot:].lower() if dot > 0 else ""
 
 

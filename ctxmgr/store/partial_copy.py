@@ -81,6 +81,7 @@ class Extract:
                     self._own.execute(f"DELETE FROM {table}")
                 progress = CopyProgress()
             yield progress
+            # In the transaction of the records: a kill leaves both or neither.
             told = f"{progress.place} {progress.hidden} {self._mark(progress.place)}"
             self._own.execute(KEEP_STATE, {"name": _PROGRESS, "value": told})
 

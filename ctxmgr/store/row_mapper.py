@@ -157,6 +157,7 @@ _ATTACHED = (
 
 
 def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], events: int, *, gone: bool) -> Plain:
+    # An entry that was recorded whole is its own result.
     get, done = record.get, record.get if result is None else result.get
     meta = get("meta") if result is None else _merge(get("meta"), done("meta"))
     missing = [f"parent {record['parent']}"] if gone else []

@@ -29,6 +29,7 @@ ALIVE_SECONDS = 30.0
 """How long after its last sign of life a recorder on whatever machine counts as live."""
 
 _MIGRATE = "have its owner run 'ctxmgr store migrate'; end older recorders and shippers before"
+# A third of `ALIVE_SECONDS`: two beats may get lost before a recorder counts as ended.
 _BEAT_SECONDS = 10.0
 _SEEN = (
     "INSERT INTO live (session, process, host, seen) VALUES (:session, :process, :host, :now) "

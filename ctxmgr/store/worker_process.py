@@ -217,6 +217,7 @@ def serve(source: BufferedReader) -> None:
 
     try:
         _, (function, arguments) = _frame(source)
+        # Before any work: this process must not go on for hours for one that is gone.
         _thread.start_new_thread(_end_with, (source.fileno(),))
         waiting: Queue[bytes] = Queue(WAITING)
         telling = Thread(target=_tell, args=(source.fileno(), waiting.get))

@@ -89,6 +89,7 @@ def _kind_by_content(head: str, tail: str) -> str:
     if first.strip() == "---" and rest.count("\n---") == 0:  # a second one ends the front matter of Markdown
         return YAML
     lines = [line for line in head.splitlines()[:20] if line.strip() and not line.lstrip().startswith("#")]
+    # The last line may have been cut off by the limit of what is looked at.
     if lines and all(_KEY.match(line) or line[0] in " -" for line in lines[:-1] or lines) and _KEY.match(lines[0]):
         return YAML
     return MARKDOWN if any(_HEADING.match(line) for line in head.splitlines()) else TEXT
@@ -105,6 +106,7 @@ def nesting(text: str) -> int:
     """
     depth = deepest = 0
     for found in _BRACKETS.finditer(text):
+        # A closing bracket inside a text must not hide those that open behind it.
         depth = depth + 1 if found.group() in "[{" else max(depth - 1, 0)
         deepest = max(deepest, depth)
     return max(deepest, max((len(found.group().split()) for found in _DASHES.finditer(text)), default=0))
@@ -301,6 +303,7 @@ def terms(query: str) -> list[Term]:
             continue
         for word in _WORD.findall(piece):
             root = stem(word)
+            # The i at the end of a stem stands for a y of the text: "retri" of "retry".
             found.setdefault(root, Term(root, root[:-1] if root.endswith("i") and len(root) > 3 else root))
     telling = [term for term in found.values() if term.stem not in _EMPTY_STEMS] or list(found.values())
     if not telling and (literal := " ".join(fold(query[:_MAX_READ]).replace("\0", " ").split())):

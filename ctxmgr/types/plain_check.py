@@ -405,6 +405,7 @@ class FieldTable:
     or derive parts of it in `model_checked`.
     """
 
+    # The fields alone in ``__dict__``: equality, hash and ``repr`` go by it, and which fields were given must not count.
     __slots__ = ("__dict__", "__weakref__", "model_fields_set")
 
     model_fields: ClassVar[dict[str, ShapeField]] = {}

@@ -348,6 +348,7 @@ def with_own_names(fields: Collection[str], given: Any) -> Any:
             continue
         replaced = _entries(value) if snake == "entries" else {own: [value] if _is_single(snake, value) else value}
         for field, part in replaced.items():
+            # ``entries`` of ids alone says nothing of indexes, so these may be named beside it.
             if part is not None and (field in found or field in table or camel_case(field) in table):
                 raise ValueError(f"{name} and {field} are the same field: give one of them")
             if part is not None:

@@ -62,6 +62,7 @@ def check_whole(record: Record) -> Record:
     Raises:
         InvalidInput: naming the first field that is missing or wrong.
     """
+    # A kind of a later version is kept as it is: only what all kinds have is checked.
     model = MODELS.get(str(record.get("kind")), _Kind)
     try:
         model.model_validate(record)

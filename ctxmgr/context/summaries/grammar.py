@@ -204,6 +204,7 @@ class _Walk:
             if node.type in self._grammar.holders or node.type == "ERROR":
                 inside = (self._body(node) or node) if is_definition else node
                 children = [child for child in inside.children if child.is_named]
+                # Text and comment of a definition begin at what wraps it: ``export``, or ``template <...>``.
                 wrapped = outer if node.type in _WRAPPERS and node.type == outer.type else node
                 start = wrapped if node.type in _WRAPPERS else None
                 stack.extend((child, depth + is_definition, start or child) for child in reversed(children))
@@ -227,6 +228,7 @@ class _Walk:
 
     def _is_definition(self, node: Node) -> bool:
         kind = node.type
+        # ``struct point p`` only names one, and one without a name is a part of another definition.
         if kind in ("struct_specifier", "union_specifier", "enum_specifier", "class_specifier"):
             return node.child_by_field_name("body") is not None and node.child_by_field_name("name") is not None
         if kind in self._grammar.definitions:
@@ -257,10 +259,12 @@ class _Walk:
         body = _inner_body(node) if data else self._body(node)
         end = body.start_byte if body is not None else node.end_byte
         head = _text(self._source[start:end]).rstrip("{ =\n\t")
+        # What stands behind the body belongs to the definition: the name that a ``typedef`` gives.
         if data and body is not None:
             head += " " + _text(self._source[body.end_byte : node.end_byte])
         whole = _text(self._source[start : node.end_byte]) if data else ""
         does = _text(self._source[body.start_byte : body.end_byte]) if body is not None and not data else ""
+        # What a class or module holds is listed definition by definition.
         lines = body_lines(does.splitlines()) if node.type not in self._grammar.holders else ()
         return Signature(depth, one_line(head), one_line(whole), self._doc(outer), lines)
 
@@ -275,6 +279,7 @@ class _Walk:
         words: list[str] = []
         for line in lines[:200]:
             bare = line.strip(_COMMENT_SIGNS)
+            # Tags such as ``@param`` are no summary.
             if words and (not bare or bare.startswith("@")):
                 break
             words += [bare] if bare else []
@@ -293,6 +298,7 @@ def _inner_body(node: Node) -> Node | None:
 
 
 def _touches(above: Node, below: Node) -> bool:
+    # Some grammars count a line end as part of the comment, which then ends at the beginning of the next line.
     gap = below.start_point[0] - above.end_point[0]
     return gap <= (0 if above.end_point[1] == 0 else 1)
 

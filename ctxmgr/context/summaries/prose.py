@@ -35,11 +35,13 @@ def shorten(text: str, limit: int) -> str:
         return text
     head = text[: max(limit - 1, 0)]
     blank = head.rfind(" ")
+    # Rather cut within a word than show less than half of what there is room for.
     return (head[:blank] if blank > limit // 2 else head).rstrip() + MORE if limit > 0 else ""
 
 
 def first_sentence(text: str, limit: int) -> str:
     """Return the first sentence as one line of at most ``limit`` characters."""
+    # Cut before it is made one line: only the beginning is needed, and blanks may be many.
     line = one_line(text[: 4 * limit + 200])
     for end in _END.finditer(line):
         if not _NO_END.search(line[max(0, end.start() - 10) : end.start() + 1]):
@@ -67,6 +69,7 @@ def first_paragraph(text: str) -> str:
 def body_lines(lines: Sequence[str]) -> tuple[str, ...]:
     """Return the first lines of a body that are more than brackets, with their relative indentation."""
     kept = [line.rstrip().expandtabs(4) for line in lines if line.strip(" \t{}();,")][: BODY_LINES[0] + 1]
+    # The first line may have been cut out of one, without the blanks before it.
     least = min((len(line) - len(line.lstrip()) for line in kept[1:] or kept), default=0)
     return tuple(line[min(least, len(line) - len(line.lstrip())) :] for line in kept)
 
@@ -253,6 +256,7 @@ def _definitions(text: str, notation: Notation, *, fenced: bool) -> Iterator[_De
         # Decorators and attributes stand between a comment and its definition.
         elif bare and not bare.startswith(("@", "#[")):
             comments = []
+            # No draft shows more lines of a body.
             if len(body) <= BODY_LINES[0]:
                 body.append(line[: 2 * _MAX_LINE_CHARS])
 

@@ -35,6 +35,7 @@ def first_lines(node: ast.FunctionDef | ast.AsyncFunctionDef, count: int, indent
         vars(node)["lines"] = lines  # kept at the node, since every draft needs them
     shown = lines[:count]
     found = [indent + _INDENT * depth + text for depth, text in shown]
+    # A comment opens no block, also where it ends in a colon.
     opened = next(((depth, text) for depth, text in reversed(shown) if not text.startswith("#")), None)
     if opened is not None and opened[1].endswith(":"):  # a block without a statement is a syntax error
         found.append(indent + _INDENT * (opened[0] + 1) + "...")
@@ -221,6 +222,7 @@ def _definition(node: Definition, detail: _Detail, indent: str) -> Iterator[str]
 
 def _signature(node: Definition) -> list[str]:
     """Return the decorators and the opening line of a definition, each as one line."""
+    # `ast.unparse` writes a body too: the shortest one, which is cut off again.
     empty: list[ast.stmt] = [ast.Pass()]
     if isinstance(node, ast.ClassDef):
         bare: Definition = ast.ClassDef(node.name, node.bases, node.keywords, empty, [])
@@ -238,6 +240,7 @@ def _docstring(node: Definition | ast.Module, detail: _Detail, indent: str, *, p
     docstring = ast.get_docstring(node) if limit else None
     if docstring:
         text = first_paragraph(docstring) if detail.whole else first_sentence(docstring, limit)
+        # No sign of the text may end the docstring that it stands in: the summary stays Python.
         text = shorten(text, limit).replace("\\", "\\\\").replace('"""', "'''")
         text = "".join(sign if sign.isprintable() else "?" for sign in text)
         yield f'{indent}"""{text}{" " if text.endswith(chr(34)) else ""}"""'
@@ -259,6 +262,7 @@ def _assignment(node: ast.Assign | ast.AnnAssign, detail: _Detail, indent: str) 
 
 def _value(node: ast.expr, limit: int) -> str:
     """Return the value if it is short, else an ellipsis, so that the line is valid Python."""
+    # Too long in any case, and a table of thousands of lines takes its time to unparse.
     if (node.end_lineno or node.lineno) - node.lineno > 3:
         return "..."
     value = one_line(ast.unparse(node)) if not isinstance(node, ast.Constant) else repr(node.value)

@@ -161,6 +161,7 @@ class _Outline:
         limit = self._detail.value
         if limit == 0:
             return node.type
+        # Cut before it is made one line: of a value of megabytes only a line is shown.
         line = shorten(one_line(node.text[: 4 * limit + 40]), limit)
         return line if node.type not in ("str", "nested") else _quote(line)
 
@@ -295,6 +296,7 @@ def overlay(nodes: Sequence[Node], depth: int = 0) -> Node:
         inner = [node.overlaid for node in lists if node.overlaid is not None]
         longest = max(node.count for node in lists)
         return Listing(longest, lists[0].items, overlay(inner, depth + 1) if inner else None)
+    # A key that is null in the first row may have a value in a later one.
     return next((node for node in nodes if node != Scalar("null", "null")), nodes[0])
 
 
@@ -373,6 +375,7 @@ class _Reader:
         self._open.add(name)
         found = self._read(node, depth)
         self._open.discard(name)
+        # Only what has an anchor can be met again.
         if getattr(node, "anchor", None):
             self._known[name] = found
         return found
@@ -380,6 +383,7 @@ class _Reader:
     def _read(self, node: Any, depth: int) -> Node:
         value = node.value
         if isinstance(value, str):
+            # What looks like a comment within a text of several lines is part of the text.
             self._after = max(self._after, _last_line(node) + 1)
             return Scalar(_type_of(node, value), value)
         if type(node).__name__ == "MappingNode":
@@ -404,6 +408,7 @@ class _Reader:
 
     def _trailing_comment(self, key: Any, value: Any) -> Iterator[str]:
         """Yield the comment at the end of the key's line, if there is one."""
+        # The end of a block text is lines below; a comment stands behind the sign that opens it.
         mark = value.end_mark if isinstance(value.value, str) and value.style not in ("|", ">") else key.end_mark
         if mark.line != key.start_mark.line or mark.line >= len(self._lines):
             return
@@ -414,10 +419,12 @@ class _Reader:
 
 
 def _last_line(node: Any) -> int:
+    # A block text ends where the line behind it begins.
     return node.end_mark.line - (1 if node.end_mark.column == 0 else 0)
 
 
 def _type_of(node: Any, value: str) -> str:
+    # Quoted, so ``"12"`` and ``"true"`` are text.
     if node.style is not None:
         return "str"
     if value.lower() in _WORDS:

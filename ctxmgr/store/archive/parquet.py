@@ -120,6 +120,7 @@ class Bucket:
                     os.unlink(os.path.join(self.folder, name))
             for name, size in sorted(there.items()):
                 path = os.path.join(self.folder, name)
+                # A file's name tells its content, so a copy of the same size is whole and up to date.
                 if not (os.path.isfile(path) and os.path.getsize(path) == size):
                     self._copy(name, path)
         except OSError as error:

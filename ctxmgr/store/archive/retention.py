@@ -121,6 +121,7 @@ def archivable_sessions(
             "take it into a database: ctxmgr import LOG --store h.db",
         )
     found, kept = list[ArchivableSession](), list[tuple[str, str]]()
+    # The next record is numbered behind the last one, so that one stays: no place is ever used twice.
     newest = None if store.engine.shared else store.sessions.last_record(None)[0]
     for key, session, place, first, last, imported, shown in store.engine.query(_OLD, {"before": before, "project": PROJECT}):
         reason = _why_open(store, int(key), str(session), imported=bool(imported))

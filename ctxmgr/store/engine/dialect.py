@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
 
+# PostgreSQL refuses SQLite's ``LIMIT -1``.
 NO_LIMIT = 2**62
 """The limit of a page that has none."""
 
@@ -49,6 +50,7 @@ TEAM_TABLES = {
 """Tables of a PostgreSQL store that have a column ``team``, and their keys within one team."""
 
 _FUNCTIONS = {
+    # SQLite takes a number for a truth value, PostgreSQL does not.
     "instr": "0 < strpos",
     **{name: f"{SCHEMA}.{name}" for name in ("json_valid", "json_extract", "json_type", "places", "settled")},
 }

@@ -152,6 +152,7 @@ def forget_others(folder: str, stem: str, unused: float = _OLD) -> None:
             continue
         place = os.path.join(folder, name)
         try:
+            # What was written last may stand in the write-ahead log alone.
             used = max(os.stat(place + suffix).st_mtime for suffix in SIDE_FILES if os.path.exists(place + suffix))
             if time.time() - used >= unused or not unused:
                 remove_database(place)
@@ -199,6 +200,7 @@ MOST_BYTES = 1 << 28
 _LONGEST = 1 << 20
 """Characters of an answer that is kept."""
 
+# SQLite's own size of a page, in which ``max_page_count`` is given.
 _PAGE = 4096
 _WAIT_MS = 50
 _STEM = "answers"
@@ -269,6 +271,7 @@ class AnswerCache:
     def _forget_if_full(self) -> None:
         """Remove the file where it has reached its limit: what is asked next is kept again."""
         try:
+            # SQLite refuses the page that would pass the limit, so the file stays a little smaller.
             if self._place is not None and os.stat(self._place).st_size >= MOST_BYTES - (1 << 20):
                 self.close()
                 remove_database(self._place)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ctxmgr.store.engine.dialect import SCHEMA
 from ctxmgr.store.project_session import ARCHIVED
 
+# The letters "ctmg": all programs of a database share these numbers.
 WRITERS = 0x63746D67
 """The advisory lock that a transaction holds until its end: shared if it appends, alone if it does anything else."""
 

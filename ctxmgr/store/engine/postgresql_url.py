@@ -89,6 +89,7 @@ def connection_options(location: str) -> dict[str, str]:
 
 def _primary(given: dict[str, str]) -> dict[str, str]:
     """Return how one of several hosts is chosen: after a fail-over the one that can be written is another."""
+    # Where nobody says which host: libpq takes the first that answers, which may be a copy that can only be read.
     hosts = given.get("host") or given.get("hostaddr") or os.environ.get("PGHOST") or ""
     chosen = "target_session_attrs" in given or os.environ.get("PGTARGETSESSIONATTRS") or given.get("service")
     return {"target_session_attrs": "read-write"} if "," in hosts and not chosen else {}
@@ -99,6 +100,7 @@ def _encrypted(given: dict[str, str]) -> dict[str, str]:
     if "sslmode" in given or os.environ.get("PGSSLMODE") or given.get("service") or os.environ.get("PGSERVICE"):
         return {}
     hosts = (given.get("host") or given.get("hostaddr") or os.environ.get("PGHOST") or "/").split(",")
+    # Sockets of this machine: by a path, or by an abstract name of Linux.
     if all(host.startswith(("/", "@")) or host in _LOOPBACK for host in hosts):
         return {}
     known = given.get("sslrootcert") or os.environ.get("PGSSLROOTCERT")

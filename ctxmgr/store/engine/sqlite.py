@@ -72,11 +72,13 @@ def _spec(name: str, path: Any) -> Any:
 
 
 sqlite: Any = driver()
+# Older branches to which the mend was carried back, and their first release with it.
 _SOUND_BRANCHES = {(3, 50): 7, (3, 44): 6}
 
 
 def is_sound(version: tuple[int, ...]) -> bool:
     """Whether a SQLite of this version is free of the WAL-reset bug."""
+    # Before 3.7.0 SQLite had no write-ahead log.
     if version < (3, 7, 0) or version >= (3, 51, 3):
         return True
     return version[2] >= _SOUND_BRANCHES.get((version[0], version[1]), 1_000)
@@ -195,6 +197,7 @@ class SqliteEngine:
             return sqlite.connect(uri + "?mode=rw", uri=True, **options)
         connection = sqlite.connect(uri + "?mode=ro", uri=True, **options)
         try:
+            # Opening reads nothing: the first statement tells whether the database can be read here.
             connection.execute("SELECT count(*) FROM sqlite_master")
         except sqlite.Error as error:
             connection.close()
@@ -315,6 +318,7 @@ class SqliteEngine:
 
     def faults(self, most: int | None = None) -> list[str]:
         """Return what SQLite finds damaged; see `Engine.faults`."""
+        # `quick_check` does not compare indexes with their tables, which takes most of the time.
         check = "integrity_check" if most is None else f"quick_check({most:d})"
         return [str(row[0]) for row in self.query(f"PRAGMA {check}") if row[0] != "ok"]
 
@@ -380,6 +384,7 @@ class SqliteEngine:
 
     def _check_version(self, latest: int) -> bool:
         found = self.schema_version()
+        # Every version of ours has this index, from the first on.
         if found < latest and self.query(
             "SELECT 1 FROM sqlite_master WHERE NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'record_once') LIMIT 1"
         ):
@@ -427,6 +432,7 @@ def _pragmas(readonly: bool, durable: bool, disposable: bool) -> list[str]:
         return [*common, "PRAGMA query_only = ON"]
     return [
         *common,
+        # In the index of a log `record` is a view, to which no key can refer.
         f"PRAGMA foreign_keys = {'OFF' if disposable else 'ON'}",
         f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}",
         "PRAGMA cache_size = -8000",
@@ -461,6 +467,7 @@ def _create_private(path: str) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         from ctxmgr.log.anchor import begin
 
+        # What is still anchored for this path was of a database that is gone.
         begin(path)
     except FileExistsError:
         if os.path.isdir(path):

@@ -95,6 +95,7 @@ def _programs(engine: Engine, made: Engine) -> list[DamagedRange]:
 def _fill(engine: Engine, made: Engine) -> None:
     appender = Appender(made, masked=False, sums=False)
     placed = _records(engine)
+    # `range` comes first: where it ends, nothing more was taken from the records, which go on in the next part.
     while part := [found for _, found in zip(range(_AT_ONCE), placed, strict=False)]:
         with made.transaction():
             appender.copy(part)
@@ -111,6 +112,7 @@ def _records(engine: Engine) -> Iterator[tuple[int, Record]]:
 def _difference(engine: Engine, made: Engine, table: str) -> DamagedRange | None:
     """Return the damage where the rows of a table differ from those made from the records, else None."""
     columns, owner = _TABLES[table]
+    # By their spelling: None, numbers and texts have no order of their own.
     both = sorted([*_rows(engine, columns, table, owner), *_rows(made, columns, table, owner)], key=repr)
     # What both have comes in pairs; what is left over only one of them has.
     odd = sum(1 for _, same in groupby(both, key=repr) if len(list(same)) % 2)
@@ -289,11 +291,13 @@ def examine_log(path: str, indexed: Anchor | None) -> Examined:
     chain = _Chains([found for found, _ in anchors], damaged, first=0)
 
     def hear(offset: int, length: int, reason: str) -> None:
+        # A broken sum is told by the chain below, which also sees where a record was put in.
         if reason != BROKEN_SUM:
             damaged.append(DamagedRange(offset, length, reason))
 
     wanted, there = {found.session for found, _ in anchors}, set[str]()
     for line in read(path, damage=hear):
+        # Its sum does not stand where a writer puts it, so no chain can go on from it.
         if line.sum_ok is False and not line.total:
             damaged.append(DamagedRange(line.offset, line.length, BROKEN_SUM, "altered"))
             chain.records += 1
@@ -516,6 +520,7 @@ def accept_log(path: str) -> Anchor | None:
         session = session or str(line.record["session"])
         if line.total:
             total, end = line.total, line.offset + line.length + 1
+    # An anchor lies behind a line end, which the last line may still lack.
     head = Anchor(min(end, os.stat(path).st_size), total, session, os.stat(path).st_ino)
     return _accept(path, head)
 
@@ -527,6 +532,7 @@ def accept_database(store: Store) -> None:
 
 def _accept(path: str, head: Anchor | None) -> Anchor | None:
     if head is None or not head.total:
+        # An empty anchor in its place, or the former one would be told of again each time.
         anchor.begin(path)
         return None
     anchor.store(path, head)

@@ -83,6 +83,7 @@ class LogRows:
                 break
             else:
                 writer.flush()
+                # Line by line a record that comes twice is found, and one that must be written alone is.
                 self._write_lines(block.start, block.before, size, None, None, block.end)
             end, last_sum = block.end, block.after
             if progress is not None:
@@ -138,6 +139,7 @@ class LogRows:
             if progress is not None:
                 progress(end, size)
             batches += 1
+            # Without a next line this was the end, or a line that is still being written.
             if most is not None and batches >= most and (begin := self._log.next_line(end)) is not None:
                 return begin, last_sum, False
         return end, last_sum, True

@@ -243,6 +243,7 @@ class Annotations:
 def _notes_statement(key: int | None, tags: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """Return the statement that finds, in indexes alone, the places of notes that carry all the tags, and its values."""
     values: dict[str, Any] = {} if key is None else {"session": key}
+    # Named also where all are wanted: the indexes of notes begin with the session.
     session = "IN (SELECT session.key FROM session)" if key is None else "= :session"
     if not tags:
         return f"SELECT seq FROM record WHERE session {session} AND kind = 'note'", values

@@ -76,7 +76,9 @@ def _of_process(filters: Filters, table: str) -> tuple[list[str], dict[str, Any]
     named: list[str] = []
     for name, text in list(values.items()):
         named.append(f"process.process = :{name}")
+        # An empty name means the process without one, not each whose name begins with nothing.
         if text:
+            # The last of all characters: every id that begins so sorts below it.
             values[f"{name}end"] = f"{text}\U0010ffff"
             named.append(
                 f"(process.process > :{name} AND process.process < :{name}end AND NOT EXISTS (SELECT 1 FROM process AS whole "

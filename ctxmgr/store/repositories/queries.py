@@ -235,6 +235,7 @@ class Rows:
             low, high = self._reach(key)
             # Inside of one reading: the ends of the log and the mark of the index belong to one state.
             search = Search(self._engine, scopes_of(filters, kind, key), needle, low, high)
+            # One more than the page holds tells whether another page follows.
             places, total, exact = search.find(2**62 if every or self._exact else offset + limit + 1)
         page = places[offset : offset + limit]
         found: list[Found] = []
@@ -286,6 +287,7 @@ class Rows:
         Raises:
             InvalidInput: when several ids start so.
         """
+        # Six at most: an error names five of them (`candidates`), and says whether there are others.
         for condition in ID_CONDITIONS if entry_id else ():
             rows = self._engine.query(
                 f"{ENTRY_COLUMNS} WHERE record.session = :session AND record.kind = 'entry' AND {condition} LIMIT 6",

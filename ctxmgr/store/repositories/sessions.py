@@ -82,6 +82,7 @@ class Sessions:
 
     def latest(self) -> int | None:
         """Return the key of the session with the latest activity, or None in an empty store; it is never the reserved one."""
+        # NULLS LAST, for PostgreSQL would put sessions without a time first.
         rows = self._engine.query(
             "SELECT key FROM session WHERE id <> :project ORDER BY last DESC NULLS LAST, seq DESC LIMIT 1",
             {"project": PROJECT},
@@ -356,6 +357,7 @@ def _choose(agent: str | None, project: str | None, since: float | None) -> tupl
         where += " AND EXISTS (SELECT 1 FROM entry WHERE entry.session = session.key AND entry.agent = :agent)"
         values["agent"] = fold(agent)
     if project is not None:
+        # The root of all folders keeps its slash, its only sign.
         whole = storable(project).rstrip("/") or "/"
         # A word without a slash is the name of a folder, wherever it lies.
         where += f" AND rtrim({_FOLDER}, '/') = :folder" if "/" in whole else f" AND {_LAST_OF_FOLDER} = :folder"

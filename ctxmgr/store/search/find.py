@@ -193,6 +193,7 @@ class Search:
         found = self._between(self._low, place)
         yield place, found
         seen = len(found)
+        # As many places as hold what is missing, if the text stays as common as it was so far.
         while place < self._high and (needed := (wanted - seen) * (place - self._low + 1) // max(1, seen)) < dense:
             start, place = place + 1, min(place + max(needed, _FIRST), self._high)
             found = self._between(start, place)
@@ -346,6 +347,7 @@ class Proposals:
         parts = [_Words(self._engine, run) for run in sorted(self._parts, key=lambda run: -len(run[0]))]
         for words in parts:
             words.fetch(_FIRST_TERMS if len(parts) == 1 and not self._whole else _NARROWING_TERMS)
+        # Parts of which not all terms are known are not asked for; where the others leave too much, more terms are looked up.
         if len(parts) > 1 and not all(words.complete for words in parts) and self._is_common(self._match_expression(parts)):
             for words in parts:
                 words.fetch(_MAX_TERMS)
@@ -421,6 +423,7 @@ class _Words:
         self._run, self._starts, self._ends = run
         self._probe = self._run[:PROBE]
         self._grams = _grams(self._probe, all_of_it=False)
+        # Below all of them: the twins of early terms have negative ids.
         self._after = -(2**62)
         self._seen: set[str] = set()
         self.terms: list[str] = []

@@ -172,6 +172,7 @@ def advance(engine: PostgresqlEngine, progress: Progress | None = None) -> bool:
     moved, width = False, _SLICE
     while True:
         with engine.appending():  # appends go on meanwhile
+            # One at a time: two that begin at the same mark would put the same texts in twice.
             engine.query("SELECT pg_advisory_xact_lock(:indexers)", {"indexers": INDEXERS})
             low, last = mark(engine), int(engine.query("SELECT settled()")[0][0])
             if low >= last:
@@ -179,6 +180,7 @@ def advance(engine: PostgresqlEngine, progress: Progress | None = None) -> bool:
             far = min(low + width, last)
             count, end = engine.query(_NEXT, {"low": low, "far": far, "most": _SLICE})[0]
             high = int(end) if count == _SLICE else far
+            # Where most of these places were others', the next look goes further.
             width = _SLICE if count == _SLICE else min(width * 4, _WIDEST)
             _add(engine, low, high)
             engine.execute(KEEP_STATE, {"name": _MARK, "value": str(high)})

@@ -278,6 +278,7 @@ class Builder:
             "AND (result IS NULL OR result > :end)",
             reach,
         )
+        # In the transaction of the texts: a kill leaves the former mark with the former texts.
         seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": end})[0][0]
         self._note("version", _VERSION)
         self._note("mark", end)

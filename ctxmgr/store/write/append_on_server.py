@@ -37,6 +37,7 @@ _ALONE = frozenset({"entry", "event", "result"})
 """Kinds of records that there is a function for which takes one."""
 _PART = BATCH  # records of one call; smaller ones gain nothing alone, and where threads write side by side they lose
 _MOST = 4 * BATCH  # records that are held for the case that they can't be written like this
+# Sessions that are remembered: of one that was forgotten the server makes the sums itself.
 _MAX_KNOWN = 10_000
 _SESSIONS = "SELECT id, key, entries, events, messages, sum FROM session WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE"
 _NEW = (
@@ -70,6 +71,7 @@ class ServerAppender(Appender):
         placed: bool = False,
     ) -> AppendResult:
         rest = iter(items)
+        # One more than goes into a part, to know whether others follow.
         taken = list(islice(rest, _PART + 1))
         if not taken:
             return AppendResult()
@@ -125,6 +127,7 @@ class ServerAppender(Appender):
         """Do nothing: a place is drawn on the server, and a session is asked for in each append."""
 
     def _keep(self) -> None:
+        # Two names may be stored as one (a lone surrogate and what it is written as): a row is updated once.
         counted = list({each.key: each for each in self._counters.values()}.values())
         columns = ("key", "entries", "events", "messages", "seq", "first", "last", "total")
         self._engine.execute(_COUNTED, {name: [getattr(each, name) for each in counted] for name in columns})
@@ -134,6 +137,7 @@ class ServerAppender(Appender):
         sessions = {str(item.record["session"]) for item in part} - self._counters.keys()
         names = {storable(session) for session in sessions}
         rows: list[Row] = []
+        # A session that is archived between both statements is not there to be locked: then it is asked for again, and refused.
         while len(rows) < len(names):
             there = {row[0] for row in self._engine.query("SELECT id FROM session WHERE id = ANY(:ids)", {"ids": list(names)})}
             if new := [name for name in names if name not in there]:

@@ -78,6 +78,7 @@ def session_counters(engine: Engine, session: str) -> tuple[SessionCounters, boo
     rows = engine.query(SESSION, name)
     if rows:
         return SessionCounters(*rows[0]), False
+    # An archived session has no row any more: only a new one could bring it back.
     require_not_archived(engine, name["id"])
     return SessionCounters(int(engine.query(_NEW_SESSION, name)[0][0])), True
 
@@ -146,6 +147,7 @@ def _session_end(engine: Engine, seq: int, counters: SessionCounters, record: Re
     named = "AND process = :process" if process is not None else ""
     ended = f"UPDATE process SET outcome = :outcome WHERE session = :session {named}"
     if not engine.execute(ended, values):
+        # A log may tell of the end of a process that no record names before.
         remember_process(engine, seq, counters.key, process or "", None)
         engine.execute(ended, values)
 
@@ -200,6 +202,7 @@ _ENTRY = (
 _EVENT = "INSERT INTO event (seq, session, type, agent, entry, after, ts) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _USAGE = "INSERT INTO usage (session, seq, input, output) VALUES (?, ?, ?, ?)"
 _MILESTONE = "INSERT INTO milestone (session, series, number, seq) VALUES (?, ?, ?, ?)"
+# Only an open entry: one that was recorded with its status keeps that.
 RESULT = (
     "UPDATE entry SET status = ?, result = ? WHERE status = 'open' AND session = ? AND seq = "
     "(SELECT seq FROM record WHERE session = ? AND kind = 'entry' AND id = ?)"
@@ -228,6 +231,7 @@ def insert_lines(engine: Engine, items: Sequence[EncodedRecord]) -> bool:
 
 
 def _all_or_none(engine: Engine, sql: str, rows: list[tuple[Any, ...]]) -> bool:
+    # One row is there or not: a savepoint would only add two statements.
     if len(rows) == 1:
         return engine.many(sql, rows) == 1
     engine.execute("SAVEPOINT batch")
@@ -267,6 +271,7 @@ class Derivation:
 
     def add(self, items: Sequence[tuple[EncodedRecord, SessionCounters]]) -> None:
         """Derive rows from records, in their order."""
+        # First all results, for one may stand before its entry.
         for item, _ in items:
             if item.kind == "result":
                 self._results[item.key, item.id] = (item.seq, str(item.record["status"]))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _Optional = str | None
 _Filled = Annotated[str, msgspec.Meta(min_length=1)]
+# As `ctxmgr.types.record.is_plain` takes whole numbers: a float does not hold larger ones exactly.
 _Number = Annotated[float, msgspec.Meta(gt=-(2.0**53), lt=2.0**53)] | None
 
 
@@ -158,7 +159,9 @@ class _BlockReader:
         data = stream.read(_READ)
         cut = data.rfind(b"\n") + 1
         if cut:
+            # Without the last line end, behind which an empty line would follow.
             self._take(data[: cut - 1].split(b"\n"))
+        # Less came than was asked for: the log ends here, in a line that has no end yet.
         elif len(data) < _READ:
             self.ended = True
         else:

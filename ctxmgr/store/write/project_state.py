@@ -140,6 +140,7 @@ def _artifacts(record: Record, version: int, items: object) -> tuple[list[dict[s
 def _prune(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
     """Take versions away, and with them the artifacts that no other version shows."""
     numbers = [_number(item) for item in cast("list[Any]", data["versions"])]
+    # An empty time, where none was recorded: only NULL means that a version was not pruned.
     when = _maybe(record.get("ts")) or ""
     for number in numbers:
         engine.execute("UPDATE version SET pruned = :ts WHERE number = :number", {"ts": when, "number": number})
