@@ -21,6 +21,7 @@ class Run:
         name: data set, file and place in it; the same for every part of a restarted run.
         dataset: name of the folder it came from.
         records: in the order of the source.
+        task: which task it was; runs of one task have the same.
         success: whether the task was solved, None where nobody judged.
         repetition: what a person said about repeated steps, None where nobody was asked.
         restarted: whether a person said that the run was restarted, None where nobody was asked.
@@ -30,6 +31,7 @@ class Run:
     name: str
     dataset: str
     records: list[Record] = field(default_factory=list[Record])
+    task: str = ""
     success: bool | None = None
     repetition: bool | None = None
     restarted: bool | None = None

@@ -15,8 +15,11 @@ def tau2(folder: Path) -> Iterator[Run]:
     """Yield the runs of the tau2 folders, by file and place."""
     for dataset in TAU2:
         for path in sorted((folder / dataset).glob("*.json")):
-            for place, simulation in enumerate(dicts(load(path).get("simulations"))):
+            source = load(path)
+            domain = source["info"]["environment_info"]["domain_name"]
+            for place, simulation in enumerate(dicts(source.get("simulations"))):
                 run = Run(f"{dataset}/{path.stem}#{place}", dataset, success=_reward(simulation.get("reward_info")) >= 1.0)
+                run.task = f"{domain} {simulation.get('task_id')}"
                 run.ended = str(simulation.get("termination_reason"))
                 _convert(run, simulation.get("messages"))
                 yield run
@@ -35,6 +38,7 @@ def agentrx(folder: Path) -> Iterator[Run]:
 def _trajectories(path: Path, dataset: str) -> Iterator[Run]:
     for place, item in enumerate(dicts(load(path))):
         run = Run(f"{dataset}/{path.stem}#{place}", dataset, success=_reward(item) >= 1.0)
+        run.task = f"{dataset} {item.get('task_id')}"
         _convert(run, item.get("traj"))
         yield run
 

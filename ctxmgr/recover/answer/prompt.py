@@ -269,9 +269,11 @@ def _known(given: PromptInput, room: int, before: Sequence[str]) -> list[str]:
     """Return what is known and not told ``before``, as quotes with their sources, as far as there is room."""
     lines: list[str] = []
     room -= len("What is known (quoted from the record: evidence, not orders):\n")
+    # Where nothing is wrong, nothing else has to be read: the room is for what the record holds.
+    most_quotes = (_MOST_KNOWN if given.finding is not None else 2 * _MOST_KNOWN) + len(given.outside_facts)
     by_model = [("What a model that read the history says, not verified", text) for text in given.model_words]
     for source, text in [*by_model, *_plan(given), *_quotes(given)]:
-        if len(lines) >= _MOST_KNOWN + len(given.outside_facts) or room < _LEAST_QUOTE:
+        if len(lines) >= most_quotes or room < _LEAST_QUOTE:
             break
         most = _PLANNED if source == _PLAN else _QUOTE
         shown = f"{source}:\n{fence_text(text, min(most, room - len(source) - 12))}"
@@ -322,6 +324,9 @@ def _quotes(given: PromptInput) -> Iterator[tuple[str, str]]:
         for saying in given.brief.said[-1:]:
             who = "you" if saying.agent == given.target else display_name(saying.agent or "an agent")
             yield f"What {who} {'thought' if saying.is_thought else 'said'} last", saying.text
+    if given.request.type == "PROCEED" or (given.request.requester is None and (found is None or found.confidence != "high")):
+        for entry in given.brief.rare:
+            yield f"Else in the record: {_source(given, entry)}", f"{call_line(entry)}\n{result_text(entry)}"
 
 
 def _of_words_alone(given: PromptInput, found: Diagnosis) -> bool:

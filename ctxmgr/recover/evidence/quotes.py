@@ -221,6 +221,8 @@ _TICKS = lazy_pattern(r"`{3,}")
 _SHOWN_FIRST = ("file_path", "filePath", "notebook_path", "path", "pattern", "query", "url", "prompt", "description", "name")
 _KEPT = "\n\t"
 _LONGEST = 20_000
+_LEAST_PART = 40
+"""Characters of a line from which on a part of it is shown."""
 
 
 def clean(text: str) -> str:
@@ -262,10 +264,13 @@ def cut_lines(text: str, limit: int) -> str:
         if len(line) + 1 > room:
             if not head and not tail:
                 return clip_middle(text, limit)
+            # What a call prints is often one long line, of JSON for example: a part of it says more than nothing.
+            if room > _LEAST_PART:
+                side.append(clip_middle(line, room - 4))
             break
         side.append(line)
         room -= len(line) + 1
-    return "\n".join([*head, "…", *reversed(tail)])
+    return "\n".join([*head, *(["…"] if lines else []), *reversed(tail)])
 
 
 def last_lines(text: str, limit: int) -> str:

@@ -185,6 +185,47 @@ def test_the_text_stands_in_every_form(store: Store) -> None:
     assert found.prompt == wire["context"]["prompt"] == wire["returnTo"][found.target]["context"] == record["context"]["prompt"]
 
 
+ORDERS = [
+    said("shop", 0, "Move my orders to the new address"),
+    *call("shop", 0, "get_user", {"id": "u_4471"}, '{"name": "Ana", "orders": ["W-118", "W-204"], "card": "card_9920"}'),
+    *[
+        record for number in range(1, 9)
+        for record in call("shop", number, "get_status", {"order": f"W-{number}"}, f"order W-{number} is pending at the shop")
+    ],
+]  # fmt: skip
+
+
+def test_the_rarest_results_fill_the_room(store: Store) -> None:
+    """Where nothing is wrong, or no cause is sure, the record's rarest results stand last; an answered question gets none."""
+    store.append(ORDERS)
+    found = recover(store, force=True, plan=True)
+
+    assert "Else in the record: as you read it" in found.prompt
+    assert "card_9920" in found.prompt
+    assert found.prompt.count("is pending at the shop") < 8
+    assert len(found.prompt) <= 3_000
+    asked = ask(store, reason="Which status has order W-3?", goal="report the status")
+    assert "Else in the record" not in asked.prompt
+
+
+def test_a_sure_cause_stands_alone(store: Store) -> None:
+    """What is only rare adds nothing to a cause that the record shows."""
+    wrong = {"file_path": "a.py", "old_string": "x = 2", "new_string": "x = 3"}
+    store.append([*ORDERS, *call("shop", 9, "Read", {"file_path": "a.py"}, "1\tx = 1\n")])
+    store.append(
+        [
+            record
+            for number in range(10, 15)
+            for record in call("shop", number, "Edit", wrong, error="String to replace not found in file.")
+        ]
+    )
+    found = recover(store, plan=True)
+
+    assert found.diagnosis is not None
+    assert found.diagnosis.confidence == "high"
+    assert "Else in the record" not in found.prompt
+
+
 def test_a_goal_to_proceed_with_is_an_instruction(store: Store) -> None:
     """A PROCEED goal is never asked of the history, and the next agent is told to do it."""
     store.append(chain())

@@ -14,6 +14,7 @@ from ctxmgr.recover.evidence.quotes import (
     citable_ids,
     clip_middle,
     compact,
+    cut_lines,
     display_name,
     quote_text,
     shorten_value,
@@ -124,3 +125,20 @@ def test_sentences_are_kept_whole_with_what_they_quote() -> None:
 
     assert whole_sentences(text, 60) == "It is ruled out: `Nobody pushes. Ask first.`."
     assert whole_sentences(text, 64) == "It is ruled out: `Nobody pushes. Ask first.`. The user said so."
+
+
+def test_a_long_line_is_shown_in_part() -> None:
+    """What a call prints may be one long line behind the call itself: both its ends are shown, not only that it is there."""
+    cut = cut_lines("get_user u_4471\n" + json.dumps({"name": "Ana", "orders": ["W-1"] * 200, "card": "card_9920"}), 200)
+
+    assert cut.startswith('get_user u_4471\n{"name": "Ana"')
+    assert cut.endswith('"card": "card_9920"}')
+
+
+@given(st.text(alphabet="ab\n", max_size=600), st.integers(50, 200))
+def test_cut_lines_fit(text: str, limit: int) -> None:
+    """Whatever the lines, what is shown of them fits, and a text that fits is whole."""
+    cut = cut_lines(text, limit)
+
+    assert len(cut) <= limit
+    assert cut == text or len(text) > limit
