@@ -18,7 +18,7 @@ from ctxmgr.diagnose.errors.words import asks, is_error_word
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, may_change, program_of
 from ctxmgr.diagnose.evidence.calls import changes_of, command_of
 from ctxmgr.diagnose.evidence.sentences import BINDS, sentences_of
-from ctxmgr.diagnose.evidence.texts import ORDERS, clean, code, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import ORDERS, clean, clip, code, join_names, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
@@ -80,7 +80,9 @@ _DOCUMENT = lazy_pattern(
 )
 """What is written to explain: it says how a thing is to be done more often than other records do."""
 _DOCUMENTED, _NOTHING_NEW = 0.5, 0.5
-_TOLD_LINES, _QUOTED_LINES = 4, 4
+_TOLD_LINES, _QUOTED_LINES, _CALL = 4, 4, 120
+MOST_SOURCE = 70
+"""Characters of a source that a prompt shows early."""
 _REST, _TOUCHES, _ADDS, _PRESCRIBED = 0.4, 0.1, 0.3, 0.3
 _LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM, _NAMED = 0.5, 0.2, 2, 3, 3, 5, 2.0
 _OF_LINE, _NEW, _OF_OTHER, _FAR = 0.3, 0.4, 0.7, 9
@@ -371,8 +373,24 @@ def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) 
         return None
     shared = [] if names else [name for name in names_in(whole[:_READ]) if name in search.known and _CODED.search(name)]
     best = sorted(_fitting(ordered), key=units.index)
-    quote = evidence.quote(place, "\n".join(unit.text for unit in (units if len(whole) <= _SHORT else best)))
-    return Bearing(rank, evidence.source(place), line, names, place.id, shared, quote=quote)
+    shown = [unit.text for unit in (units if len(whole) <= _SHORT else best)]
+    source = evidence.source(place)
+    quote = evidence.quote(place, "\n".join([*_way_of_other(search, place, source), *shown]))
+    return Bearing(rank, source, line, names, place.id, shared, quote=quote)
+
+
+def _way_of_other(search: _Search, place: EntryView, source: str) -> list[str]:
+    """Return the call of another agent where it holds a name that neither the failing calls nor its source show.
+
+    What worked there may lie in what it was given, such as a key or an address, and not in what it printed.
+    """
+    given = " ".join(_asked(place).split())
+    # A prompt cuts a longer source in its middle.
+    seen = search.known if len(source) > MOST_SOURCE else f"{search.known}\n{source}"
+    new = [name for name in names_in(given) if name not in seen]
+    if place.agent == search.agent or not new:
+        return []
+    return [clip(f"$ {given}" if command_of(place) else f"{place.action} {given}", _CALL)]
 
 
 def _fitting(units: Sequence[_Unit]) -> list[_Unit]:

@@ -14,6 +14,7 @@ from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import Explanation
 from ctxmgr.diagnose.evidence.calls import command_of as shell_command
 from ctxmgr.diagnose.evidence.texts import capital, strip_wrapper
+from ctxmgr.diagnose.related.bearing_records import MOST_SOURCE
 from ctxmgr.recover.evidence.brief import Brief
 from ctxmgr.recover.evidence.history_reader import PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.quotes import (
@@ -44,7 +45,7 @@ _EARLY = 900
 """Characters within which cause and next step must appear."""
 # Characters of each kind of quoted text.
 _TASK, _LATER, _STEP, _QUOTE, _ASKED = 500, 240, 320, 520, 600
-_LEAST_CAUSE, _LEAST_STEP, _EARLY_QUOTE, _SOURCE, _CALL = 180, 160, 180, 70, 110
+_LEAST_CAUSE, _LEAST_STEP, _EARLY_QUOTE, _CALL = 180, 160, 180, 110
 _ERROR = 240
 _MOST_CALLS, _MOST_KNOWN = 2, 5
 _LEAST_QUOTE = 120
@@ -237,7 +238,7 @@ def _early(given: PromptInput, cause: Explanation, head: str, step_head: str, ch
     room -= len(head) + len(error) + len(step_head) + 2 + (len(check) if sure else 0)
     for quote in quotes:
         source, said_there = _quote(quote)
-        block = f"{clip_middle(source, _SOURCE)}:\n{fence_text(said_there, _EARLY_QUOTE)}\n\n"
+        block = f"{clip_middle(source, MOST_SOURCE)}:\n{fence_text(said_there, _EARLY_QUOTE)}\n\n"
         without = cause.texts_without({*shown, quote.entry})
         least = min(len(without[0]), max(cause.least(shown), _LEAST_CAUSE))
         least += len(whole_sentences(without[1], _LEAST_STEP))
