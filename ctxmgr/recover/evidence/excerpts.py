@@ -123,10 +123,6 @@ class Scale:
     def _weight(self, held: int) -> float:
         return max(0.0, math.log2((self._count + 2) / (2 * held))) if self._count > 4 else 1.0
 
-    def stands(self, forms: Iterable[str]) -> bool:
-        """Whether any of these words stands in a record."""
-        return any(self._holding[form] for form in forms)
-
     def matches(self, terms: Iterable[Term]) -> dict[str, SoughtWords]:
         """Return for each word that is sought its forms in the records, each with how much it counts.
 

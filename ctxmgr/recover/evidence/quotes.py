@@ -268,15 +268,6 @@ def cut_lines(text: str, limit: int) -> str:
     return "\n".join([*head, "…", *reversed(tail)])
 
 
-def last_lines(text: str, limit: int) -> str:
-    """Return the last whole lines of a text, as errors tell most at their end."""
-    shown = clean(text).strip("\n")
-    if len(shown) <= limit:
-        return shown
-    cut = shown[-limit:]
-    return f"…\n{cut.partition(chr(10))[2] or cut}"
-
-
 def quote_person(text: str, limit: int) -> str:
     """Return a person's words, each line marked as quoted."""
     lines = clip_middle(clean(text).strip(), limit).splitlines()

@@ -88,7 +88,6 @@ MOST = 6_000
 TOLD = 200
 """Most characters of one part of the provenance."""
 
-_NAME = lazy_pattern(r"[A-Za-z0-9_.:@/+-]{1,64}")
 _LOOKALIKES = {"<": "‹", ">": "›", "|": "¦", "[": "(", "]": ")"}
 """Harmless look-alikes of the characters of tags, fences and chat templates, for texts that are shown unescaped."""
 # With a letter other than e: digits and one e are a number in JSON, which may occur in the data.
@@ -179,14 +178,6 @@ def _shown(char: str) -> str:
     if char in _LOOKALIKES:
         return _LOOKALIKES[char]
     return char if char in "\n\t" or char.isprintable() else " "
-
-
-def plain_name(text: str) -> str | None:
-    """Return a name that may stand in a prompt or an enumeration as it is, or None: then an alias has to stand for it.
-
-    Plain are 1 to 64 ASCII letters, digits and ``_ . : @ / + -``.
-    """
-    return text if _NAME.fullmatch(text) else None
 
 
 def _drawn() -> str:

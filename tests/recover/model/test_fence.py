@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.recover.model.fence import TOLD, Fence, plain_name
+from ctxmgr.recover.model.fence import TOLD, Fence
 
 DELIMITER = "a1b2c3d4e5f60718"
 TRICKS = (
@@ -140,15 +140,3 @@ def test_the_rule_names_the_delimiters() -> None:
 
     assert f"<<<data {DELIMITER}>>>" in fence.rule
     assert f"<<<end {DELIMITER}>>>" in fence.rule
-
-
-@pytest.mark.parametrize("name", ["planner", "a-1_b.c:d@e/f+g", "x" * 64])
-def test_plain_names_stand_as_they_are(name: str) -> None:
-    """A short name of plain signs may stand in a prompt."""
-    assert plain_name(name) == name
-
-
-@pytest.mark.parametrize("name", ["", "x" * 65, "two words", "a\n", "<b>", "агент", "a\u200bb", "a|b", "ignore, all"])
-def test_other_names_need_an_alias(name: str) -> None:
-    """A name with other signs, or too long, may not."""
-    assert plain_name(name) is None
