@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.history.live.blackboard import BlackboardHistory
-from ctxmgr.recover.recovery import Limits, RecoveryOptions, recover
+from ctxmgr.recover.recovery import Limits, Recovery, RecoveryOptions
 from ctxmgr.recover.routing.routes import RoutingTable
 from ctxmgr.recover.stuck_request import other_findings, request_for
 from ctxmgr.store import Store, open_store
@@ -89,7 +89,7 @@ class RecoveryStuckHandler:
             key = store.sessions.key(board.session)
             if key is None:
                 raise NoHistory("nothing was recorded in this session")
-            given = recover(store, key, request, finding, side=side, options=self._options)
+            given = Recovery(store, key, request, finding, side=side, options=self._options).answer()
         # The recovery wrote it beside the running history, whose detectors are to know that advice was given.
         board.follow({"v": 1, "kind": "continuation", "session": board.session, "id": given.id})
         return given

@@ -87,7 +87,7 @@ def _more_written(patch: pytest.MonkeyPatch) -> None:
 
     def merged(*given: Any) -> Any:
         consulted, continuation = honest(*given)
-        note = build("note", given[3].session, None, id="late", entries=[], content="x")
+        note = build("note", given[0].case.request.session, None, id="late", entries=[], content="x")
         return ConsultationResult(consulted.added, [*consulted.records, note]), continuation
 
     patch.setattr(recovery, "_merged", merged)

@@ -13,7 +13,7 @@ from ctxmgr.history.query import requests
 from ctxmgr.recover import service
 from ctxmgr.recover.answer.draft import Additions, Draft
 from ctxmgr.recover.model.consultation import from_proposal
-from ctxmgr.recover.recovery import Consult, ConsultationResult, RecoveryOptions, recover
+from ctxmgr.recover.recovery import Consult, ConsultationResult, Recovery, RecoveryOptions
 from ctxmgr.recover.routing.routes import from_table
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.model_proposal import Proposal
@@ -45,7 +45,7 @@ def answered(store: Store, consult: Consult | None, **options: Any) -> Continuat
     """Return the answer to the reviewer's PROCEED in a session of three agents."""
     if store.sessions.key("chain") is None:
         store.append(chain())
-    return recover(store, 1, ASKED, None, options=RecoveryOptions(consult=consult, **options))
+    return Recovery(store, 1, ASKED, None, options=RecoveryOptions(consult=consult, **options)).answer()
 
 
 def notes(store: Store, *tags: str, session: str = "chain") -> list[NoteView]:
@@ -348,8 +348,8 @@ def test_what_an_instruction_says_is_needed_is_missed_where_no_record_has_it(sto
     """A goal that names what the next agent needs says so where nothing has it; a plain instruction is no question."""
     store.append(chain())
     needs = ASKED.model_copy(update={"goal": "ship it; it needs the zeppelin serial number"})
-    found = recover(store, 1, needs, None)
-    plain = recover(store, 1, ASKED.model_copy(update={"goal": "ship the zeppelin with its serial number"}), None)
+    found = Recovery(store, 1, needs, None).answer()
+    plain = Recovery(store, 1, ASKED.model_copy(update={"goal": "ship the zeppelin with its serial number"}), None).answer()
 
     assert found.context.unanswered == ["the zeppelin serial number"]
     assert "the zeppelin serial number" in found.context.prompt

@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, replace
+from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.brief import Brief, aside, sentence
 from ctxmgr.recover.evidence.excerpts import WINDOW
 from ctxmgr.recover.evidence.history_reader import (
+    FAILED,
     PEOPLE,
     HistoryReader,
     SpokenMessage,
@@ -42,7 +44,7 @@ from ctxmgr.recover.evidence.retrieval import RetrievedRecord
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.memory import MEMORY_TAG
-from ctxmgr.types.route import Alternative, Context, ContextRequest, DoNotRepeat, Fact, Label, Section
+from ctxmgr.types.route import Alternative, Context, DoNotRepeat, Fact, Label, Section
 from ctxmgr.types.view import EntryView, EventView
 
 _LONGEST = 20_000
@@ -99,17 +101,17 @@ SHORT = Amounts(excerpt=160, words=400, facts=12, steps=8, ids=8)
 BARE = Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3)
 
 
-def facts(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[Fact]:
+def facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
     """Return the facts in reading order: the task, the problem, the state around it."""
     told: set[str] = set()
     found = [*_words(brief, amounts), *_once(brief.between, "In between, again and again", told, amounts)]
     last = "" if brief.last_success is None else brief.last_success.id
     # The last successful step is named as such, unless it also answers the question for certain.
     holding = [each for each in brief.relevant if each.row.id not in told and (each.sure or each.row.id != last)]
-    found += [_holds(each, amounts, asked=finding is None) for each in holding]
+    found += [_holds(each, amounts, asked=case.finding is None) for each in holding]
     told.update(each.row.id for each in holding)
     found += [_elsewhere(each, amounts) for each in brief.related]
-    found += [*_conclusions(brief, finding, amounts), *_beside(brief, amounts)]
+    found += [*_conclusions(brief, case.finding, amounts), *_beside(case, brief, amounts)]
     if brief.gone:
         text = f"{len(brief.gone)} of the entries involved are gone from the history: what they did is not known"
         found.append(Fact(text=text, entries=citable_ids(brief.gone, amounts.ids), label="unknown"))
@@ -156,10 +158,10 @@ def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Ite
         yield _quoting(f"{what}, {result}", call(start, amounts.excerpt), start)
 
 
-def _beside(brief: Brief, amounts: Amounts) -> Iterable[Fact]:
+def _beside(case: Case, brief: Brief, amounts: Amounts) -> Iterable[Fact]:
     """Yield what else is wrong; a launcher that waits for the stuck agent is not."""
     waiting = brief.launcher.id if brief.launcher is not None else ""
-    for other in [each for each in brief.side if waiting not in each.members][:3]:
+    for other in [each for each in case.side if waiting not in each.members][:3]:
         yield Fact(text=aside(other), entries=citable_ids(list(other.members), min(6, amounts.ids)), label="reconstructed")
 
 
@@ -274,13 +276,13 @@ class _Lead:
     entries: list[str]
 
 
-def alternatives(reader: HistoryReader, brief: Brief, finding: Finding | None, attempt: int) -> list[Alternative]:
+def alternatives(case: Case, brief: Brief) -> list[Alternative]:
     """Return up to five leads, the most specific first, and general ones where there are fewer than two of those."""
-    if finding is None:
+    if case.finding is None:
         return _asking(brief)
     leads = [
         *_known_elsewhere(brief),
-        *(_for_stall if finding.severity == "hung" else _worked)(reader, brief),
+        *(_for_stall if case.finding.severity == "hung" else _worked)(case.reader, brief),
         *_for_launcher(brief),
     ]
     last = brief.last_success
@@ -290,9 +292,9 @@ def alternatives(reader: HistoryReader, brief: Brief, finding: Finding | None, a
         other = brief.agents[-1]
         leads.append(_Lead(f"ask {display_name(other.agent)}, whose last step worked", f"@{other.index} ended ok", [other.id]))
     leads = leads[: _MOST - 1]
-    if attempt > 1 or len(leads) < _LEAST or brief.unanswered:
+    if case.attempt > 1 or len(leads) < _LEAST or brief.unanswered:
         basis = "no record of this session says what would end it" if leads else "nothing in this history was left untried"
-        basis = "advice did not help before" if attempt > 1 else basis if brief.unanswered or not leads else _FEW
+        basis = "advice did not help before" if case.attempt > 1 else basis if brief.unanswered or not leads else _FEW
         first = "if that does not help, stop and " if leads else ""
         leads.append(_Lead(f"{first}ask the person who gave the task, and say what is missing", basis, []))
     return [Alternative(text=lead.text, basis=lead.basis, entries=citable_ids(lead.entries)) for lead in leads]
@@ -340,7 +342,7 @@ def _common(found: RetrievedRecord) -> str:
 def _worked(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:
     """Yield a success of the very call that fails now, and one of a call much like it."""
     vain = {same_call(step) for step in brief.rounds}
-    failing = [step for step in brief.rounds if step.status in ("error", "denied")][:3]
+    failing = [step for step in brief.rounds if step.status in FAILED][:3]
     told: set[str] = set()
     served: dict[tuple[str, str], list[EntryView]] = {}
     for step in failing:
@@ -411,21 +413,13 @@ def count_tokens(text: str) -> int:
     return math.ceil(len(text) / 4)
 
 
-def context_of(
-    request: ContextRequest,
-    finding: Finding | None,
-    brief: Brief,
-    facts: Sequence[Fact],
-    steps: Sequence[DoNotRepeat],
-    attempt: int,
-    amounts: Amounts,
-) -> Context:
+def context_of(case: Case, brief: Brief, facts: Sequence[Fact], steps: Sequence[DoNotRepeat], amounts: Amounts) -> Context:
     """Return the parts of the context, not yet written down as texts: see `brief_for_model` and `recover.answer.prompt`."""
     told = {name for fact in facts for name in fact.entries}
     way = [entry for entry in brief.latest if entry.id not in told]
     return Context(
-        summary=summarise(request, finding, brief, steps, attempt), facts=list(facts),
-        sections=[section for section in _sections(request, finding, brief, way, amounts) if section is not None],
+        summary=summarise(case, brief, steps), facts=list(facts),
+        sections=[section for section in _sections(case, brief, way, amounts) if section is not None],
         token_count=0, counter=COUNTER, unanswered=brief.unanswered,
     )  # fmt: skip
 
@@ -461,10 +455,9 @@ def _references(entries: Sequence[str]) -> str:
     return ", ".join(display_name(entry) for entry in entries[:_CITED]) or "no record"
 
 
-def summarise(
-    request: ContextRequest, finding: Finding | None, brief: Brief, steps: Sequence[DoNotRepeat], attempt: int
-) -> str:
+def summarise(case: Case, brief: Brief, steps: Sequence[DoNotRepeat]) -> str:
     """Return in a few sentences what the task is, what is wrong, and where to take it up."""
+    request, finding = case.request, case.finding
     parts: list[str] = []
     if brief.goal is not None:
         parts.append(f"The task: {quote_text(brief.goal.text, 200)}.")
@@ -480,8 +473,8 @@ def summarise(
     if brief.last_success is not None:
         last = brief.last_success
         parts.append(f"The last step that worked is @{last.index}: {short_call(last)} by {display_name(last.agent)}.")
-    if attempt > 1:
-        parts.append(f"This is answer {attempt} to the same trouble: what was advised before did not end it.")
+    if case.attempt > 1:
+        parts.append(f"This is answer {case.attempt} to the same trouble: what was advised before did not end it.")
     if finding is not None:
         parts.append(_advice(finding, steps))
     return " ".join(parts)
@@ -497,13 +490,12 @@ def _advice(finding: Finding, steps: Sequence[DoNotRepeat]) -> str:
     return "No call is open: the run can go on from its last result."
 
 
-def _sections(
-    request: ContextRequest, finding: Finding | None, brief: Brief, way: Sequence[EntryView], amounts: Amounts
-) -> Iterable[Section | None]:
+def _sections(case: Case, brief: Brief, way: Sequence[EntryView], amounts: Amounts) -> Iterable[Section | None]:
     """Yield what stands in no fact: the requester's words, the way to the present, what the agents said on it."""
-    if request.additional_context and request.additional_context.strip():
-        yield _section("From the requester", [quote_text(request.additional_context, amounts.words)])
-    title = "Latest actions" if finding is None or not brief.members else "Just before"
+    added = case.request.additional_context
+    if added and added.strip():
+        yield _section("From the requester", [quote_text(added, amounts.words)])
+    title = "Latest actions" if case.finding is None or not brief.members else "Just before"
     yield _section(title, [_line(entry, amounts.excerpt // 2) for entry in way])
     yield _section("Last said", [_spoken_line(saying, amounts.excerpt) for saying in brief.said])
 

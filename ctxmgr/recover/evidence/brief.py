@@ -5,13 +5,14 @@ Deterministic: the same history gives the same brief, and `sentence` says what i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.step import duration
 from ctxmgr.detect.text import fingerprints
-from ctxmgr.recover.evidence.history_reader import HistoryReader, SpokenMessage, changes_something, same_call
+from ctxmgr.recover.case import Case
+from ctxmgr.recover.evidence.history_reader import FAILED, HistoryReader, SpokenMessage, changes_something, same_call
 from ctxmgr.recover.evidence.query_builder import (
     MOST,
     Problem,
@@ -21,10 +22,10 @@ from ctxmgr.recover.evidence.query_builder import (
     retrieve_for_request,
 )
 from ctxmgr.recover.evidence.quotes import answer_text, display_name, short_call, times
-from ctxmgr.recover.evidence.related import RelatedReader, RelatedRecord
+from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord, together
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest
+from ctxmgr.types.route import CONTEXT_MANAGER
 from ctxmgr.types.view import EntryView
 
 _LOOK_BACK = 200
@@ -55,7 +56,6 @@ class Brief:
         unanswered: what is asked for in a request and not answered by any record.
         related: what related sessions and memory hold of it, the best first.
         ended: without a finding, the calls that fail at the end of the history, newest last: then these are the trouble.
-        side: other findings that are unresolved.
     """
 
     goal: SpokenMessage | None
@@ -75,26 +75,19 @@ class Brief:
     relevant: list[RetrievedRecord]
     replaced: set[str]
     unanswered: list[str]
-    side: list[Finding]
     related: list[RelatedRecord] = field(default_factory=list[RelatedRecord])
     ended: list[EntryView] = field(default_factory=list[EntryView])
 
 
-def prepare(
-    reader: HistoryReader,
-    request: ContextRequest,
-    finding: Finding | None,
-    side: Sequence[Finding],
-    agents: Sequence[str],
-    related: RelatedReader | None = None,
-) -> Brief:
+def prepare(case: Case) -> Brief:
     """Return the brief for a finding, or for the present state when there is none."""
+    reader, request, finding, related = case.reader, case.request, case.finding, case.related
     named = list(finding.members) if finding else []
     sample = named if len(named) <= _SAMPLE else [*named[: _SAMPLE // 2], *named[-_SAMPLE // 2 :]]
     members = reader.entries(sample)
     present = {entry.id for entry in members}
     onset = min((entry.index for entry in members), default=reader.total())
-    aside = {member for each in side for member in each.members}
+    aside = {member for each in case.side for member in each.members}
     before = [entry for entry in reader.entries_before(onset, _LOOK_BACK) if entry.id not in present]
     stuck = None if finding is None else finding.scope.agent
     rounds = _one_round(members)
@@ -117,6 +110,7 @@ def prepare(
         sought = helpful(reader, trouble, before)
         if related is not None:
             elsewhere, sought = helpful_elsewhere(related, trouble, sought)
+    others = _of_agents(reader, case.table.routes, stuck or request.requester)
     worked = [entry for entry in reversed(before) if entry.status == "ok" and entry.id not in sought.replaced]
     return Brief(
         goal=goal, latest_words=reader.latest_words(), said=said, members=members,
@@ -125,9 +119,8 @@ def prepare(
         last_success=_last_success(reader, finding, [entry for entry in worked if entry.id not in aside]),
         latest=[entry for entry in before[-4:] if entry.id not in sought.replaced], changed=_distinct_changes(worked),
         failures=_distinct_failures(before, aside | sought.replaced, rounds),
-        agents=[each for each in _of_agents(reader, agents, stuck or request.requester) if each.id not in sought.replaced],
-        relevant=sought.found, replaced=sought.replaced, unanswered=sought.unanswered, side=list(side), related=elsewhere,
-        ended=ended,
+        agents=[each for each in others if each.id not in sought.replaced],
+        relevant=sought.found, replaced=sought.replaced, unanswered=sought.unanswered, related=elsewhere, ended=ended,
     )  # fmt: skip
 
 
@@ -147,7 +140,7 @@ def _failing_end(before: Sequence[EntryView]) -> list[EntryView]:
     for entry in reversed(before):
         if entry.status == "ok":
             break
-        if entry.status in ("error", "denied"):
+        if entry.status in FAILED:
             found.append(entry)
     return _one_round(found[::-1])[-_MOST_ENDED:]
 
@@ -191,12 +184,12 @@ def _distinct_failures(before: list[EntryView], aside: set[str], rounds: list[En
     for entry in reversed(before):
         if entry.status == "ok":
             made_good.add(same_call(entry))
-        elif entry.status in ("error", "denied") and entry.id not in aside and same_call(entry) not in made_good:
+        elif entry.status in FAILED and entry.id not in aside and same_call(entry) not in made_good:
             distinct.setdefault(f"{entry.action} {fingerprints.error_core(answer_text(entry)[-4_000:])}", entry)
     return list(distinct.values())[:_MOST_FAILURES]
 
 
-def _of_agents(reader: HistoryReader, agents: Sequence[str], own: str | None) -> list[EntryView]:
+def _of_agents(reader: HistoryReader, agents: Iterable[str], own: str | None) -> list[EntryView]:
     """Return what each of the agents that joined last, but for the one that is answered, last did with success."""
     others = [agent for agent in agents if agent not in (own, CONTEXT_MANAGER)][-_MOST_AGENTS:]
     if own is None and len(others) < 2:
@@ -234,7 +227,7 @@ def _loop(brief: Brief, finding: Finding, agent: str) -> str:
     steps = brief.rounds
     if not steps:
         return f"{agent} is in a loop ({finding.kind}, {rounds(finding)})."
-    failed = all(step.status in ("error", "denied") for step in steps)
+    failed = all(step.status in FAILED for step in steps)
     if finding.kind == "errorRepetition" and len(steps) > 1:
         return f"{agent} met the same error in {finding.count:,} calls, {len(steps)} of them different."
     if len(steps) == 1:

@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
+from ctxmgr.diagnose.evidence.calls import fields_of
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
 from ctxmgr.log.codec import fingerprint
@@ -168,6 +169,8 @@ class HistoryReader:
         return event.model_copy(update={"data": {"text": f"[withheld: it {why}]"}})
 
 
+FAILED = ("error", "denied")
+"""How a call ends that failed; one that a person interrupted did not."""
 PEOPLE = ("user_message", "user_message_chunk")
 AGENTS = ("message", "agent_message_chunk", "thought", "agent_thought_chunk")
 _KEYS = ("text", "content", "message", "summary")
@@ -268,7 +271,7 @@ def changes_something(entry: EntryView) -> bool:
     """Whether an action changes files or the like; commands are judged by what they run."""
     if is_bookkeeping(entry.action):
         return False
-    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    fields = fields_of(entry)
     verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
     return vocabulary.classify(entry.action, verb, command_of(entry)) == "mutation"
 
@@ -277,7 +280,7 @@ def explains(entry: EntryView) -> bool:
     """Whether an action can say why something is as it is: a look-up, or a change that carries words, as a commit does."""
     if not changes_something(entry):
         return True
-    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    fields = fields_of(entry)
     if any(isinstance(fields.get(name), str) for name in _WORDS):
         return True
     return any(mark in command_of(entry) for mark in _MESSAGES)

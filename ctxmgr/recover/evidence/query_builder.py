@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.recover.evidence.excerpts import Clause, Row, clauses, key_terms, stated_needs
 from ctxmgr.recover.evidence.history_reader import (
+    FAILED,
     HistoryReader,
     SpokenMessage,
     changes_something,
@@ -68,7 +69,7 @@ def retrieve_for_request(
     introspects, reviews = request.type == "INTROSPECT_AGENT_CONTEXT", request.source == "reviewMerge"
     wanted = _wanted(request)
     mine = reader.newest(_MOST_OWN, agent=request.requester)
-    met = [entry for entry in recent if entry.agent == request.requester and entry.status in ("error", "denied")]
+    met = [entry for entry in recent if entry.agent == request.requester and entry.status in FAILED]
     sent = [entry for entry in recent if str(request.requester) in texts(entry.input)]
     known = {entry.id for entry in [*mine, *met, *sent]}
     scope = Scope(recent, set() if task is None else set(task.events), known, reader.total())

@@ -11,6 +11,7 @@ import unicodedata
 from typing import Any, cast
 
 from ctxmgr.diagnose.evidence.calls import command_of as shell_command
+from ctxmgr.diagnose.evidence.calls import fields_of
 from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -148,12 +149,8 @@ def brief_input(value: Any, limit: int = 160) -> str:
 
 def command_of(entry: EntryView) -> str:
     """Return the shell command that an entry ran, or ""."""
-    if isinstance(entry.input, dict):
-        fields = cast("dict[str, Any]", entry.input)
-        for name in _COMMANDS:
-            if isinstance(fields.get(name), str):
-                return str(fields[name])
-    return ""
+    fields = fields_of(entry)
+    return next((value for name in _COMMANDS if isinstance(value := fields.get(name), str)), "")
 
 
 def call(entry: EntryView, limit: int = 160) -> str:
@@ -163,7 +160,7 @@ def call(entry: EntryView, limit: int = 160) -> str:
 
 def short_call(entry: EntryView, limit: int = 100) -> str:
     """Return an action and the one value of its input that tells most."""
-    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    fields = fields_of(entry)
     telling = next((value for name in _TELLING if isinstance(value := fields.get(name), str) and value), None)
     if telling is None or command_of(entry):
         return call(entry, limit)
@@ -278,7 +275,7 @@ def call_line(entry: EntryView, limit: int = 120) -> str:
     """Return a call in one line as its agent would write it: ``$ pytest -q``, ``Read app.py``."""
     if command := shell_command(entry):
         return f"$ {in_line(command, limit)}"
-    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    fields = fields_of(entry)
     told = next((value for name in _SHOWN_FIRST if isinstance(value := fields.get(name), str) and value), None)
     if told is None:
         told = entry.input if isinstance(entry.input, str) else _flat(entry.input)

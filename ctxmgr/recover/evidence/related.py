@@ -16,7 +16,7 @@ from ctxmgr.history.evidence import RelatedSession, newest_entries, related_sess
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.ids import parse_time
 from ctxmgr.recover.evidence.excerpts import Row
-from ctxmgr.recover.evidence.history_reader import HistoryReader, is_bookkeeping, same_call
+from ctxmgr.recover.evidence.history_reader import FAILED, HistoryReader, is_bookkeeping, same_call
 from ctxmgr.recover.evidence.quotes import answer_text, clip_middle, command_of, display_name
 from ctxmgr.store import Store
 from ctxmgr.types.memory import MEMORY_TAG
@@ -149,7 +149,7 @@ class RelatedReader:
     def cures(self, steps: Sequence[EntryView]) -> list[RelatedRecord]:
         """Return what was done in the latest session in which a failing step met the same failure and then worked."""
         for step in steps:
-            if step.status not in ("error", "denied"):
+            if step.status not in FAILED:
                 continue
             for session, entries in reversed(self._entries):
                 if found := _cure(step, entries):
@@ -203,7 +203,7 @@ def _cure(step: EntryView, entries: Sequence[EntryView]) -> list[EntryView]:
     between: list[EntryView] = []
     found: list[EntryView] = []
     for entry in entries:
-        if entry.status in ("error", "denied"):
+        if entry.status in FAILED:
             if same_call(entry) == same_call(step) or (
                 entry.action == step.action
                 and len(core) >= _LEAST_ERROR

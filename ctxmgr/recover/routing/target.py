@@ -13,10 +13,11 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.log.codec import encode
+from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.brief import launcher_of
-from ctxmgr.recover.evidence.history_reader import PATH, HistoryReader, changes_something, texts
+from ctxmgr.recover.evidence.history_reader import FAILED, PATH, HistoryReader, changes_something, texts
 from ctxmgr.recover.evidence.quotes import answer_text, display_name
-from ctxmgr.recover.routing.routes import BROKEN, Route, RoutingTable, problem_with, role_of
+from ctxmgr.recover.routing.routes import BROKEN, Route, problem_with, role_of
 from ctxmgr.recover.stuck_request import concurrent_loops
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, is_context_manager
@@ -28,7 +29,6 @@ _LOOK_BACK = 200
 _RECENT = 1_000
 _GOAL = 4_000
 _STEPS, _MOST_CHANGES, _MOST_FILES = 3, 20, 3
-_FAILED = ("error", "denied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,7 @@ class Target:
     fixed: bool = False
 
 
-def choose(
-    reader: HistoryReader,
-    request: ContextRequest,
-    finding: Finding | None,
-    side: Sequence[Finding],
-    table: RoutingTable,
-    to: str | None,
-    attempt: int,
-) -> Target:
+def choose(case: Case) -> Target:
     """Return the target of a request.
 
     * Introspection goes back to the requester.
@@ -69,6 +61,7 @@ def choose(
         RecoveryRefused: the context manager would be the target, or a PROCEED would go straight back.
         InvalidInput: nobody is left to continue, or ``to`` is not among the allowed agents.
     """
+    reader, request, finding, table, to = case.reader, case.request, case.finding, case.table, case.to
     if any(name is not None and is_context_manager(name) for name in (to, request.requester)):
         raise RecoveryRefused("the context manager never recovers itself", "name another agent with --to")
     if to is not None and not is_routable(to):
@@ -103,7 +96,7 @@ def choose(
         asked = _allowed(closed, candidates, request.requester, "it asked for context and continues with it", back=True)
         return replace(asked, fixed=True)
     if finding is not None:
-        return _for_finding(reader, finding, {each.scope.agent for each in side}, candidates, attempt, closed)
+        return _for_finding(case, finding, candidates, closed)
     return _latest(reader, candidates, closed)
 
 
@@ -222,7 +215,7 @@ def decisive(reader: HistoryReader, findings: Sequence[Finding], finding: Findin
     """
     around = [each for each in concurrent_loops(findings, finding) if each.scope.agent is not None]
     last = {each.id: next(iter(reader.entries(each.members[-1:])), None) for each in around}
-    failed = {each.id: entry for each in around if (entry := last[each.id]) is not None and entry.status in _FAILED}
+    failed = {each.id: entry for each in around if (entry := last[each.id]) is not None and entry.status in FAILED}
     blamed = [
         each for each in around
         if each.id in failed and any(
@@ -248,7 +241,7 @@ def _maker(reader: HistoryReader, finding: Finding, stuck: str, agents: Sequence
     steps = [entry for entry in reader.entries(finding.members[-_STEPS:]) if entry.agent == stuck]
     if role == "merge" or any(entry.status == "ok" and changes_something(entry) for entry in steps):
         return None
-    met = [step for step in steps if step.status in _FAILED or role == "review"]
+    met = [step for step in steps if step.status in FAILED or role == "review"]
     told = [answer_text(step)[-_GOAL:] for step in met]
     if role == "review":
         told += [text for step in met for text in texts(step.input, names=False)]
@@ -267,14 +260,8 @@ def _last_change(reader: HistoryReader, name: str) -> EntryView | None:
     return next((entry for entry in changes if any(_names(text, name) for text in texts(entry.input, names=False))), None)
 
 
-def _for_finding(
-    reader: HistoryReader,
-    finding: Finding,
-    also_stuck: set[str | None],
-    candidates: list[str],
-    attempt: int,
-    closed: bool,
-) -> Target:
+def _for_finding(case: Case, finding: Finding, candidates: list[str], closed: bool) -> Target:
+    reader, attempt = case.reader, case.attempt
     members = reader.entries(finding.members[-3:])
     stuck = finding.scope.agent or (members[-1].agent if members else "")
     able_to = _is_target(stuck) and (not closed or stuck in candidates)
@@ -298,6 +285,7 @@ def _for_finding(
     if attempt > 1 or not able_to:
         before = reader.entries_before(members[0].index if members else reader.total(), _LOOK_BACK)
         able = [entry.agent for entry in reversed(before) if may(entry.agent)]
+        also_stuck = {each.scope.agent for each in case.side}
         handed = next((agent for agent in able if agent not in also_stuck), next(iter(able), None))
         if handed is not None:
             why = "came back to the same trouble" if attempt > 1 else "cannot be continued"
