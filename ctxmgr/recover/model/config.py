@@ -64,8 +64,9 @@ class MissingExtra(InvalidInput):
 _EXTRAS = ("anthropic", "google", "groq", "mistral", "bedrock", "cohere")
 
 
-def missing_extra(name: str, error: ImportError) -> MissingExtra:
+def missing_extra(choice: ModelChoice, error: ImportError) -> MissingExtra:
     """Return the error for a model whose provider's package is not installed."""
+    name = choice.name if choice.base_url is None else ""
     provider = name.partition(":")[0].split("-")[0]
     extra = provider if provider in _EXTRAS and "pydantic_ai" not in str(error.name) else "llm"
     return MissingExtra(
