@@ -6,7 +6,7 @@ Situations, and who continues in each, stand in ``tests/recover/cases/targets.js
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
@@ -152,7 +152,8 @@ def _asker(reader: HistoryReader, request: ContextRequest) -> str | None:
     if launcher is not None:
         return launcher.agent
     recent = list(reversed(reader.newest(_RECENT)))
-    follower = _usual_follower(recent, str(request.requester), [entry.agent for entry in recent])
+    others = {entry.agent for entry in recent} - {request.requester}
+    follower = _usual_follower(recent, str(request.requester), others)
     before: dict[str, tuple[int, bool, int]] = {}
     for previous, entry in pairwise(recent):
         if entry.agent == request.requester != previous.agent:
@@ -191,7 +192,7 @@ def _downstream(reader: HistoryReader, requester: str, others: list[str], asker:
     return Target(allowed[0], "of the allowed agents it is named first", allowed, back=False)
 
 
-def _usual_follower(recent: Sequence[EntryView], agent: str, others: Sequence[str]) -> str | None:
+def _usual_follower(recent: Sequence[EntryView], agent: str, others: Collection[str]) -> str | None:
     """Return which of the others most often acts next after this agent, the latest where several do; None if none does."""
     counts: dict[str, tuple[int, int]] = {}
     for previous, entry in pairwise(recent):
