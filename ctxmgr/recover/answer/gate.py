@@ -109,11 +109,11 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
             found.append(f"entry {name[:40]!r} is quarantined and must not be cited")
         else:
             entries[name] = entry
-    for number, fact in enumerate(proposal.facts):
+    for number, fact in enumerate(proposal.facts, start=1):
         bodies = [_body(entries[name]) for name in fact.entries if name in entries]
         if len(bodies) == len(fact.entries) and (invented := _invented(fact.text, bodies)):
-            found.append(f"fact {number + 1} states {invented[0]!r}, which its entries do not contain")
-    cites = set(rule_citations(draft))
+            found.append(f"fact {number} states {invented[0]!r}, which its entries do not contain")
+    cites = citations_of(draft.continuation())
     for dropped in proposal.dropped:
         if dropped.entry not in cites:
             found.append(f"dropped entry {dropped.entry[:40]!r} is none that the rules cite")
@@ -192,11 +192,6 @@ def allowed_targets(draft: Draft) -> list[str]:
     return [draft.target.agent] if draft.target.fixed else list(draft.target.candidates)
 
 
-def rule_citations(draft: Draft) -> list[str]:
-    """Return the ids that the rules' own continuation cites as facts."""
-    return citations_of(draft.continuation())
-
-
 def citations_of(continuation: Continuation) -> list[str]:
     """Return the ids that a continuation cites as facts."""
     return list(dict.fromkeys(name for fact in continuation.context.facts for name in fact.entries))
@@ -221,8 +216,8 @@ def _body(entry: EntryView) -> str:
 
 def _orders(proposal: Proposal) -> list[tuple[str, str]]:
     texts = [("the reason", proposal.reason), ("the summary", proposal.summary)]
-    texts += [(f"fact {number + 1}", fact.text) for number, fact in enumerate(proposal.facts)]
-    texts += [(f"advice {number + 1}", item.text) for number, item in enumerate(proposal.advice)]
+    texts += [(f"fact {number}", fact.text) for number, fact in enumerate(proposal.facts, start=1)]
+    texts += [(f"advice {number}", item.text) for number, item in enumerate(proposal.advice, start=1)]
     texts += [("what is unanswered", text) for text in proposal.unanswered]
     texts += [("the reason for leaving an entry out", item.reason) for item in proposal.dropped]
     return [(where, why) for where, text in texts if (why := suspicion(text)) is not None]
