@@ -80,13 +80,13 @@ class PromptInput:
 
     @property
     def stuck_agent(self) -> str | None:
-        """The agent that is in trouble, where that is not the one that reads this."""
+        """The agent that is in trouble, as it is shown, where that is not the one that reads this."""
         if self.case.finding is None:  # who met the failures that the diagnosis speaks of
             agent = self.brief.ended[-1] if self.brief.ended and self.diagnosis is not None else None
         else:
             agent = self.case.finding.scope.agent or (self.brief.members or [None])[-1]
         name = agent.agent if isinstance(agent, EntryView) else agent
-        return None if name == self.target else name
+        return None if name is None or name == self.target else display_name(name)
 
 
 def prompt_of(given: PromptInput) -> str:
@@ -130,14 +130,13 @@ def _asked(given: PromptInput) -> str:
 
 
 def _loop(given: PromptInput, finding: Finding) -> str:
-    who = "You are" if given.stuck_agent is None else f"{display_name(given.stuck_agent)} is"
+    who = "You are" if given.stuck_agent is None else f"{given.stuck_agent} is"
     sure = "going in circles" if finding.severity == "loop" else "probably going in circles"
     steps = given.brief.rounds
     if not steps:
         return f"{who} {sure}: {finding.count:,} times the same, {_KINDS.get(finding.kind, 'with nothing new in it')}."
     since = f", since {began}" if (began := clock(given.brief.members[0].ts)) else ""
-    failed = all(step.status in FAILED for step in steps)
-    ended = "the same error" if failed else "the same result"
+    ended = "the same error" if all(step.status in FAILED for step in steps) else "the same result"
     many = f"{finding.count:,} times"
     if finding.kind == "errorRepetition" and len(steps) > 1:
         what = f"{many} the same error, whatever the call looked like{since}. The latest calls:"
@@ -169,22 +168,20 @@ def _line(step: EntryView) -> str:
 
 
 def _stall(given: PromptInput, finding: Finding) -> str:
-    whose = "Your" if given.stuck_agent is None else f"{display_name(given.stuck_agent)}'s"
+    whose = "Your" if given.stuck_agent is None else f"{given.stuck_agent}'s"
     calls = [entry for entry in given.brief.members if entry.status == "open"]
     seconds = finding.evidence.get("stalledSeconds")
     span = f" for {duration(seconds)}" if isinstance(seconds, int | float) and seconds > 0 else ""
     if calls:
-        since = f", begun{clock_phrase(calls[0].ts)}," if clock(calls[0].ts) else ""
+        since = f", begun{clock_phrase(calls[0].ts)}" if clock(calls[0].ts) else ""
         plural = "call has" if len(calls) == 1 else f"{len(calls)} calls have"
         ended = " when the record ends" if finding.evidence.get("ended") else span
-        return f"{whose} {plural} not returned{ended}{since.rstrip(',')}:\n{_calls(calls)}"
-    last = given.brief.latest[-1] if given.brief.latest else None
-    shown = (
-        "."
-        if last is None
-        else f" since{clock_phrase(last.ts).replace(' at', '')} this call ended {last.status}:\n{_calls([last])}"
-    )
-    return f"Nothing has happened{span}{shown}"
+        return f"{whose} {plural} not returned{ended}{since}:\n{_calls(calls)}"
+    if not given.brief.latest:
+        return f"Nothing has happened{span}."
+    last = given.brief.latest[-1]
+    moment = f" {clock(last.ts)}".rstrip()
+    return f"Nothing has happened{span} since{moment} this call ended {last.status}:\n{_calls([last])}"
 
 
 def _cause(given: PromptInput, room: int) -> Iterator[str]:
@@ -192,20 +189,19 @@ def _cause(given: PromptInput, room: int) -> Iterator[str]:
 
     ``room``: characters within which cause and next step stand.
     """
+    stuck = given.stuck_agent
     if given.cause is not None:
         found = given.cause.found
-        you = "" if given.stuck_agent is None else f" (“you” is {display_name(given.stuck_agent)})"
-        whose = (
-            "" if given.stuck_agent is None else f" (pass it on to {display_name(given.stuck_agent)}, or do it in its place)"
-        )
+        you = "" if stuck is None else f" (“you” is {stuck})"
+        whose = "" if stuck is None else f" (pass it on to {stuck}, or do it in its place)"
         unknown = "Cause" if found.confidence != "low" or found.kind == "unknown" else "Cause, as far as can be guessed"
         step = "Next step"
         if given.case.finding is None and not given.brief.ended and found.kind == "unknown":  # nothing is wrong for sure
             unknown, step = "Worth a look", "If another answer is expected"
         check = f"\nThen check: {clip_middle(clean(found.check), 200)}" if found.check else ""
         yield _early(given, given.cause, f"{unknown}{you}: ", f"{step}{whose}: ", check, room)
-    if given.stuck_agent is not None and given.cause is None:
-        yield f"Next step: take over from {display_name(given.stuck_agent)} what is still needed, in another way than it tried."
+    if stuck is not None and given.cause is None:
+        yield f"Next step: take over from {stuck} what is still needed, in another way than it tried."
     if given.case.request.requester is not None and given.unanswered:
         parts = "\n".join(quote_person(text, 200) for text in given.unanswered[:3])
         yield f"Not in this history:\n{parts}"
@@ -314,9 +310,7 @@ def _quotes(given: PromptInput) -> Iterator[tuple[str, str]]:
         yield f"In between, again and again, {_source(given, entry)}", f"{_line(entry)}\n{result_text(entry)}"
     if given.case.finding is None:  # where things stand: what the others did last, and the newest steps
         for entry in [*given.brief.changed[:2], *given.brief.agents, *given.brief.latest[-2:]]:
-            # What a change prints is a receipt: what it was given says what was changed.
-            more = input_text(entry) if changes_something(entry) and not command_of(entry) else result_text(entry)
-            yield f"The state: {_source(given, entry)}", f"{call_line(entry)}\n{more}"
+            yield f"The state: {_source(given, entry)}", f"{call_line(entry)}\n{_telling_text(entry)}"
     if found is None or found.confidence != "high" or given.case.finding is None or given.case.finding.severity == "hung":
         for saying in given.brief.said[-1:]:
             who = "you" if saying.agent == given.target else display_name(saying.agent or "an agent")
@@ -342,8 +336,12 @@ def _related(found: RelatedRecord) -> tuple[str, str]:
     if not isinstance(row, EntryView):
         who = "" if row.type == MEMORY_TAG else ", the user said" if row.type in PEOPLE else ", an agent said"
         return f"{found.source}{who}", found.excerpt or words(row.data)
-    more = found.excerpt or (input_text(row) if changes_something(row) and not command_of(row) else result_text(row))
-    return found.source, f"{call_line(row)}\n{clean(more).strip(chr(10))}"
+    return found.source, f"{call_line(row)}\n{clean(found.excerpt or _telling_text(row)).strip(chr(10))}"
+
+
+def _telling_text(entry: EntryView) -> str:
+    """Return what a call gave, or what it was given where it made a change: what that prints is a receipt."""
+    return input_text(entry) if changes_something(entry) and not command_of(entry) else result_text(entry)
 
 
 def _quote(quote: Quote) -> tuple[str, str]:
@@ -382,8 +380,8 @@ def _not_again(given: PromptInput) -> str:
         return ""
     if given.case.finding.severity == "hung":
         return "Do not make the open call again before you know whether it took effect."
-    vain = next((step for step in steps if step.status in FAILED and changes_something(step)), None)
-    vain = vain or next((step for step in steps if step.status in FAILED), None)
+    failed = [step for step in steps if step.status in FAILED]
+    vain = next(filter(changes_something, failed), failed[0] if failed else None)
     if vain is None or len(steps) == 1:
         what = "that call" if len(steps) == 1 else "those calls"
     else:
