@@ -149,7 +149,7 @@ class Fence:
         """
         written, missing = _bounded(body, limit)
         about: dict[str, Any] = {"source": source, "agent": agent, "action": action, "writtenBy": author, "note": note}
-        told: dict[str, Any] = {name: _ends(value, TOLD)[0] for name, value in about.items() if value is not None}
+        told: dict[str, Any] = {name: clip_middle(value, TOLD) for name, value in about.items() if value is not None}
         told["trusted"] = "no"
         if missing:
             told["leftOut"] = missing
@@ -161,7 +161,7 @@ class Fence:
 
         A longer one is cut in its middle; ``form`` in its provenance is "text".
         """
-        shown = _ends("".join(map(_shown, text)), limit)[0]
+        shown = clip_middle("".join(map(_shown, text)), limit)
         about = {"source": source, "form": "text", "trusted": "no"}
         lines = (self._unguessed(_encoded(about)), self._guess.sub("[...]", shown))
         return "\n".join((f"<<<data {self.delimiter}>>>", *lines, f"<<<end {self.delimiter}>>>"))
@@ -195,20 +195,11 @@ def _bounded(body: Any, limit: int) -> tuple[str, int]:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     cut = max(limit, _SHORTEST)
     while True:
-        short, missing = _ends(text, cut)
-        written = _encoded(short)
+        written = _encoded(clip_middle(text, cut))
         # Escapes make text up to six times as long, so what is mostly escapes is cut further.
         if len(written) <= limit or cut <= _SHORTEST:
-            return written, missing
+            return written, max(0, len(text) - cut)
         cut = max(_SHORTEST, cut * 3 // 4)
-
-
-def _ends(text: str, limit: int) -> tuple[str, int]:
-    """Return the beginning and the end of a text that is longer than ``limit``, and how many characters are missing."""
-    if len(text) <= limit:
-        return text, 0
-    head = limit // 2
-    return f"{text[:head]} … {text[len(text) - (limit - head) :]}", len(text) - limit
 
 
 def _encoded(value: Any) -> str:
