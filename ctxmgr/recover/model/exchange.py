@@ -37,7 +37,7 @@ class Budget:
         requests: number of requests sent to the model.
         tool_calls: number of tool calls by the model, including refused ones.
         tokens: tokens used so far, estimated if the server does not report them.
-        began: whether the first request was sent. The time counts from then on, without importing the model's library.
+        characters: characters that tools may still return.
         closed: the consultation is over; a tool that is still running must not write anything any more.
     """
 
@@ -45,16 +45,16 @@ class Budget:
         self._choice = choice
         self._clock = clock
         self._lock = threading.Lock()
-        self._characters = choice.max_characters
         self._started: float | None = None
         self.requests = 0
         self.tool_calls = 0
         self.tokens = 0
+        self.characters = choice.max_characters
         self.closed = False
 
     @property
     def began(self) -> bool:
-        """Whether a request was sent."""
+        """Whether the first request was sent; the time counts from then on, without importing the model's library."""
         return self._started is not None
 
     @property
@@ -66,11 +66,6 @@ class Budget:
     def left(self) -> float:
         """Seconds until the end, never negative."""
         return max(0.0, self._choice.seconds - self.spent)
-
-    @property
-    def characters(self) -> int:
-        """Characters that tools may still return."""
-        return self._characters
 
     def request(self) -> None:
         """Count a request to the model, before it is sent.
@@ -103,7 +98,7 @@ class Budget:
     def tell(self, characters: int) -> None:
         """Count characters that a tool returned."""
         with self._lock:
-            self._characters = max(0, self._characters - characters)
+            self.characters = max(0, self.characters - characters)
 
     @property
     def is_low(self) -> bool:

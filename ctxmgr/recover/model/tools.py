@@ -91,12 +91,9 @@ class Toolkit:
         """Read the entries of an action or agent in order."""
 
         def work() -> str:
-            answer = requests.trace(
-                self._store,
-                TraceRequest(
-                    session=self._session, action=[action] if action else [], agent=self._named(agent), **_window(offset, limit)
-                ),
-            )
+            actions, agents = [action] if action else [], self._named(agent)
+            request = TraceRequest(session=self._session, action=actions, agent=agents, **_window(offset, limit))
+            answer = requests.trace(self._store, request)
             return self._page("trace", answer.entries, answer.page)
 
         return self._answered("trace", " ".join(quote_text(name, 40) for name in (action, agent) if name), work)
@@ -222,9 +219,8 @@ class Toolkit:
 
         def work() -> str:
             found = None if self._question.memory is None else self._question.memory.reflect(clip_middle(question, 500))
-            return self._told(
-                "reflect", {"status": "empty" if found is None else "ok", "answer": fit_value(_plain(found), _PAGE // 2)}
-            )
+            status = "empty" if found is None else "ok"
+            return self._told("reflect", {"status": status, "answer": fit_value(_plain(found), _PAGE // 2)})
 
         return self._answered("reflect", quote_text(question, 60), work)
 
@@ -236,9 +232,8 @@ class Toolkit:
         """Ask for something to be remembered beyond this session."""
 
         def work() -> str:
-            memory = RetainRequest(
-                text=_filled(text, "A memory cannot be empty"), tags=[_BY_MODEL], **self._written_for(entries)
-            )
+            said = _filled(text, "A memory cannot be empty")
+            memory = RetainRequest(text=said, tags=[_BY_MODEL], **self._written_for(entries))
             return self._collected(self._memories, memory, MOST_MEMORIES)
 
         return self._answered("retain", quote_text(text, 60), work)
