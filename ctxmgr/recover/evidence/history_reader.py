@@ -91,27 +91,21 @@ class HistoryReader:
 
     def first_words(self) -> SpokenMessage | None:
         """Return the first thing a person said in the session."""
-        return next(iter(sayings(self._people(newest_first=False), PEOPLE)), None)
+        return next(iter(sayings(self._events(PEOPLE, _SAID, newest_first=False), PEOPLE)), None)
 
     def latest_words(self, most: int = 3) -> list[SpokenMessage]:
         """Return the newest words of people, oldest first."""
-        return sayings(reversed(self._people(newest_first=True)), PEOPLE)[-most:]
+        return sayings(reversed(self._events(PEOPLE, _SAID, newest_first=True)), PEOPLE)[-most:]
 
-    def _people(self, *, newest_first: bool) -> list[EventView]:
-        request = ListRequest(
-            session=self.session, kind="event", event_type=list(PEOPLE), limit=_SAID, newest_first=newest_first
-        )
+    def _events(self, types: Sequence[str], most: int, *, newest_first: bool) -> list[EventView]:
+        request = ListRequest(session=self.session, kind="event", event_type=list(types), limit=most, newest_first=newest_first)
         return [row for row in requests.list_(self.store, request).rows if isinstance(row, EventView)]
 
     def heard(self, most: int = 200) -> list[EventView]:
         """Return the newest messages of people and agents, oldest first, and the first that a person said."""
-        request = ListRequest(
-            session=self.session, kind="event", event_type=[*PEOPLE, *AGENTS, "compaction", "waiting", "interrupt"],
-            limit=most, newest_first=True,
-        )  # fmt: skip
-        rows = [row for row in requests.list_(self.store, request).rows if isinstance(row, EventView)]
+        rows = self._events((*PEOPLE, *AGENTS, "compaction", "waiting", "interrupt"), most, newest_first=True)
         newest = [self.heard_one(row) for row in reversed(rows)]
-        first = [row for row in self._people(newest_first=False)[:1] if row.id not in {each.id for each in newest}]
+        first = [row for row in self._events(PEOPLE, 1, newest_first=False) if row.id not in {each.id for each in newest}]
         return [*first, *newest]
 
     def last_messages(self, entry: EntryView, most: int = 2) -> list[SpokenMessage]:
@@ -126,12 +120,9 @@ class HistoryReader:
     def search(self, text: str, most: int) -> tuple[list[EntryView], int]:
         """Return the newest entries in which a text occurs, oldest first, and in how many it occurs."""
         if (text, most) not in self.searched:
-            self.searched[text, most] = self._search(text, most)
+            rows, total = self._hits(text, most, "entry")
+            self.searched[text, most] = [self.clean(row) for row in rows if isinstance(row, EntryView)], total
         return self.searched[text, most]
-
-    def _search(self, text: str, most: int) -> tuple[list[EntryView], int]:
-        rows, total = self._hits(text, most, "entry")
-        return [self.clean(row) for row in rows if isinstance(row, EntryView)], total
 
     def find(self, text: str, most: int) -> tuple[list[EntryView | EventView], int]:
         """Return the newest rows, entries and messages, in which a text occurs, oldest first, and in how many it occurs."""
