@@ -302,6 +302,19 @@ def test_the_requesters_words(store: Store) -> None:
     assert r'"only the \"parser\" part"' in found.context.brief
 
 
+def test_a_quote_is_never_rewritten(store: Store) -> None:
+    """What the requester adds and what was called stand letter for letter, also where they use words and signs of ours."""
+    store.append(
+        [record for number in range(5) for record in call("s", number, "Bash", {"command": "cd a ; make"}, error="E1")]
+    )
+
+    store.append(chain())
+    asked = ask(store, session="chain", additional_context="The step: It adds a column.")
+
+    assert 'Bash "cd a ; make" 5 times and got' in recover(store, session="s").context.summary
+    assert "You added:\n> The step: It adds a column." in asked.prompt
+
+
 @pytest.mark.requirement("US9-3")
 @pytest.mark.parametrize("records", [looped("s"), hung("s"), varied("s"), chain("s")])
 def test_the_size_is_that_of_the_prompt(store: Store, records: list[dict[str, Any]]) -> None:

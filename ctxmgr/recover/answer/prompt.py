@@ -120,12 +120,11 @@ def _asked(given: PromptInput) -> str:
     if request.requester is None:
         failed = ", but the latest calls failed" if given.brief.ended else ""
         return f"No loop and no stall was found{failed}; go on with the task from here."
-    added = request.additional_context or ""
-    more = f"\nIt adds:\n{quote_person(added, 400)}" if added.strip() else ""
+    added, lead = request.additional_context or "", "It adds" if request.type == "PROCEED" else "You added"
+    more = f"\n{lead}:\n{quote_person(added, 400)}" if added.strip() else ""
     goal, reason = quote_person(request.goal, _ASKED), quote_person(request.reason, _ASKED)
     if request.type == "PROCEED":
         return f"{display_name(request.requester)} hands the work on to you. What you are to do:\n{goal}\nWhy:\n{reason}{more}"
-    more = more.replace("It adds", "You added")
     return f"This is the answer to your question:\n{reason}\nWhat you need it for:\n{goal}{more}"
 
 

@@ -231,10 +231,10 @@ def _loop(brief: Brief, finding: Finding, agent: str) -> str:
     if finding.kind == "errorRepetition" and len(steps) > 1:
         return f"{agent} met the same error in {finding.count:,} calls, {len(steps)} of them different."
     if len(steps) == 1:
-        same = "and got the same error each time" if failed else "and got the same result each time"
+        same = " and got the same error each time" if failed else " and got the same result each time"
         if steps[0].status == "open":
             same = "; no results are recorded"
-        return f"{agent} called {short_call(steps[0])} {times(finding.count)} {same}.".replace(" ;", ";")
+        return f"{agent} called {short_call(steps[0])} {times(finding.count)}{same}."
     what = ", then ".join(short_call(step) for step in steps[:_MOST_STEPS])
     more = f", and {len(steps) - _MOST_STEPS} more calls" if len(steps) > _MOST_STEPS else ""
     return f"{agent} went round {times(finding.count)} through {what}{more}, with the same outcomes each time."
