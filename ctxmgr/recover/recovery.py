@@ -30,7 +30,7 @@ from ctxmgr.recover.earlier_answers import (
 )
 from ctxmgr.recover.evidence.brief import Brief, sentence
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.quotes import CITABLE, clip_middle, display_name, quote_text
+from ctxmgr.recover.evidence.quotes import CITABLE, both_ends, clip_middle, display_name, quote_text
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.routes import RoutingTable, from_history
 from ctxmgr.store import Store
@@ -40,16 +40,13 @@ from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest, Continuation, Fact
 from ctxmgr.types.view import EntryView
 
-MAX_ATTEMPTS = 2  # ruling 11
-LEASE_SECONDS = 60.0  # twice the time limit of a model; a crashed recovery blocks the session for no longer
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Most answers to the same loop, and the seconds for which a crashed recovery blocks the next."""
 
-    attempts: int = MAX_ATTEMPTS
-    lease_seconds: float = LEASE_SECONDS
+    attempts: int = 2  # ruling 11
+    lease_seconds: float = 60.0  # twice the time limit of a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +256,9 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
     brief, finding, session = draft.brief, draft.case.finding, draft.case.request.session
     evidence = _ids(brief.members)
     from_model = [name for fact in added.facts for name in fact.entries]
-    context = [name for name in dict.fromkeys([*_ids(_context(brief)), *from_model]) if name not in evidence]
     out = _left_out(draft, added)
-    context = [name for name in context if name not in out]
+    told = {*evidence, *out}
+    context = [name for name in dict.fromkeys([*_ids(_context(brief)), *from_model]) if name not in told]
     used = [*evidence, *context]
     records: list[Record] = []
     present = set(store.annotations.entry_bodies(key, [*used, *out]))
@@ -271,7 +268,9 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
         there = [name for name in entries if name in present]
         if there:
             tags = ["recovery", tag, *(["model"] if added.counts and tag in ("routing", "exclusion") else [])]
-            asked = AddNoteRequest(session=session, entry_ids=_ends(there), author=CONTEXT_MANAGER, content=content, tags=tags)
+            asked = AddNoteRequest(
+                session=session, entry_ids=both_ends(there, _MOST_NOTED), author=CONTEXT_MANAGER, content=content, tags=tags
+            )
             records.append(note_record(store, key, asked))
 
     if finding is not None:
@@ -317,16 +316,12 @@ def _left_out(draft: Draft, added: Additions) -> dict[str, str]:
     out: dict[str, str] = {}
     if finding is not None and len(brief.members) + len(brief.gone) < len(finding.members):
         sampled = {entry.id for entry in brief.members}
-        more = _ends([name for name in finding.members if name not in sampled])
+        more = both_ends([name for name in finding.members if name not in sampled], _MOST_NOTED)
         out |= dict.fromkeys(more, "it repeats what the entries around it did, and those are told.")
     out |= {name: f"the model left it out: {quote_text(why, 300)}" for name, why in added.dropped.items()}
     for name, why in draft.case.reader.withheld.items():
         out[name] = f"its text is withheld, because it {why}."
     return out
-
-
-def _ends(names: Sequence[str]) -> list[str]:
-    return list(names) if len(names) <= _MOST_NOTED else [*names[: _MOST_NOTED // 2], *names[-_MOST_NOTED // 2 :]]
 
 
 def _context(brief: Brief) -> Sequence[EntryView]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, replace
+from ctxmgr.diagnose.evidence.calls import fields_of
 from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.brief import Brief, aside, sentence
 from ctxmgr.recover.evidence.excerpts import WINDOW
@@ -179,13 +179,10 @@ def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
         lead += f", and replaces {_earlier(found.replaces)}"
     excerpt = quote_text(found.excerpt, max(amounts.excerpt, WINDOW))
     if isinstance(row, EventView):
-        who = "a person" if row.type in PEOPLE else display_name(row.agent or "an agent")
-        place = "" if row.after is None else f", after @{row.after}"
+        said = f"{lead}: {_speaker(row)} said{'' if row.after is None else f', after @{row.after}'}"
         if row.type in PEOPLE:
-            return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=citable_ids([row.id]), label="recorded")
-        return Fact(
-            text=f"{lead}: {who} said{place}", entries=citable_ids([row.id]), label=_claimed(found.excerpt), quote=excerpt
-        )
+            return Fact(text=f"{said}: {excerpt}", entries=citable_ids([row.id]), label="recorded")
+        return Fact(text=said, entries=citable_ids([row.id]), label=_claimed(found.excerpt), quote=excerpt)
     shown = f" -> … {excerpt} …" if found.excerpt else ""
     text = f"{lead} (@{row.index}, {display_name(row.agent)}, {row.status})"
     return _quoting(text, f"{call(row, min(amounts.excerpt, _CALL))} ({row.status}){shown}", row)
@@ -195,13 +192,16 @@ def _elsewhere(found: RelatedRecord, amounts: Amounts) -> Fact:
     """Return what a record of another session or of memory says; that it was recorded there is all that is stated."""
     row = found.row
     if isinstance(row, EventView):
-        who = "a person" if row.type in PEOPLE else display_name(row.agent or "an agent")
-        lead = found.where if row.type == MEMORY_TAG else f"{found.where}: {who} said"
+        lead = found.where if row.type == MEMORY_TAG else f"{found.where}: {_speaker(row)} said"
         quote = quote_text(found.excerpt or words(row.data), max(amounts.excerpt, WINDOW))
         return Fact(text=lead, entries=citable_ids([row.id]), label=_claimed(quote), quote=quote)
     shown = f"... {quote_text(found.excerpt, amounts.excerpt)}" if found.excerpt else outcome(row, amounts.excerpt)
     text = f"{found.where} (@{row.index} there, {display_name(row.agent)}, {row.status})"
     return _quoting(text, f"{call(row, amounts.excerpt)} -> {shown}", row)
+
+
+def _speaker(event: EventView) -> str:
+    return "a person" if event.type in PEOPLE else display_name(event.agent or "an agent")
 
 
 def _earlier(indexes: Sequence[int]) -> str:
@@ -326,7 +326,7 @@ def _known_elsewhere(brief: Brief) -> Iterator[_Lead]:
             if row.type in PEOPLE:
                 text = f"go by what a person said: {quote_text(words(row.data), _LEAD_CALL)}"
             else:  # an agent's words are shown where they are quoted, and advised to nobody
-                text = f"compare what {display_name(row.agent or 'an agent')} said{place}"
+                text = f"compare what {_speaker(row)} said{place}"
             yield _Lead(text, f"it speaks of {_common(found)}", [row.id])
 
 
@@ -369,9 +369,7 @@ def _alike(step: EntryView, other: EntryView) -> bool:
     mine, theirs = program(command_of(step)), program(command_of(other))
     if mine or theirs:
         return mine == theirs
-    if not isinstance(step.input, dict) or not isinstance(other.input, dict):
-        return False
-    first, second = cast("dict[str, Any]", step.input), cast("dict[str, Any]", other.input)
+    first, second = fields_of(step), fields_of(other)
     return any(isinstance(value, str) and value and second.get(name) == value for name, value in first.items())
 
 
@@ -528,4 +526,4 @@ def _refs(entries: Sequence[str]) -> str:
     if not entries:
         return ""
     more = f" and {len(entries) - _CITED} more" if len(entries) > _CITED else ""
-    return f"; {', '.join(display_name(entry) for entry in entries[:_CITED])}{more}"
+    return f"; {_references(entries)}{more}"

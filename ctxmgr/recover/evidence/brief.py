@@ -21,7 +21,7 @@ from ctxmgr.recover.evidence.query_builder import (
     helpful_elsewhere,
     retrieve_for_request,
 )
-from ctxmgr.recover.evidence.quotes import answer_text, display_name, short_call, times
+from ctxmgr.recover.evidence.quotes import answer_text, both_ends, display_name, short_call, times
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord, together
 from ctxmgr.types.finding import Finding
@@ -83,7 +83,7 @@ def prepare(case: Case) -> Brief:
     """Return the brief for a finding, or for the present state when there is none."""
     reader, request, finding, related = case.reader, case.request, case.finding, case.related
     named = list(finding.members) if finding else []
-    sample = named if len(named) <= _SAMPLE else [*named[: _SAMPLE // 2], *named[-_SAMPLE // 2 :]]
+    sample = both_ends(named, _SAMPLE)
     members = reader.entries(sample)
     present = {entry.id for entry in members}
     onset = min((entry.index for entry in members), default=reader.total())
@@ -212,8 +212,8 @@ def aside(finding: Finding) -> str:
     who = display_name(finding.scope.agent) if finding.scope.agent else "an agent"
     if finding.severity == "hung":
         return f"{who} has stopped as well"
-    places = [index for name in ("first", "last") if isinstance(index := _indexes(finding).get(name), int)]
-    where = f", @{places[0]} to @{places[1]}" if len(places) == 2 else ""
+    first, last = index_of(finding, "first"), index_of(finding, "last")
+    where = f", @{first} to @{last}" if min(first, last) >= 0 else ""
     return f"{who} is in a loop as well ({finding.kind}, {rounds(finding)}{where})"
 
 
@@ -265,6 +265,8 @@ def _agent(brief: Brief, finding: Finding) -> str:
     return display_name(brief.members[-1].agent) if brief.members else "the agent"
 
 
-def _indexes(finding: Finding) -> dict[str, Any]:
-    found = finding.evidence.get("indexes")
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+def index_of(finding: Finding, name: str) -> int:
+    """Return the index of the ``first`` or the ``last`` entry of a finding; -1 where it does not tell it."""
+    indexes = finding.evidence.get("indexes")
+    place = cast("dict[str, Any]", indexes).get(name) if isinstance(indexes, dict) else None
+    return place if isinstance(place, int) else -1

@@ -54,6 +54,11 @@ class Problem:
     task: SpokenMessage | None
     last: SpokenMessage | None
 
+    @property
+    def steps(self) -> list[EntryView]:
+        """The calls whose words are looked for."""
+        return [*self.rounds[-_MOST_STEPS:], *self.between]
+
 
 def _wanted(request: ContextRequest) -> list[Clause]:
     wanted = clauses(request.reason, ask=request.type == "INTROSPECT_AGENT_CONTEXT")
@@ -117,7 +122,7 @@ def helpful_elsewhere(related: RelatedReader, trouble: Problem, here: Retrieval)
     told = related.cures(trouble.rounds) if rows else []
     if rows and not told:
         parts = _parts(trouble)
-        vain = frozenset(same_call(step) for step in trouble.rounds)
+        vain = frozenset(map(same_call, trouble.rounds))
         # Nothing there belongs to this trouble, which begins behind all of it; what is told must say something new.
         scope = Scope(rows, total=len(rows), vain=vain, onset=sys.maxsize, programs=_programs(trouble.rounds))
         told = [related.describe(each.row, each.excerpt) for each in _surest(seek_around(related, parts, MOST_TOLD, scope))]
@@ -134,9 +139,8 @@ def _programs(steps: Iterable[EntryView]) -> set[tuple[str, ...]]:
 
 def _parts(trouble: Problem) -> list[tuple[Clause, float]]:
     """Return what a trouble speaks of, each part with how much it counts."""
-    steps = [*trouble.rounds[-_MOST_STEPS:], *trouble.between]
     parts: list[tuple[Clause, float]] = []
-    for step in steps:
+    for step in trouble.steps:
         receipt = step.status == "ok" and changes_something(step)
         parts.append((_part(f"{_given(step)}\n{'' if receipt else answer_text(step)[-_TOLD:]}"), 1.0))
     for saying, share in ((trouble.task, _TASK), (trouble.last, _SAID)):
@@ -147,12 +151,13 @@ def _parts(trouble: Problem) -> list[tuple[Clause, float]]:
 
 def helpful(reader: HistoryReader, trouble: Problem, recent: Sequence[EntryView]) -> Retrieval:
     """Return what the history holds elsewhere of what a trouble speaks of: its errors and inputs, the task, last words."""
-    steps = [*trouble.rounds[-_MOST_STEPS:], *trouble.between]
     if not (parts := _parts(trouble)):
         return Retrieval([], [])
-    vain = frozenset(same_call(step) for step in steps)
+    vain = frozenset(map(same_call, trouble.steps))
     aside = {name for saying in (trouble.task, trouble.last) if saying is not None for name in saying.events}
-    scope = Scope(recent, trouble.members | aside, (), reader.total(), vain, trouble.onset, trouble.stuck, _programs(steps))
+    scope = Scope(
+        recent, trouble.members | aside, (), reader.total(), vain, trouble.onset, trouble.stuck, _programs(trouble.steps)
+    )
     found = seek_around(reader, parts, MOST, scope)
     if any(each.sure for each in found.found) or not trouble.rounds:
         return found

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
 
 from ctxmgr.diagnose.evidence.calls import command_of as shell_command
 from ctxmgr.diagnose.evidence.calls import fields_of
@@ -16,6 +17,8 @@ from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
+
+_Item = TypeVar("_Item")
 
 EXCERPT = 400
 CITABLE = 200
@@ -205,7 +208,12 @@ def times(number: int) -> str:
 def citable_ids(ids: list[str], most: int = 20) -> list[str]:
     """Return the ids to cite: of many, the first and the last; never one that is too long to be an id."""
     fair = [name for name in dict.fromkeys(ids) if len(name) <= CITABLE]
-    return fair if len(fair) <= most else [*fair[: most - most // 2], *fair[len(fair) - most // 2 :]]
+    return both_ends(fair, most)
+
+
+def both_ends(items: Sequence[_Item], most: int) -> list[_Item]:
+    """Return the items, of more than ``most`` the first and the last ones."""
+    return list(items) if len(items) <= most else [*items[: most - most // 2], *items[len(items) - most // 2 :]]
 
 
 def _printable(text: str) -> str:
@@ -297,10 +305,10 @@ def _flat(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        pairs = list(cast("dict[str, Any]", value).items())[:12]
-        if set(cast("dict[str, Any]", value)) <= {"type", "text"}:
-            return str(cast("dict[str, Any]", value).get("text", ""))
-        return ", ".join(f"{name}: {_short(item)}" for name, item in pairs)
+        fields = cast("dict[str, Any]", value)
+        if fields.keys() <= {"type", "text"}:
+            return str(fields.get("text", ""))
+        return ", ".join(f"{name}: {_short(item)}" for name, item in list(fields.items())[:12])
     if isinstance(value, list):
         items = cast("list[Any]", value)[:12]
         return "\n".join(_flat(item) if isinstance(item, dict | str) else _short(item) for item in items)

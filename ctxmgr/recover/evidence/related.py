@@ -139,12 +139,11 @@ class RelatedReader:
         bond = "project" if session is None else session.bond
         of = "with the same task" if bond == "task" else f"of this {bond}"
         place = f"in {'an earlier' if session is None or session.earlier else 'another'} session {of}"
-        where = f"{place}, {clip_middle(known.session, 80)}{day and ','}{day}"
-        source = f"{place}{day and ','}{day}"
-        if cure:
-            what = "the same call failed in the same way, and worked after this"
-            return RelatedRecord(known, excerpt, f"{capital(source)}, {what}", f"{where}: {what}")
-        return RelatedRecord(known, excerpt, f"{capital(source)}", where)
+        when = day and f",{day}"
+        what = "the same call failed in the same way, and worked after this" if cure else ""
+        source = f"{capital(place)}{when}{what and ', '}{what}"
+        where = f"{place}, {clip_middle(known.session, 80)}{when}{what and ': '}{what}"
+        return RelatedRecord(known, excerpt, source, where)
 
     def cures(self, steps: Sequence[EntryView]) -> list[RelatedRecord]:
         """Return what was done in the latest session in which a failing step met the same failure and then worked."""

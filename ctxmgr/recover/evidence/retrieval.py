@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeGuard, cast
+from typing import Protocol, TypeGuard
 
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.diagnose.evidence.calls import fields_of
 from ctxmgr.recover.evidence import excerpts
 from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, Term, Text, best_passage, text_of
 from ctxmgr.recover.evidence.history_reader import changes_something, explains, is_synthetic, program, same_call, texts, words
@@ -336,16 +337,13 @@ def news(row: Row, known: str) -> bool:
     came = answer_text(row)[:_LOOKED_AT]
     if _NOT_KNOWN.search(came):
         return False
-    if row.status != "ok":
-        spoken = _COUNT.sub(" ", came)  # how much failed is no value to try
-        return not _is_same(came, known) and (_has_value(spoken, _with_input(row, known)) or _ADVICE.search(came) is not None)
     given = "\n".join(texts(row.input))[:_LOOKED_AT]
-    return _has_value(f"{given}\n{came}", known) or _ADVICE.search(came) is not None
-
-
-def _with_input(row: EntryView, known: str) -> str:
-    given = "\n".join(texts(row.input))[:_LOOKED_AT].casefold()
-    return f"{known}\n{given}"
+    if row.status == "ok":
+        return _has_value(f"{given}\n{came}", known) or _ADVICE.search(came) is not None
+    spoken = _COUNT.sub(" ", came)  # how much failed is no value to try
+    return not _is_same(came, known) and (
+        _has_value(spoken, f"{known}\n{given.casefold()}") or _ADVICE.search(came) is not None
+    )
 
 
 def _has_value(text: str, known: str) -> bool:
@@ -421,10 +419,13 @@ def _looks_anew(row: EntryView | EventView, later: EntryView | EventView) -> Typ
         return False
     if (row.action, row.agent) != (later.action, later.agent) or changes_something(later):
         return False
-    if not isinstance(row.input, dict) or not isinstance(later.input, dict):
-        return False
-    first, second = cast("dict[str, Any]", row.input), cast("dict[str, Any]", later.input)
-    if not first or (first.keys() | second.keys()) & _PIECES or any(second.get(name) != first[name] for name in first):
+    first, second = fields_of(row), fields_of(later)
+    if (
+        not first
+        or not isinstance(later.input, dict)
+        or (first.keys() | second.keys()) & _PIECES
+        or any(second.get(name) != first[name] for name in first)
+    ):
         return False
     old, new = _named(flat(row.output, _READ)), _named(flat(later.output, _READ))
     return any(name in new and new[name] != value for name, value in old.items())
