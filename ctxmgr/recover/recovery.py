@@ -46,7 +46,7 @@ class Limits:
     """Most answers to the same loop, and the seconds for which a crashed recovery blocks the next."""
 
     attempts: int = 2  # ruling 11
-    lease_seconds: float = 60.0  # twice the time limit of a model
+    lease_seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)

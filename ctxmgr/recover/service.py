@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from ctxmgr.base.light_dataclass import replace
 from ctxmgr.config import Config
 from ctxmgr.errors import Busy, InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history import detection
@@ -28,6 +29,8 @@ from ctxmgr.types.route import ContextRequest, Fact
 _TEXT, _MOST = 300, 3
 _UNINDEXED = 2_000
 """Unindexed records above which a recovery indexes first: it searches a dozen times, and indexing costs two or three reads."""
+_BESIDE_MODEL = 30.0
+"""Seconds that a lease lasts beyond the time limit of a model: for the rules, and until the model's library is loaded."""
 _SEEN = {True: "holds", False: "does not hold", None: "could not be asked"}
 
 
@@ -152,13 +155,14 @@ class Service:
                 self._store.index()
 
     def _options(self, request: RecoverRequest | AgentRequest) -> RecoveryOptions:
-        attempts, table = self._config.attempts, self.table(request.routes)
-        choice = chosen(request.model, self._environment, self._config.model)
+        table, choice = self.table(request.routes), chosen(request.model, self._environment, self._config.model)
+        limits = Limits() if self._config.attempts is None else Limits(attempts=self._config.attempts)
+        slowest = 0.0 if choice is None else choice.seconds
         return RecoveryOptions(
             to=request.to, table=table, diff=self._config.diff if request.diff is None else request.diff,
             consult=None if request.plan or choice is None else self._consult(request.model),
             model=None if choice is None else f"{choice.name} {choice.mode} {choice.base_url or ''}",
-            limits=Limits() if attempts is None else Limits(attempts=attempts),
+            limits=replace(limits, lease_seconds=max(limits.lease_seconds, slowest + _BESIDE_MODEL)),
             outside_facts=goal_facts(request.goal if isinstance(request, RecoverRequest) else None),
             only_session=request.only_session,
         )  # fmt: skip
