@@ -253,7 +253,7 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
     Every entry that was used carries a note that says why (``inclusion``, ``diagnostic``), every entry that was left out on
     purpose one that says why not (``exclusion``); the routing is noted at the newest of those used (``routing``).
     """
-    brief, finding, session = draft.brief, draft.case.finding, draft.case.request.session
+    brief, finding, request = draft.brief, draft.case.finding, draft.case.request
     evidence = _ids(brief.members)
     from_model = [name for fact in added.facts for name in fact.entries]
     out = _left_out(draft, added)
@@ -264,14 +264,12 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
     present = set(store.annotations.entry_bodies(key, [*used, *out]))
     who = display_name(continuation.target)
 
-    def note(entries: Sequence[str], content: str, tag: str) -> None:
-        there = [name for name in entries if name in present]
+    def note(entries: Sequence[str], content: str, tag: str, *sources: str) -> None:
+        there = both_ends([name for name in entries if name in present], _MOST_NOTED)
         if there:
             tags = ["recovery", tag, *(["model"] if added.counts and tag in ("routing", "exclusion") else [])]
-            asked = AddNoteRequest(
-                session=session, entry_ids=both_ends(there, _MOST_NOTED), author=CONTEXT_MANAGER, content=content, tags=tags
-            )
-            records.append(note_record(store, key, asked))
+            asked = AddNoteRequest(session=request.session, entry_ids=there, author=CONTEXT_MANAGER, content=content, tags=tags)
+            records.append(note_record(store, key, asked) | ({"sources": list(sources)} if sources else {}))
 
     if finding is not None:
         note(evidence or used[-1:], f"Evidence of {finding.kind} {finding.id}: {sentence(brief, finding)}", "diagnostic")
@@ -282,19 +280,22 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
             [name for name, said in out.items() if said == reason], f"Left out of the context for {who}: {reason}", "exclusion"
         )
     place = evidence[-1:] or _ids(brief.latest)[-1:] or used[-1:]
-    asked = f"Asked because: {quote_text(draft.case.request.reason)}"
-    note(place, f"Routed to {who}: {continuation.target_reason}. {asked}. {_by(continuation)}", "routing")
+    asked = f"Asked because: {quote_text(request.reason)}"
+    # It quotes what the asker said, at the entry of anybody: who may see the continuation, which has that too, sees the note.
+    note(place, f"Routed to {who}: {continuation.target_reason}. {asked}. {_by(continuation)}", "routing", continuation.id)
     if kept := [name for name in used if name in present]:
         bundle = CreateSnapshotRequest(
-            session=session,
+            session=request.session,
             entry_ids=kept,
             summary=continuation.context.summary,
             reasoning=f"entries that a continuation for {who} rests on",
         )
-        # The summary quotes messages and notes too: only who may read all of what it rests on sees it, as with an episode.
-        cited = [name for fact in continuation.context.facts for name in fact.entries if name not in kept]
-        sources = {"sources": list(dict.fromkeys(cited))} if cited else {}
-        records.append({**snapshot_record(store, key, bundle), **sources})
+        # The summary quotes messages and notes too, and why an agent asks for itself: only who may read all of what it rests on
+        # sees it, as with an episode.
+        own = draft.case.reader.newest(1, agent=request.requester) if continuation.target == request.requester else []
+        cited = [*(name for fact in continuation.context.facts for name in fact.entries), *_ids(own)]
+        sources = [name for name in dict.fromkeys(cited) if name not in kept]
+        records.append(snapshot_record(store, key, bundle) | ({"sources": sources} if sources else {}))
     return records
 
 
