@@ -271,15 +271,15 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
             asked = AddNoteRequest(session=request.session, entry_ids=there, author=CONTEXT_MANAGER, content=content, tags=tags)
             records.append(note_record(store, key, asked) | ({"sources": list(sources)} if sources else {}))
 
+    place = evidence[-1:] or _ids(brief.latest)[-1:] or used[-1:]  # of a silence, the action before it
     if finding is not None:
-        note(evidence or used[-1:], f"Evidence of {finding.kind} {finding.id}: {sentence(brief, finding)}", "diagnostic")
+        note(evidence or place, f"Evidence of {finding.kind} {finding.id}: {sentence(brief, finding)}", "diagnostic")
     why = "what was done, changed or failed outside it" if finding else "what the answer to a request for context rests on"
     note(context, f"Kept in the context for {who}: {why}.", "inclusion")
     for reason in dict.fromkeys(out.values()):
         note(
             [name for name, said in out.items() if said == reason], f"Left out of the context for {who}: {reason}", "exclusion"
         )
-    place = evidence[-1:] or _ids(brief.latest)[-1:] or used[-1:]
     asked = f"Asked because: {quote_text(request.reason)}"
     # It quotes what the asker said, at the entry of anybody: who may see the continuation, which has that too, sees the note.
     note(place, f"Routed to {who}: {continuation.target_reason}. {asked}. {_by(continuation)}", "routing", continuation.id)
