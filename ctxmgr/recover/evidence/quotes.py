@@ -321,7 +321,7 @@ def _short(value: Any) -> str:
 
 def clock(ts: str | None) -> str:
     """Return the time of day of a record, ``23:05``, or "" where it has none."""
-    return str(ts)[11:16] if ts is not None and parse_time(ts) is not None and len(ts) > 15 else ""
+    return ts[11:16] if ts is not None and parse_time(ts) is not None and ts[13:14] == ":" else ""
 
 
 def clock_phrase(ts: str | None) -> str:

@@ -13,6 +13,7 @@ from ctxmgr.recover.evidence.quotes import (
     brief_input,
     citable_ids,
     clip_middle,
+    clock,
     compact,
     display_name,
     quote_text,
@@ -124,3 +125,15 @@ def test_sentences_are_kept_whole_with_what_they_quote() -> None:
 
     assert whole_sentences(text, 60) == "It is ruled out: `Nobody pushes. Ask first.`."
     assert whole_sentences(text, 64) == "It is ruled out: `Nobody pushes. Ask first.`. The user said so."
+
+
+@pytest.mark.parametrize(
+    ("ts", "told"),
+    [
+        ("2026-01-22T10:07:00Z", "10:07"), ("2026-01-22 10:07", "10:07"), ("20260122T100700Z", ""), ("2026-01-22T1007Z", ""),
+        ("2026-01-22", ""), ("2026-99-22T10:07:00Z", ""), (None, ""),
+    ],
+)  # fmt: skip
+def test_a_time_is_told_only_where_it_can_be_read_off(ts: str | None, told: str) -> None:
+    """A time in another form than hours and minutes with a colon is left out, instead of pieces of it."""
+    assert clock(ts) == told
