@@ -145,7 +145,9 @@ def brief_input(value: Any, limit: int = 160) -> str:
     for name in _COMMANDS:
         if isinstance(fields.get(name), str | list) and fields[name]:
             return compact(fields[name], limit)
-    telling = {name: item for name, item in fields.items() if name not in _ASIDE and item not in (None, False)} or fields
+    # Not `in (None, False)`: a zero equals False, and says something.
+    known = {name: item for name, item in fields.items() if item is not None and item is not False}
+    telling = {name: item for name, item in known.items() if name not in _ASIDE} or fields
     only = next(iter(telling.values())) if len(telling) == 1 else None
     return quote_text(only, limit) if isinstance(only, str) and only else compact(telling, limit)
 

@@ -137,3 +137,9 @@ def test_sentences_are_kept_whole_with_what_they_quote() -> None:
 def test_a_time_is_told_only_where_it_can_be_read_off(ts: str | None, told: str) -> None:
     """A time in another form than hours and minutes with a colon is left out, instead of pieces of it."""
     assert clock(ts) == told
+
+
+def test_a_zero_is_no_empty_value() -> None:
+    """What is not set is left out of an input, and a number never is."""
+    assert brief_input({"service": "api", "replicas": 0, "wait": False, "note": None}) == '{"service": "api", "replicas": 0}'
+    assert brief_input({"service": "api", "wait": False, "note": None}) == '"api"'
