@@ -30,7 +30,7 @@ from ctxmgr.recover.evidence.quotes import CITABLE, citable_ids, clean, clip_mid
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.target import Target, choose, request_for
 from ctxmgr.recover.stuck_request import pattern_of
-from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.finding import Quote
 from ctxmgr.types.route import (
     Alternative,
     Context,
@@ -93,11 +93,6 @@ class Draft:
     leads: list[Alternative]
     cause: Explanation | None
 
-    @property
-    def diagnosis(self) -> Diagnosis | None:
-        """The cause as it is recorded."""
-        return None if self.cause is None else self.cause.diagnosis
-
     def continuation(self, added: Additions | None = None) -> Continuation:
         """Return the fullest continuation that stays within `MAX_BYTES`.
 
@@ -128,7 +123,7 @@ class Draft:
             loop=None if stalled else pattern, stall=pattern if stalled else None, do_not_repeat=steps, alternatives=leads,
             snapshot=None, notes=[], by="model" if added.counts else "rules",
             fallback=added.model is not None and added.model.failure is not None, attempts=self.case.attempt,
-            routing=table.routing, request=asked, diagnosis=self.diagnosis,
+            routing=table.routing, request=asked, diagnosis=self.cause and self.cause.diagnosis,
             quarantined=citable_ids(list(self.case.reader.withheld)), model=added.model,
         )  # fmt: skip
 

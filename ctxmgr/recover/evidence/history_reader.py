@@ -209,11 +209,10 @@ def sayings(events: Iterable[EventView], types: tuple[str, ...]) -> list[SpokenM
             and event.type.endswith("_chunk")
             and (last.type, last.agent, last.after) == (event.type, event.agent, event.after)
         )
-        saying = last if goes_on and last is not None else SpokenMessage(event.type, event.agent, event.after)
-        if saying is not last:
-            found.append(saying)
-        saying.parts.append(words(event.data))
-        saying.events.append(event.id)
+        if not goes_on:
+            found.append(SpokenMessage(event.type, event.agent, event.after))
+        found[-1].parts.append(words(event.data))
+        found[-1].events.append(event.id)
     return [saying for saying in found if saying.text.strip()]
 
 

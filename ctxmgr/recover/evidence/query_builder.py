@@ -156,8 +156,9 @@ def helpful(reader: HistoryReader, trouble: Problem, recent: Sequence[EntryView]
     vain = frozenset(map(same_call, trouble.steps))
     aside = {name for saying in (trouble.task, trouble.last) if saying is not None for name in saying.events}
     scope = Scope(
-        recent, trouble.members | aside, (), reader.total(), vain, trouble.onset, trouble.stuck, _programs(trouble.steps)
-    )
+        recent, trouble.members | aside, total=reader.total(), vain=vain, onset=trouble.onset, stuck=trouble.stuck,
+        programs=_programs(trouble.steps),
+    )  # fmt: skip
     found = seek_around(reader, parts, MOST, scope)
     if any(each.sure for each in found.found) or not trouble.rounds:
         return found

@@ -33,7 +33,7 @@ from ctxmgr.recover.recovery import Consult, ConsultationResult
 from ctxmgr.store import Store
 from ctxmgr.store.row_mapper import entry_places
 from ctxmgr.types.memory import RecallRequest, ReflectRequest
-from ctxmgr.types.model_proposal import Lead, Proposal
+from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.operations import ModelRequest, PlanView
 from ctxmgr.types.route import Alternative, Fact, ModelUse, Section
 from ctxmgr.types.view import EntryView
@@ -78,18 +78,14 @@ def _from(draft: Draft, entries: Sequence[str]) -> str:
     return "".join(f", {where}" for where in dict.fromkeys(related.describe(row).where for row in rows)) if related else ""
 
 
-def from_lead(entry: EntryView, lead: Lead, use: ModelUse) -> Additions:
+def from_lead(entry: EntryView, need: str, use: ModelUse) -> Additions:
     """Return an unverified lead: the record's own words, with the remark that only a model takes them for an answer."""
     where = f"@{entry.index}, {display_name(entry.agent)}"
     told = f"A lead, not verified ({where}): {call(entry, 160)} -> {outcome(entry, 400)}"
-    need = quote_text(lead.need, 200)
+    advice = f"check whether @{entry.index} answers {quote_text(need, 200)}"
     return Additions(
         facts=(Fact(text=told, entries=[entry.id], label="reconstructed"),),
-        alternatives=(
-            Alternative(
-                text=f"check whether @{entry.index} answers {need}", basis="a model thinks so; not verified", entries=[entry.id]
-            ),
-        ),
+        alternatives=(Alternative(text=advice, basis="a model thinks so; not verified", entries=[entry.id]),),
         model=use,
     )
 
@@ -168,20 +164,17 @@ class _Consultant:
         if self.transcript is not None:
             _write_private(self.transcript, heard.transcript + b"\n")
         if heard.use.failure is not None:
-            return ConsultationResult(Additions(model=heard.use.model_copy(update={"failure": _unordered(heard.use.failure)})))
+            return _failed(heard.use, _unordered(heard.use.failure))
         if heard.proposal is not None and adds_nothing(heard.proposal, draft):
-            use = heard.use.model_copy(update={"failure": "its answer added nothing to that of the rules"})
-            return ConsultationResult(Additions(model=use))
+            return _failed(heard.use, "its answer added nothing to that of the rules")
         if heard.proposal is not None:
             return ConsultationResult(from_proposal(draft, heard.proposal, heard.use), self._records(draft, heard))
         entry = None if heard.lead is None or heard.lead.entry is None else draft.case.reader.entry(heard.lead.entry)
         if heard.lead is None or entry is None or entry.id in draft.case.reader.withheld:
             return ConsultationResult(Additions(model=heard.use))
         if (why := suspicion(heard.lead.need)) is not None:
-            return ConsultationResult(
-                Additions(model=heard.use.model_copy(update={"failure": f"what it says is needed {why}"}))
-            )
-        return ConsultationResult(from_lead(entry, Lead(need=heard.lead.need[:300], answer=1), heard.use))
+            return _failed(heard.use, f"what it says is needed {why}")
+        return ConsultationResult(from_lead(entry, heard.lead.need[:300], heard.use))
 
     def _records(self, draft: Draft, heard: ModelAnswer) -> list[Record]:
         """Return the records of what the model wants written; what reads like an order to a later reader is left out."""
@@ -198,6 +191,10 @@ class _Consultant:
             if suspicion(memory.text) is None:
                 records += _made(lambda memory=memory: retain_record(self.store, key, memory))
         return records
+
+
+def _failed(use: ModelUse, why: str) -> ConsultationResult:
+    return ConsultationResult(Additions(model=use.model_copy(update={"failure": why})))
 
 
 def _unordered(failure: str) -> str:

@@ -205,16 +205,12 @@ def _watch(talk: Conversation) -> AgentCapability[None]:
         budget.require_tokens()
         return response
 
-    @hooks.on.tool_validate_error
-    async def misused(_ctx: RunContext[None], *, error: ValidationError | ModelRetry, **_rest: Any) -> Any:
-        talk.refuse(_misform(error))
-        raise error
-
-    @hooks.on.output_validate_error
     async def misformed(_ctx: RunContext[None], *, error: ValidationError | ModelRetry, **_rest: Any) -> Any:
         talk.refuse(_misform(error))
         raise error
 
+    hooks.on.tool_validate_error(misformed)
+    hooks.on.output_validate_error(misformed)
     return hooks
 
 
