@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ctxmgr.base.light_dataclass import dataclass, replace
-from ctxmgr.diagnose.evidence.calls import fields_of
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.brief import Brief, aside, sentence
 from ctxmgr.recover.evidence.excerpts import WINDOW
@@ -30,7 +30,6 @@ from ctxmgr.recover.evidence.quotes import (
     brief_input,
     call,
     citable_ids,
-    command_of,
     compact,
     display_name,
     fit_value,

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.answer.draft import MAX_BYTES, Draft
 from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.history_reader import texts
-from ctxmgr.recover.evidence.quotes import CITABLE, command_of, flat
+from ctxmgr.recover.evidence.quotes import CITABLE, flat
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.route import Continuation, is_context_manager

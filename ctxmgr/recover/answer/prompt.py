@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import Explanation
-from ctxmgr.diagnose.evidence.calls import command_of as shell_command
+from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.texts import capital, strip_wrapper
 from ctxmgr.diagnose.interface import MOST_ERROR
 from ctxmgr.recover.case import Case
@@ -24,7 +24,6 @@ from ctxmgr.recover.evidence.quotes import (
     clip_middle,
     clock,
     clock_phrase,
-    command_of,
     display_name,
     fence_text,
     in_line,
@@ -162,7 +161,7 @@ def _calls(steps: Sequence[EntryView]) -> str:
 
 def _line(step: EntryView) -> str:
     """Return a call on one line; a command is shown as its shell would get it, whatever list or wrapper it was given in."""
-    command = shell_command(step)
+    command = command_of(step)
     return clip_middle(f"$ {' '.join(clean(command).split())}", _CALL) if command else call_line(step, _CALL)
 
 
@@ -363,7 +362,7 @@ def _source(given: PromptInput, entry: EntryView) -> str:
     who = "you" if entry.agent == given.target else display_name(entry.agent)
     if entry.status in FAILED:
         what = f"what {who} tried, which failed"
-    elif shell_command(entry):
+    elif command_of(entry):
         what = f"what a command of {'yours' if who == 'you' else display_name(entry.agent)} printed"
     elif changes_something(entry):
         what = f"a change that {who} made"

@@ -7,11 +7,11 @@ from typing import Any, Literal, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
-from ctxmgr.diagnose.evidence.calls import fields_of
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
 from ctxmgr.log.codec import fingerprint
-from ctxmgr.recover.evidence.quotes import command_of, flat
+from ctxmgr.recover.evidence.quotes import flat
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.store import Store
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -261,9 +261,11 @@ def changes_something(entry: EntryView) -> bool:
     """Whether an action changes files or the like; commands are judged by what they run."""
     if is_bookkeeping(entry.action):
         return False
-    fields = fields_of(entry)
-    verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
-    return vocabulary.classify(entry.action, verb, command_of(entry)) == "mutation"
+    fields, command = fields_of(entry), command_of(entry)
+    # What is called a command and is none is the verb of an editing tool.
+    names = ("action", "operation") if command else ("action", "operation", "command")
+    verb = next((value for name in names if isinstance(value := fields.get(name), str)), "")
+    return vocabulary.classify(entry.action, verb, command) == "mutation"
 
 
 def explains(entry: EntryView) -> bool:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ctxmgr.base.light_dataclass import dataclass, replace
+from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.recover.evidence.excerpts import Clause, Row, clauses, key_terms, stated_needs
 from ctxmgr.recover.evidence.history_reader import (
     FAILED,
@@ -17,7 +18,7 @@ from ctxmgr.recover.evidence.history_reader import (
     texts,
     words,
 )
-from ctxmgr.recover.evidence.quotes import answer_text, command_of, quote_text, short_call
+from ctxmgr.recover.evidence.quotes import answer_text, quote_text, short_call
 from ctxmgr.recover.evidence.related import MOST_TOLD, RelatedReader, RelatedRecord
 from ctxmgr.recover.evidence.retrieval import Retrieval, RetrievedRecord, Scope, seek, seek_around, states, together
 from ctxmgr.text.lazy_pattern import lazy_pattern

@@ -11,8 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
-from ctxmgr.diagnose.evidence.calls import command_of as shell_command
-from ctxmgr.diagnose.evidence.calls import fields_of
+from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of
 from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -143,19 +142,14 @@ def brief_input(value: Any, limit: int = 160) -> str:
         return compact(value, limit)
     fields = cast("dict[str, Any]", value)
     for name in _COMMANDS:
-        if isinstance(fields.get(name), str | list) and fields[name]:
-            return compact(fields[name], limit)
+        given = fields.get(name)
+        if isinstance(given, str | list) and given and given not in EDITOR_VERBS:
+            return compact(given, limit)
     # Not `in (None, False)`: a zero equals False, and says something.
     known = {name: item for name, item in fields.items() if item is not None and item is not False}
     telling = {name: item for name, item in known.items() if name not in _ASIDE} or fields
     only = next(iter(telling.values())) if len(telling) == 1 else None
     return quote_text(only, limit) if isinstance(only, str) and only else compact(telling, limit)
-
-
-def command_of(entry: EntryView) -> str:
-    """Return the shell command that an entry ran, or ""."""
-    fields = fields_of(entry)
-    return next((value for name in _COMMANDS if isinstance(value := fields.get(name), str)), "")
 
 
 def call(entry: EntryView, limit: int = 160) -> str:
@@ -283,7 +277,7 @@ def quote_person(text: str, limit: int) -> str:
 
 def call_line(entry: EntryView, limit: int = 120) -> str:
     """Return a call in one line as its agent would write it: ``$ pytest -q``, ``Read app.py``."""
-    if command := shell_command(entry):
+    if command := command_of(entry):
         return f"$ {in_line(command, limit)}"
     fields = fields_of(entry)
     told = next((value for name in _SHOWN_FIRST if isinstance(value := fields.get(name), str) and value), None)

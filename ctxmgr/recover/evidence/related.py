@@ -11,13 +11,14 @@ from functools import cached_property
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.text import fingerprints, vocabulary
+from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.texts import capital
 from ctxmgr.history.evidence import RelatedSession, newest_entries, related_sessions
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.ids import parse_time
 from ctxmgr.recover.evidence.excerpts import Row
 from ctxmgr.recover.evidence.history_reader import FAILED, HistoryReader, is_bookkeeping, same_call
-from ctxmgr.recover.evidence.quotes import answer_text, clip_middle, command_of, display_name
+from ctxmgr.recover.evidence.quotes import answer_text, clip_middle, display_name
 from ctxmgr.store import Store
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.view import EntryView, EventView, NoteView

@@ -81,6 +81,7 @@ def test_the_middle_is_left_out() -> None:
         ("ls -l", '"ls -l"'),
         ({"command": "ls", "description": "list", "timeout": 5}, '"ls"'),
         ({"command": ["bash", "-lc", "ls"]}, '["bash", "-lc", "ls"]'),
+        ({"command": "view", "path": "a.py"}, '{"command": "view", "path": "a.py"}'),
         ({"file_path": "a.py"}, '"a.py"'),
         ({"file_path": "a.py", "replace_all": False, "limit": None}, '"a.py"'),
         ({"pattern": "x", "path": "src"}, '{"pattern": "x", "path": "src"}'),
