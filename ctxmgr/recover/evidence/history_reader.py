@@ -35,9 +35,7 @@ class HistoryReader:
     """Ids of rows that read like instructions, and why: their texts are kept from the next agent (P-MODEL)."""
     cleared: set[str] = field(default_factory=set[str])
     """Ids of entries that were judged and are not withheld."""
-    searched: dict[tuple[str, int], tuple[list[EntryView], int]] = field(
-        default_factory=lambda: dict[tuple[str, int], tuple[list[EntryView], int]]()
-    )
+    searched: dict[tuple[str, int], list[EntryView]] = field(default_factory=dict[tuple[str, int], list[EntryView]])
     """What `search` found: the same history is not searched twice for the same."""
 
     def entry(self, entry_id: str) -> EntryView | None:
@@ -117,24 +115,24 @@ class HistoryReader:
             answer = requests.messages(self.store, last)
         return sayings([self.heard_one(event) for event in answer.messages], AGENTS)[-most:]
 
-    def search(self, text: str, most: int) -> tuple[list[EntryView], int]:
-        """Return the newest entries in which a text occurs, oldest first, and in how many it occurs."""
+    def search(self, text: str, most: int) -> list[EntryView]:
+        """Return the newest entries in which a text occurs, oldest first."""
         if (text, most) not in self.searched:
-            rows, total = self._hits(text, most, "entry")
-            self.searched[text, most] = [self.clean(row) for row in rows if isinstance(row, EntryView)], total
+            rows = self._hits(text, most, "entry")
+            self.searched[text, most] = [self.clean(row) for row in rows if isinstance(row, EntryView)]
         return self.searched[text, most]
 
-    def find(self, text: str, most: int) -> tuple[list[EntryView | EventView], int]:
-        """Return the newest rows, entries and messages, in which a text occurs, oldest first, and in how many it occurs."""
-        rows, total = self._hits(text, most, "all")
-        return [self.clean(row) if isinstance(row, EntryView) else self.heard_one(row) for row in rows], total
+    def find(self, text: str, most: int) -> list[EntryView | EventView]:
+        """Return the newest rows, entries and messages, in which a text occurs, oldest first."""
+        rows = self._hits(text, most, "all")
+        return [self.clean(row) if isinstance(row, EntryView) else self.heard_one(row) for row in rows]
 
-    def _hits(self, text: str, most: int, kind: Literal["entry", "all"]) -> tuple[list[EntryView | EventView], int]:
+    def _hits(self, text: str, most: int, kind: Literal["entry", "all"]) -> list[EntryView | EventView]:
         request = SearchRequest(session=self.session, query=text, max_results=most, kind=kind, exact_total=True)
         answer = requests.search(self.store, request)
         if answer.page.has_more:
             answer = requests.search(self.store, request.model_copy(update={"offset": answer.page.total - most}))
-        return [hit.row for hit in answer.hits], answer.page.total
+        return [hit.row for hit in answer.hits]
 
     def clean(self, entry: EntryView) -> EntryView:
         """Return an entry without what reads like instructions: whatever quotes it later can't pass that on."""

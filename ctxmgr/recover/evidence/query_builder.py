@@ -179,7 +179,7 @@ def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
     for text in sought.unanswered:
         terms = key_terms(text)
         longest = max((term.forms[0] for term in terms), key=len, default="")
-        hits = reversed(reader.find(longest, _MOST_STATING)[0]) if longest and (len(terms) > 1 or terms[0].strong) else ()
+        hits = reversed(reader.find(longest, _MOST_STATING)) if longest and (len(terms) > 1 or terms[0].strong) else ()
         forms = [term.forms for term in terms]
         stated = ((row, line) for row in hits for line in _whole(row) if states(line, forms, text))
         row, line = next(stated, (None, ""))
@@ -194,7 +194,7 @@ def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
 def _spoken_of(reader: HistoryReader, text: str, goal: str) -> bool:
     """Whether a record holds half of the telling words of what is needed, and does not only say again what the goal says."""
     wanted, whole = key_terms(text), {term.forms[0] for term in key_terms(goal, _MOST_WORDS)}
-    rows = {row.id: row for term in wanted for form in term.forms for row in reader.find(form, _MOST_STATING)[0]}
+    rows = {row.id: row for term in wanted for form in term.forms for row in reader.find(form, _MOST_STATING)}
     for row in rows.values():
         action = row.action if isinstance(row, EntryView) else ""
         said = "\n".join([action, *_whole(row)]).casefold()
@@ -220,7 +220,7 @@ def _was_read(reader: HistoryReader, text: str, without: Collection[str]) -> boo
     for term in key_terms(text):
         name = term.word.rpartition("/")[2].strip("?!.,:;'\"")
         if term.strong and len(name) >= _SHORTEST_NAME and _FILE.search(name):
-            rows = reader.find(name, _MOST_NAMING)[0]
+            rows = reader.find(name, _MOST_NAMING)
             if any(isinstance(row, EntryView) and row.id not in without and _reads(row, name) for row in rows):
                 return True
     return False

@@ -120,15 +120,15 @@ class RelatedReader:
             found += [self._placed(event, session, place) for event in reader.heard(_SAID)]
         return [*found, *(self._placed(event, session, 0) for event, session in self._remembered())]
 
-    def find(self, text: str, most: int) -> tuple[list[Row], int]:
+    def find(self, text: str, most: int) -> list[Row]:
         """Return rows of longer sessions in which a text occurs; what was said and remembered is among `rows`."""
         found: list[Row] = []
         if self._searches < _MOST_SEARCHES:
             self._searches += 1
             for place, (session, reader) in enumerate(self._readers, start=1):
-                hits = reader.search(text, min(most, _HITS))[0] if session.entries > _ENTRIES else []
+                hits = reader.search(text, min(most, _HITS)) if session.entries > _ENTRIES else []
                 found += [self._placed(entry, session, place) for entry in hits]
-        return found, len(found)
+        return found
 
     def describe(self, row: Row, excerpt: str = "", *, cure: bool = False) -> RelatedRecord:
         """Return a row with where it is from; ``cure``: it is what ended this trouble there."""

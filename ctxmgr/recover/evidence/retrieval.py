@@ -57,8 +57,8 @@ _PLAIN = frozenset(
 class Finder(Protocol):
     """Finds rows by a text, in a session or in related ones."""
 
-    def find(self, text: str, most: int, /) -> tuple[list[Row], int]:
-        """Return up to ``most`` of the newest rows with a text, oldest first, and the number of all rows with it."""
+    def find(self, text: str, most: int, /) -> list[Row]:
+        """Return up to ``most`` of the newest rows with a text, oldest first."""
         ...
 
 
@@ -233,7 +233,7 @@ def _pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:
     for clause in sorted(wanted, key=lambda clause: not clause.asks):
         for form in (form for term in clause.terms for form in term.forms):
             if form not in hits and len(hits) < budget:
-                hits[form] = reader.find(form, _MOST_ROWS)[0]
+                hits[form] = reader.find(form, _MOST_ROWS)
     all_rows: Iterable[Row] = [*scope.recent, *(row for found in hits.values() for row in found)]
     rows = {row.id: row for row in all_rows if scope.counts(row) and not _is_echo(row, wanted)}
     texts = {name: text_of(row) for name, row in rows.items()}
@@ -382,7 +382,7 @@ class SupersededRecord:
     index: int
 
 
-Told = tuple[EntryView | EventView, str, Collection[str]]
+Told = tuple[Row, str, Collection[str]]
 """A record, what it says of the subject, and the words that it has in common with what is sought."""
 
 
@@ -413,7 +413,7 @@ def superseded_records(told: Sequence[Told]) -> dict[str, SupersededRecord]:
     return found
 
 
-def _looks_anew(row: EntryView | EventView, later: EntryView | EventView) -> TypeGuard[EntryView]:
+def _looks_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
     """Whether an agent repeated a look-up, more precisely, and what it gave has another value under the same name."""
     if not isinstance(row, EntryView) or not isinstance(later, EntryView) or row.status != "ok" or later.status != "ok":
         return False
@@ -460,7 +460,7 @@ def _values(text: str) -> set[str]:
     return {value.strip(".:").casefold() for value in _NEW_VALUE.findall(text)}
 
 
-def _body(row: EntryView | EventView) -> object:
+def _body(row: Row) -> object:
     return row.data if isinstance(row, EventView) else [row.input, row.error, row.output]
 
 

@@ -260,7 +260,7 @@ def _maker(reader: HistoryReader, finding: Finding, stuck: str, agents: Sequence
 
 def _last_change(reader: HistoryReader, name: str) -> EntryView | None:
     """Return the last change that worked of a file with this name."""
-    hits = reversed(reader.search(name, _MOST_CHANGES)[0])
+    hits = reversed(reader.search(name, _MOST_CHANGES))
     changes = (entry for entry in hits if entry.status == "ok" and changes_something(entry))
     return next((entry for entry in changes if any(_names(text, name) for text in texts(entry.input, names=False))), None)
 
