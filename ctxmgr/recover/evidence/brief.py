@@ -52,7 +52,6 @@ class Brief:
         failures: other failures before the trouble, one for each kind, newest first.
         agents: the latest successful entry of every other agent, oldest first.
         relevant: entries and messages that hold what a request, or the trouble itself, speaks of, oldest first.
-        replaced: ids of records whose answer a later one replaced: they are not told.
         unanswered: what is asked for in a request and not answered by any record.
         related: what related sessions and memory hold of it, the best first.
         ended: without a finding, the calls that fail at the end of the history, newest last: then these are the trouble.
@@ -73,7 +72,6 @@ class Brief:
     failures: list[EntryView]
     agents: list[EntryView]
     relevant: list[RetrievedRecord]
-    replaced: set[str]
     unanswered: list[str]
     related: list[RelatedRecord] = field(default_factory=list[RelatedRecord])
     ended: list[EntryView] = field(default_factory=list[EntryView])
@@ -120,7 +118,7 @@ def prepare(case: Case) -> Brief:
         latest=[entry for entry in before[-4:] if entry.id not in sought.replaced], changed=_distinct_changes(worked),
         failures=_distinct_failures(before, aside | sought.replaced, rounds),
         agents=[each for each in others if each.id not in sought.replaced],
-        relevant=sought.found, replaced=sought.replaced, unanswered=sought.unanswered, related=elsewhere, ended=ended,
+        relevant=sought.found, unanswered=sought.unanswered, related=elsewhere, ended=ended,
     )  # fmt: skip
 
 

@@ -223,7 +223,7 @@ def _question(draft: Draft, store: Store) -> Consultation:
     places = {} if key is None else entry_places(store.engine, key, cites)
     memory = None if related is None else _Memory(EmbeddedMemory(store, finder=_Related(TextFinder(store), related)))
     return Consultation(
-        reader=case.reader, request=case.request, draft=own, allowed=allowed_targets(draft), cited=cites,
+        reader=case.reader, request=case.request, allowed=allowed_targets(draft), cited=cites,
         brief=_numbered(own.context.brief, places), fence=Fence(), suspicion=lambda entry: case.reader.withheld.get(entry.id),
         memory=memory, candidates=_candidates(draft), places=places, trouble=_trouble(case), related=related,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from ctxmgr.recover.model.fence import Fence
 from ctxmgr.types.memory import RetainRequest
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
-from ctxmgr.types.route import ContextRequest, Continuation, ModelUse, is_context_manager
+from ctxmgr.types.route import ContextRequest, ModelUse, is_context_manager
 from ctxmgr.types.view import EntryView, EventView
 
 # When so little is left, the model gets no more tools: a late answer is lost, a less informed one is not.
@@ -221,7 +221,6 @@ class Consultation:
     Attributes:
         reader: the tools, bound to the session; only its reading side is used.
         request: what is asked for.
-        draft: the rules' own continuation, which stands when the model fails.
         allowed: the agents among which the model may choose; at least one.
         cited: ids of the entries that the rules' continuation rests on.
         brief: what the rules found, as text.
@@ -236,7 +235,6 @@ class Consultation:
 
     reader: HistoryReader
     request: ContextRequest
-    draft: Continuation
     allowed: Sequence[str]
     cited: Sequence[str]
     brief: str

@@ -86,7 +86,6 @@ def consultation(store: Store, session: str = "stuck", **fields: Any) -> Consult
     known: dict[str, Any] = {
         "reader": reader,
         "request": request_for(session, None, force=True),
-        "draft": draft,
         "allowed": ["planner", "coder", "reviewer"],
         "cited": [entry_id(session, 2), entry_id(session, 6)],
         "brief": draft.context.prompt,
