@@ -107,7 +107,9 @@ def facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
     last = "" if brief.last_success is None else brief.last_success.id
     # The last successful step is named as such, unless it also answers the question for certain.
     holding = [each for each in brief.relevant if each.row.id not in told and (each.sure or each.row.id != last)]
-    found += [_holds(each, amounts, asked=case.finding is None) for each in holding]
+    trouble = "the trouble" if case.finding is not None or brief.ended else "the task"
+    subject = trouble if case.request.requester is None else "what is asked for"
+    found += [_holds(each, amounts, subject) for each in holding]
     told.update(each.row.id for each in holding)
     found += [_elsewhere(each, amounts) for each in brief.related]
     found += [*_conclusions(brief, case.finding, amounts), *_beside(case, brief, amounts)]
@@ -169,11 +171,10 @@ def _said(saying: SpokenMessage, lead: str, amounts: Amounts) -> Fact:
     return Fact(text=text, entries=citable_ids(saying.events, 3), label="recorded")
 
 
-def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
-    """Return what a record says about what is asked for, or what the trouble is about, in its own words around them."""
+def _holds(found: RetrievedRecord, amounts: Amounts, subject: str) -> Fact:
+    """Return what a record says about what was looked for, in its own words around it."""
     row = found.row
-    what = "what is asked for" if asked else "the trouble"
-    lead = f"About {what}" if found.sure else f"Perhaps about {what}"
+    lead = f"About {subject}" if found.sure else f"Perhaps about {subject}"
     if found.replaces:
         lead += f", and replaces {_earlier(found.replaces)}"
     excerpt = quote_text(found.excerpt, max(amounts.excerpt, WINDOW))
