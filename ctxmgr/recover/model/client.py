@@ -105,6 +105,8 @@ class Preparation:
             load_library(choice)
         except CtxmgrError as error:
             self._error = error
+        except Exception:
+            return  # it is told where the model is asked
 
     def wait(self) -> None:
         """Wait until the model can be asked.
@@ -157,8 +159,10 @@ class _Call:
             dialogue, model, client = load_library(self._talk.choice, self._model)
         except CtxmgrError as error:
             self._unusable = error
-            self._finish()
-            return
+            return self._finish()
+        except Exception as error:  # a library may break in any way; the answer of the rules stands
+            self._talk.failure = f"the model's library broke off: {type(error).__name__}"
+            return self._finish()
 
         async def conversation() -> None:
             loop, task = asyncio.get_running_loop(), asyncio.current_task()

@@ -223,6 +223,19 @@ def test_what_can_be_seen_to_fail_is_refused(stuck: Store, monkeypatch: pytest.M
         consult(consultation(stuck), ModelChoice(name), check=_fine)
 
 
+def test_a_broken_library_is_a_failure(stuck: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that breaks while it is loaded is told at once, and nothing waits for the time limit."""
+
+    def broken(*_given: Any) -> None:
+        raise AttributeError("module 'httpx2' has no attribute 'AsyncClient'")
+
+    monkeypatch.setattr(client, "load_library", broken)
+    monkeypatch.setattr(client, "_LOADING", 3.0)
+    client.Preparation(CHOICE).wait()
+
+    assert consult(consultation(stuck), CHOICE, check=_fine).use.failure == "the model's library broke off: AttributeError"
+
+
 def test_another_providers_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider whose own package is not installed is refused with the command that installs it."""
     monkeypatch.setitem(sys.modules, "anthropic", None)
