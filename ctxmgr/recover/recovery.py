@@ -140,7 +140,7 @@ class Recovery:
             told = stored_answer(store, key, **marks, retry=options.consult is not None)
             if told is not None:
                 return told
-            continuation, records = self._documented(marks)
+            continuation, records = self._answer_records(marks)
             with store.leases.kept(session, holder, store.clock) as kept:
                 if not kept:
                     raise RecoveryRefused(
@@ -168,15 +168,13 @@ class Recovery:
         """Return the draft of the rules; writes nothing, and raises like `plan`."""
         store, key, options = self._store, self._key, self._options
         attempt = self._attempt()
-        table = options.table or from_history(store.sessions.agents(key))
-        known_facts = partial(facts_of_agent, store, key) if options.diff else None
-        reader = HistoryReader(store, self._request.session)
-        return draft(
-            Case(
-                reader, self._related, self._request, self._finding, self._side, table, options.to, attempt, known_facts,
-                options.outside_facts,
-            )
+        case = Case(
+            reader=HistoryReader(store, self._request.session), related=self._related, request=self._request,
+            finding=self._finding, side=self._side, table=options.table or from_history(store.sessions.agents(key)),
+            to=options.to, attempt=attempt, known_facts=partial(facts_of_agent, store, key) if options.diff else None,
+            outside_facts=options.outside_facts,
         )  # fmt: skip
+        return draft(case)
 
     def _marks(self) -> dict[str, str]:
         """Return the marks of the question and of the history on which it is answered, as a continuation names them."""
@@ -202,7 +200,7 @@ class Recovery:
             )
         return before + 1
 
-    def _documented(self, marks: Mapping[str, str]) -> tuple[Continuation, list[Record]]:
+    def _answer_records(self, marks: Mapping[str, str]) -> tuple[Continuation, list[Record]]:
         """Return the continuation and the records that document it, the continuation's own among them."""
         drafted = self.draft()
         continuation = pass_gate(drafted.continuation(), drafted.case)

@@ -74,7 +74,7 @@ class RecoveryStuckHandler:
             return None
         if finding.scope.agent is not None and is_context_manager(finding.scope.agent):
             raise RecoveryRefused("the context manager is stuck itself, and never recovers itself", "a person is needed")
-        with _handling((board.location, board.session)):
+        with _single_handler((board.location, board.session)):
             self._write_down(finding, board)
             return self._escalate(finding, board)
 
@@ -133,7 +133,7 @@ _busy_lock = threading.Lock()
 
 
 @contextmanager
-def _handling(session: tuple[str | None, str]) -> Iterator[None]:
+def _single_handler(session: tuple[str | None, str]) -> Iterator[None]:
     """Allow one handling of a session at a time in this process: a nested one would recover a recovery (FR-019)."""
     with _busy_lock:
         if session in _busy:

@@ -164,16 +164,16 @@ class _Consultant:
         if self.transcript is not None:
             _write_private(self.transcript, heard.transcript + b"\n")
         if heard.use.failure is not None:
-            return _failed(heard.use, _unordered(heard.use.failure))
+            return _failure_result(heard.use, _unordered(heard.use.failure))
         if heard.proposal is not None and adds_nothing(heard.proposal, draft):
-            return _failed(heard.use, "its answer added nothing to that of the rules")
+            return _failure_result(heard.use, "its answer added nothing to that of the rules")
         if heard.proposal is not None:
             return ConsultationResult(from_proposal(draft, heard.proposal, heard.use), self._records(draft, heard))
         entry = None if heard.lead is None or heard.lead.entry is None else draft.case.reader.entry(heard.lead.entry)
         if heard.lead is None or entry is None or entry.id in draft.case.reader.withheld:
             return ConsultationResult(Additions(model=heard.use))
         if (why := suspicion(heard.lead.need)) is not None:
-            return _failed(heard.use, f"what it says is needed {why}")
+            return _failure_result(heard.use, f"what it says is needed {why}")
         return ConsultationResult(from_lead(entry, heard.lead.need[:300], heard.use))
 
     def _records(self, draft: Draft, heard: ModelAnswer) -> list[Record]:
@@ -193,7 +193,7 @@ class _Consultant:
         return records
 
 
-def _failed(use: ModelUse, why: str) -> ConsultationResult:
+def _failure_result(use: ModelUse, why: str) -> ConsultationResult:
     return ConsultationResult(Additions(model=use.model_copy(update={"failure": why})))
 
 

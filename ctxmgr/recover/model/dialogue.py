@@ -131,7 +131,7 @@ async def put(
 
     @hooks.on.after_model_request
     async def weigh(_ctx: RunContext[None], *, request_context: ModelRequestContext, response: ModelResponse) -> ModelResponse:
-        response = _weighed(response, request_context, budget)
+        response = _count_response(response, request_context, budget)
         budget.require_tokens()
         return response
 
@@ -197,7 +197,7 @@ def _watch(talk: Conversation) -> AgentCapability[None]:
     async def weigh(_ctx: RunContext[None], *, request_context: ModelRequestContext, response: ModelResponse) -> ModelResponse:
         talk.input_tokens += response.usage.input_tokens
         talk.output_tokens += response.usage.output_tokens
-        response = _weighed(response, request_context, budget)
+        response = _count_response(response, request_context, budget)
         answers = sum(isinstance(part, ToolCallPart) and part.tool_name == words.ANSWER for part in response.parts)
         if answers > 1:
             talk.refuse(f"{answers} answers at once, exactly one agent continues")
@@ -214,7 +214,7 @@ def _watch(talk: Conversation) -> AgentCapability[None]:
     return hooks
 
 
-def _weighed(response: ModelResponse, asked: ModelRequestContext, budget: Budget) -> ModelResponse:
+def _count_response(response: ModelResponse, asked: ModelRequestContext, budget: Budget) -> ModelResponse:
     """Return a response fit to be stored, its tokens counted, or estimated; one that is too long ends the consultation."""
     response = stack.sound(response)
     length = sum(_length(part) for part in response.parts)
