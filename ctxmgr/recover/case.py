@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ctxmgr.base.light_dataclass import dataclass
-from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.related import RelatedReader
-from ctxmgr.recover.routing.routes import RoutingTable
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, Fact
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the packages named here read it, so it only knows their types
     from ctxmgr.recover.earlier_answers import KnownFacts
+    from ctxmgr.recover.evidence.history_reader import HistoryReader
+    from ctxmgr.recover.evidence.related import RelatedReader
+    from ctxmgr.recover.routing.routes import RoutingTable
 
 
 @dataclass(frozen=True, slots=True)

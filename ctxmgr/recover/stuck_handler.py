@@ -6,7 +6,7 @@ It detects and escalates, no more. What the next agent is told is the context ma
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, nullcontext
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -133,7 +133,7 @@ _busy_lock = threading.Lock()
 
 
 @contextmanager
-def _single_handler(session: tuple[str | None, str]) -> Iterator[None]:
+def _single_handler(session: tuple[str | None, str]) -> Generator[None]:
     """Allow one handling of a session at a time in this process: a nested one would recover a recovery (FR-019)."""
     with _busy_lock:
         if session in _busy:
