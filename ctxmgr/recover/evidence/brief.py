@@ -29,6 +29,7 @@ from ctxmgr.types.route import CONTEXT_MANAGER
 from ctxmgr.types.view import EntryView
 
 _LOOK_BACK = 200
+"""Entries before the trouble that are read: a bound, so that the time does not grow with the history."""
 _SAMPLE = 24
 _MOST_CHANGES, _MOST_FAILURES, _MOST_AGENTS = 6, 4, 6
 _BETWEEN, _MOST_BETWEEN = 24, 3

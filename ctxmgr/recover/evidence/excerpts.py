@@ -30,6 +30,7 @@ _MOST_UNITS = 4_000
 _TOKEN = lazy_pattern(r"[^\W\d_]+|\d+")
 _CAMEL = lazy_pattern(r"(?<=[a-z])(?=[A-Z])")
 _ALIKE, _PARTLY = 0.6, 0.5
+"""Shares of their weight that words of nearly the same meaning have, and parts of words: the sought word itself counts most."""
 _HASH = lazy_pattern(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b")
 
 

@@ -26,20 +26,25 @@ _MOST_ROWS = 40
 _MOST_SEARCHES = 24
 _FEW_SEARCHES = 5
 _LARGE = 10_000
-_ENOUGH = 0.45
-_LITTLE = 0.3
+"""Entries from which fewer searches are made, as each reads more: a recovery must not take longer with the history (SC-004)."""
+_ENOUGH, _LITTLE = 0.45, 0.3
+"""Shares of a question's weight from which a record answers it; the smaller one where what it holds is hardly chance."""
 _SOME = 0.25
+"""Share below which a record does not speak of a question, unless it holds a whole name of it."""
 _BESIDE = 0.25
+"""How much the words of the other clauses count: of two records that answer one, the one nearer to the rest comes first."""
 _CHANCE, _LEAST = 1.15, 3.0
 """Common words of more weight than this are hardly chance: a little more than one word that only one record has."""
 _RARE = 0.4
 """A word is rare if its weight is more than this share of that."""
 _NO_WORDS = ("usage", "stuck", "compaction", "heartbeat")
+"""Events that programs record about a run: nobody said anything in them."""
 _MORE = 2
 """Number of uncertain records that are given besides the certain ones."""
 _WORTH = 0.4
 """Share of that weight from which a record is worth giving, although the common words may be chance."""
 _GENERIC = 0.3
+"""Share of its weight that one of these words keeps."""
 _PLAIN = frozenset(
     map(
         stem,
