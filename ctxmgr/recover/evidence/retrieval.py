@@ -223,11 +223,10 @@ def together(first: Retrieval, second: Retrieval, most: int, *, answers: bool) -
     known = {found.row.id for found in first.found}
     more = sorted((each for each in second.found if each.row.id not in known), key=lambda each: (each.sure, each.cover))
     kept = [*first.found, *more[-max(0, most - len(first.found)) :]] if most > len(first.found) else first.found
-    more = [replace(each, sure=each.sure and answers) for each in more]
-    sure = answers and any(each.sure for each in second.found)
+    answered = answers and any(each.sure for each in second.found)
     gone = first.replaced | second.replaced
     kept = sorted((each for each in kept if each.row.id not in gone), key=lambda each: place(each.row))
-    return Retrieval(kept, [] if sure else first.unanswered, gone)
+    return Retrieval(kept, [] if answered else first.unanswered, gone)
 
 
 def _pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:
