@@ -51,8 +51,8 @@ def _no_gate(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_fence(patch: pytest.MonkeyPatch) -> None:
-    def plain(_self: Fence, source: str, body: Any, note: str | None = None, **_more: Any) -> str:
-        return f"{source} {note}: {json.dumps(body, ensure_ascii=False)}"
+    def plain(_self: Fence, source: str, body: Any, **_more: Any) -> str:
+        return f"{source}: {json.dumps(body, ensure_ascii=False)}"
 
     patch.setattr(Fence, "wrap", plain)
 

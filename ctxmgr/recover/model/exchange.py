@@ -134,11 +134,6 @@ def aliases(agents: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def session_aliases(sessions: Sequence[str]) -> dict[str, str]:
-    """Return the names by which a model calls related sessions, the latest first: ``s1``, ``s2``, ..."""
-    return {f"s{number}": session for number, session in enumerate(sessions, start=1)}
-
-
 def place_of(text: str) -> int | None:
     """Return the index that a reference such as ``@12`` or ``-1`` speaks of, or None when it must be an id."""
     found = _PLACE.fullmatch(text.strip())
@@ -250,6 +245,12 @@ class Consultation:
     def targets(self) -> list[str]:
         """The allowed agents without the context manager, which is never a target, whatever was allowed."""
         return [agent for agent in self.allowed if not is_context_manager(agent)]
+
+    @property
+    def sessions(self) -> dict[str, str]:
+        """The related sessions by the names by which a model calls them, the latest first: ``s1``, ``s2``, ..."""
+        known = () if self.related is None else self.related.sessions
+        return {f"s{number}": session for number, session in enumerate(known, start=1)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import citable_ids, clip_middle
 from ctxmgr.recover.model.config import ModelChoice
-from ctxmgr.recover.model.exchange import PLAIN, Consultation, aliases, session_aliases
+from ctxmgr.recover.model.exchange import PLAIN, Consultation, aliases
 from ctxmgr.recover.model.fence import entry_row, size
 
 ANSWER = "continue_workflow"
@@ -112,7 +112,7 @@ def _called(question: Consultation) -> list[str]:
 
 def _related(question: Consultation) -> list[str]:
     """Return what says which related sessions there are, by the names that the tools take; none where there are none."""
-    names = list(session_aliases(() if question.related is None else question.related.sessions))
+    names = list(question.sessions)
     if not names:
         return []
     return [

@@ -23,7 +23,6 @@ from ctxmgr.recover.model.exchange import (
     ShownNames,
     aliases,
     place_of,
-    session_aliases,
 )
 from ctxmgr.recover.model.fence import entry_row, event_row, size
 from ctxmgr.types.base import Shape
@@ -74,7 +73,7 @@ class Toolkit:
         self._lock = threading.Lock()
         self._store, self._session = question.reader.store, question.reader.session
         self._agents = aliases(question.targets)
-        self._sessions = session_aliases(() if question.related is None else question.related.sessions)
+        self._sessions = question.sessions
         self._notes: list[AddNoteRequest] = []
         self._snapshots: list[CreateSnapshotRequest] = []
         self._memories: list[RetainRequest] = []

@@ -58,7 +58,7 @@ def test_no_hostile_body_escapes() -> None:
     for _ in range(10_000):
         text = "".join(draw.choices(TRICKS, k=draw.randint(1, 9)))
         body: Any = draw.choice((text, [text, 1, None], {text: text}, {"output": {"lines": [text, text]}}))
-        block = fence.wrap(text, body, text, agent=text, action=text, author=text)
+        block = fence.wrap(text, body, author=text)
         assert not _escapes(block, DELIMITER), block
         assert _body(block) == body
 
@@ -83,13 +83,11 @@ def test_delimiters_are_random() -> None:
 
 def test_blocks_are_the_same_for_the_same_delimiter() -> None:
     """With a delimiter named, a block is the same byte for byte."""
-    blocks = {
-        Fence(DELIMITER).wrap("s@3", {"a": [1, "b"]}, "why", agent="planner", action="Read", author="a tool") for _ in range(3)
-    }
+    blocks = {Fence(DELIMITER).wrap("s@3", {"a": [1, "b"]}, author="a tool") for _ in range(3)}
 
     assert blocks == {
         f"<<<data {DELIMITER}>>>\n"
-        '{"source": "s@3", "agent": "planner", "action": "Read", "writtenBy": "a tool", "note": "why", "trusted": "no"}\n'
+        '{"source": "s@3", "writtenBy": "a tool", "trusted": "no"}\n'
         '{"a": [1, "b"]}\n'
         f"<<<end {DELIMITER}>>>"
     }
@@ -118,10 +116,10 @@ def test_long_bodies_are_cut(body: Any) -> None:
 
 def test_provenance_is_short_and_never_trusted() -> None:
     """Parts of the provenance are cut, absent ones are left out, and nothing makes data trusted."""
-    about = _about(Fence(DELIMITER).wrap("s@3", 1, agent="x" * 9_000))
+    about = _about(Fence(DELIMITER).wrap("s@3", 1, author="x" * 9_000))
 
-    assert set(about) == {"source", "agent", "trusted"}
-    assert len(about["agent"]) <= TOLD + 3
+    assert set(about) == {"source", "writtenBy", "trusted"}
+    assert len(about["writtenBy"]) <= TOLD + 3
     assert about["trusted"] == "no"
 
 
