@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ctxmgr.base.light_dataclass import dataclass, field
@@ -169,9 +169,10 @@ def settle_answer(answer: Proposal, agents: Mapping[str, str], seen: ShownNames)
     An entry may be cited by its id or its place; one that was neither shown nor told of is refused, whether it exists
     or not.
     """
+    cited = [name for part in (*answer.facts, *answer.advice) for name in part.entries]
     problems = [
         f"{quote_text(reference, 80)} was not shown to you: look at it first, or cite another"
-        for reference in dict.fromkeys(_references(answer))
+        for reference in dict.fromkeys([*cited, *(each.entry for each in answer.dropped)])
         if seen.find(reference) is None
     ]
     if answer.target not in agents:
@@ -186,15 +187,6 @@ def settle_answer(answer: Proposal, agents: Mapping[str, str], seen: ShownNames)
     for item in data["dropped"]:
         item["entry"] = seen.find(item["entry"])
     return Proposal.model_validate(data), []
-
-
-def _references(answer: Proposal) -> Iterable[str]:
-    for fact in answer.facts:
-        yield from fact.entries
-    for advice in answer.advice:
-        yield from advice.entries
-    for dropped in answer.dropped:
-        yield dropped.entry
 
 
 class Remembering(Protocol):

@@ -17,13 +17,7 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import CITABLE, clip_middle, fit_value, quote_text
-from ctxmgr.recover.model.exchange import (
-    Budget,
-    Consultation,
-    ShownNames,
-    aliases,
-    place_of,
-)
+from ctxmgr.recover.model.exchange import Budget, Consultation, ShownNames, aliases, place_of
 from ctxmgr.recover.model.fence import entry_row, event_row, size
 from ctxmgr.types.base import Shape
 from ctxmgr.types.memory import MEMORY_TAG, RetainRequest
