@@ -15,7 +15,7 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.history import detection
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time
-from ctxmgr.recover.recovery import Limits, RecoveryOptions, recover
+from ctxmgr.recover.recovery import Consult, Limits, Recovery, RecoveryOptions
 from ctxmgr.recover.routing.routes import Route, RoutingTable
 from ctxmgr.recover.stuck_request import other_findings, request_for, worst
 from ctxmgr.store import Store, open_store
@@ -69,9 +69,10 @@ class Scene:
     held: bool = False
     limits: Limits = field(default_factory=Limits)
 
-    def options(self, **more: Any) -> RecoveryOptions:
-        """Return how it is to be answered."""
-        return RecoveryOptions(to=self.to, table=self.table, diff=self.diff, limits=self.limits, **more)
+    def recovery(self, consult: Consult | None = None) -> Recovery:
+        """Return the recovery as it is to be answered."""
+        options = RecoveryOptions(to=self.to, table=self.table, diff=self.diff, limits=self.limits, consult=consult)
+        return Recovery(self.store, self.key, self.request, self.finding, side=self.side, options=options)
 
 
 def scene(rng: Random, folder: Path | None) -> Scene:
@@ -151,7 +152,7 @@ def _how(rng: Random, made: Scene, agents: list[str]) -> None:
     made.diff = rng.random() < 0.2
     for number in range(rng.choice([0, 0, 0, 0, 0, 0, 1, 1, 2])):
         with suppress(CtxmgrError):
-            recover(made.store, made.key, made.request, made.finding, side=made.side, options=made.options())
+            made.recovery().answer()
         # The agent went on: else the same answer would be told again, and no model asked.
         made.store.append([build("event", made.session, None, id=f"went-on-{number}", type="usage", data={})])
     if rng.random() < 0.01:

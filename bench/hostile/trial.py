@@ -19,7 +19,6 @@ from bench.hostile.verdict import Ended, faults
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.model.consultation import consultant
-from ctxmgr.recover.recovery import recover
 from ctxmgr.types.operations import ModelRequest
 from ctxmgr.types.route import Continuation
 
@@ -92,13 +91,11 @@ def _recovered(rng: Random, staged: Scene, number: int) -> Outcome:
     )  # fmt: skip
     outcome = Outcome(number, staged.kind, staged.asked, mode, hostile.mood)
     store = staged.store
-    rules, refused, _ = _tried(lambda: recover(store, staged.key, staged.request, staged.finding, side=staged.side,
-                                               options=staged.options(plan=True)))  # fmt: skip
+    rules, refused, _ = _tried(lambda: staged.recovery().plan()[1])
     before, own, held, log = raw(store), len(written(store, staged.key, 0)), leases(store), _bytes(staged)
     started = time.monotonic()
     consult = consultant(store, wanted, {}, {}, None, model=hostile.model())
-    answer, error, broken = _tried(lambda: recover(store, staged.key, staged.request, staged.finding, side=staged.side,
-                                                   options=staged.options(consult=consult)))  # fmt: skip
+    answer, error, broken = _tried(lambda: staged.recovery(consult).answer())
     outcome.seconds = time.monotonic() - started
     if slow:
         _wait(hostile)

@@ -25,6 +25,8 @@ class FailureClass(Protocol):
 
 MOST_CAUSE, MOST_STEP = 560, 460
 """Characters of a cause and of a next step: both stand within the first 900 or so of a prompt."""
+MOST_ERROR = 240
+"""Characters of a failing call's own lines, which a prompt shows between them."""
 
 
 def diagnosis(

@@ -9,7 +9,8 @@ a person is needed (ruling 11). The same history gives the same stored answer (r
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NoHistory, RecoveryRefused
@@ -18,8 +19,8 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.answer.draft import Additions, Draft, draft
 from ctxmgr.recover.answer.gate import refusals
+from ctxmgr.recover.case import Case
 from ctxmgr.recover.earlier_answers import (
-    KnownFacts,
     attempts_at,
     basis_of,
     facts_of_agent,
@@ -29,7 +30,7 @@ from ctxmgr.recover.earlier_answers import (
 )
 from ctxmgr.recover.evidence.brief import Brief, sentence
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.quotes import CITABLE, clip_middle, display_name, quote_text
+from ctxmgr.recover.evidence.quotes import CITABLE, both_ends, clip_middle, display_name, quote_text
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.routes import RoutingTable, from_history
 from ctxmgr.store import Store
@@ -39,111 +40,13 @@ from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest, Continuation, Fact
 from ctxmgr.types.view import EntryView
 
-_MOST_NOTED = 50
-"""Entries that one note is attached to at most: a loop of thousands is noted at its ends."""
-
-
-def provenance(store: Store, key: int, draft: Draft, added: Additions, continuation: Continuation) -> list[Record]:
-    """Return the records of notes and snapshot, not yet written.
-
-    Every entry that was used carries a note that says why (``inclusion``, ``diagnostic``), every entry that was left out on
-    purpose one that says why not (``exclusion``); the routing is noted at the newest of those used (``routing``).
-    """
-    brief, finding, request = draft.brief, draft.finding, draft.request
-    evidence = _ids(brief.members)
-    from_model = [name for fact in added.facts for name in fact.entries]
-    context = [name for name in dict.fromkeys([*_ids(_context(brief)), *from_model]) if name not in evidence]
-    out = _left_out(draft, added)
-    context = [name for name in context if name not in out]
-    used = [*evidence, *context]
-    records: list[Record] = []
-    present = set(store.annotations.entry_bodies(key, [*used, *out]))
-    who = display_name(continuation.target)
-
-    def note(entries: Sequence[str], content: str, tag: str) -> None:
-        there = [name for name in entries if name in present]
-        if there:
-            tags = ["recovery", tag, *(["model"] if added.counts and tag in ("routing", "exclusion") else [])]
-            asked = AddNoteRequest(
-                session=request.session, entry_ids=_ends(there), author=CONTEXT_MANAGER, content=content, tags=tags
-            )
-            records.append(note_record(store, key, asked))
-
-    if finding is not None:
-        note(evidence or used[-1:], f"Evidence of {finding.kind} {finding.id}: {sentence(brief, finding)}", "diagnostic")
-    why = "what was done, changed or failed outside it" if finding else "what the answer to a request for context rests on"
-    note(context, f"Kept in the context for {who}: {why}.", "inclusion")
-    for reason in dict.fromkeys(out.values()):
-        note(
-            [name for name, said in out.items() if said == reason], f"Left out of the context for {who}: {reason}", "exclusion"
-        )
-    place = evidence[-1:] or _ids(brief.latest)[-1:] or used[-1:]
-    asked = f"Asked because: {quote_text(request.reason)}"
-    note(place, f"Routed to {who}: {continuation.target_reason}. {asked}. {_by(continuation)}", "routing")
-    if kept := [name for name in used if name in present]:
-        bundle = CreateSnapshotRequest(
-            session=request.session,
-            entry_ids=kept,
-            summary=continuation.context.summary,
-            reasoning=f"entries that a continuation for {who} rests on",
-        )
-        # The summary quotes messages and notes too: only who may read all of what it rests on sees it, as with an episode.
-        cited = [name for fact in continuation.context.facts for name in fact.entries if name not in kept]
-        sources = {"sources": list(dict.fromkeys(cited))} if cited else {}
-        records.append({**snapshot_record(store, key, bundle), **sources})
-    return records
-
-
-def _by(continuation: Continuation) -> str:
-    """Return who answered, and why it was the rules where a model was asked."""
-    table = "the routing table" if continuation.routing == "table" else "what the history shows"
-    model = continuation.model
-    if model is None:
-        return f"Decided by the rules, out of {table}."
-    if model.failure is None:
-        return f"Decided with the model {quote_text(model.name, 80)}, out of {table}."
-    why = clip_middle(model.failure, 200)
-    return f"Decided by the rules, out of {table}: the model {quote_text(model.name, 80)} could not ({why})."
-
-
-def _left_out(draft: Draft, added: Additions) -> dict[str, str]:
-    """Return the entries that are left out on purpose, each with the reason."""
-    brief, finding = draft.brief, draft.finding
-    out: dict[str, str] = {}
-    if finding is not None and len(brief.members) + len(brief.gone) < len(finding.members):
-        sampled = {entry.id for entry in brief.members}
-        more = _ends([name for name in finding.members if name not in sampled])
-        out |= dict.fromkeys(more, "it repeats what the entries around it did, and those are told.")
-    out |= {name: f"the model left it out: {quote_text(why, 300)}" for name, why in added.dropped.items()}
-    for name, why in draft.reader.withheld.items():
-        out[name] = f"its text is withheld, because it {why}."
-    return out
-
-
-def _ends(names: Sequence[str]) -> list[str]:
-    return list(names) if len(names) <= _MOST_NOTED else [*names[: _MOST_NOTED // 2], *names[-_MOST_NOTED // 2 :]]
-
-
-def _context(brief: Brief) -> Sequence[EntryView]:
-    single = [entry for entry in (brief.last_success, brief.launcher) if entry is not None]
-    relevant = [found.row for found in brief.relevant if isinstance(found.row, EntryView)]
-    return [*single, *brief.changed, *relevant, *brief.failures, *brief.agents, *brief.latest]
-
-
-def _ids(entries: Sequence[EntryView]) -> list[str]:
-    return list(dict.fromkeys(entry.id for entry in entries))
-
-
-MAX_ATTEMPTS = 2  # ruling 11
-LEASE_SECONDS = 60.0  # twice the time limit of a model; a crashed recovery blocks the session for no longer
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Most answers to the same loop, and the seconds for which a crashed recovery blocks the next."""
 
-    attempts: int = MAX_ATTEMPTS
-    lease_seconds: float = LEASE_SECONDS
+    attempts: int = 2  # ruling 11
+    lease_seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,198 +69,159 @@ class RecoveryOptions:
         to: the agent that is to continue; None to choose one.
         table: the routing table; None to derive it from the history.
         diff: leave out what the target was given before and still has.
-        plan: work out the answer, but take no lease, ask no model and write nothing.
         consult: asks the model, if one is configured.
         model: identifies the model and its settings: another one may give another answer.
         limits: attempt cap and lease time.
-        beside: facts from outside of the session's history, given first.
+        outside_facts: facts from outside of the session's history, given first.
         only_session: read this session alone, neither related ones nor memory.
     """
 
     to: str | None = None
     table: RoutingTable | None = None
     diff: bool = False
-    plan: bool = False
     consult: Consult | None = None
     model: str | None = None
     limits: Limits = field(default_factory=Limits)
-    beside: tuple[Fact, ...] = ()
+    outside_facts: tuple[Fact, ...] = ()
     only_session: bool = False
 
 
-def recover(
-    store: Store,
-    key: int,
-    request: ContextRequest,
-    finding: Finding | None,
-    *,
-    side: Sequence[Finding] = (),
-    options: RecoveryOptions | None = None,
-) -> Continuation:
-    """Answer a request with exactly one continuation, and record it with its notes and its snapshot.
+class Recovery:
+    """One request on its way to exactly one continuation.
 
     Args:
         store: the store with the session.
         key: row key of the session.
         request: the request, and who asks.
         finding: the loop or stall to answer, if any.
-        side: other unresolved findings of the session; they are mentioned, and their steps do not count as progress.
+        side: other unresolved findings of the session.
         options: options of the answer.
 
     Raises:
         NoHistory: the session has no entries.
-        RecoveryRefused: another recovery of the session is running, or the routing rules forbid the answer.
-        AttemptsUsedUp: this loop was answered as often as allowed.
-        InvalidInput: the target is unknown or not allowed, or it takes no such request.
     """
-    if store.sessions.entry_count(key) == 0:
-        raise NoHistory("a context can only be rebuilt from recorded actions")
-    options = options or RecoveryOptions()
-    if options.plan:
-        return plan_answer(store, key, request, finding, side=side, options=options)[1]
-    # New for every call, so that two threads of one process exclude each other too.
-    holder = f"{os.getpid()}-{new_id()}"
-    if not store.leases.take(request.session, holder, store.clock(), options.limits.lease_seconds):
-        until = store.leases.held_until(request.session, store.clock())
-        raise RecoveryRefused(
-            f"a recovery of session {clip_middle(request.session, CITABLE)!r} is already running",
-            f"wait for it; if it crashed, its lease ends at {format_time(until)}" if until else "try again",
-        )
-    try:
-        related = _related(store, request, options)
-        question, basis = _question(request, finding, options, related), basis_of(store, key)
-        # Under the lease: of two requests at once, the second finds the answer of the first (ruling 24).
-        told = stored_answer(store, key, question, basis, retry=options.consult is not None)
-        if told is not None:
-            return told
-        continuation, records = _answer(store, key, request, finding, side, options, (question, basis), related)
-        with store.leases.kept(request.session, holder, store.clock) as kept:
-            if not kept:
-                raise RecoveryRefused(
-                    "this recovery took longer than its lease, and another may have answered meanwhile", "run it again"
-                )
-            # Notes, snapshot and continuation take effect together: a crash leaves all of them or none.
-            store.append(records)
-        # Read back, so that masked secrets are not shown here either, and the same answer is given when it is repeated.
-        stored = recorded_continuation(store, key, continuation.id) or continuation
-        context = stored.context.model_copy(update={"brief": continuation.context.brief})
-        return stored.model_copy(update={"told_again": False, "context": context})
-    finally:
-        store.leases.release(request.session, holder)
+
+    def __init__(
+        self,
+        store: Store,
+        key: int,
+        request: ContextRequest,
+        finding: Finding | None,
+        *,
+        side: Sequence[Finding] = (),
+        options: RecoveryOptions | None = None,
+    ) -> None:
+        if store.sessions.entry_count(key) == 0:
+            raise NoHistory("a context can only be rebuilt from recorded actions")
+        self._store, self._key, self._request, self._finding, self._side = store, key, request, finding, side
+        self._options = options or RecoveryOptions()
+        self._related = None if self._options.only_session else RelatedReader(store, request.session)
+
+    def answer(self) -> Continuation:
+        """Return the one continuation, recorded with its notes and its snapshot, or recorded before and told again.
+
+        Raises:
+            RecoveryRefused: another recovery of the session is running, or the routing rules forbid the answer.
+            AttemptsUsedUp: this loop was answered as often as allowed.
+            InvalidInput: the target is unknown or not allowed, or it takes no such request.
+        """
+        store, key, session, options = self._store, self._key, self._request.session, self._options
+        # New for every call, so that two threads of one process exclude each other too.
+        holder = f"{os.getpid()}-{new_id()}"
+        if not store.leases.take(session, holder, store.clock(), options.limits.lease_seconds):
+            until = store.leases.held_until(session, store.clock())
+            raise RecoveryRefused(
+                f"a recovery of session {clip_middle(session, CITABLE)!r} is already running",
+                f"wait for it; if it crashed, its lease ends at {format_time(until)}" if until else "try again",
+            )
+        try:
+            marks = self._marks()
+            # Under the lease: of two requests at once, the second finds the answer of the first (ruling 24).
+            told = stored_answer(store, key, **marks, retry=options.consult is not None)
+            if told is not None:
+                return told
+            continuation, records = self._answer_records(marks)
+            with store.leases.kept(session, holder, store.clock) as kept:
+                if not kept:
+                    raise RecoveryRefused(
+                        "this recovery took longer than its lease, and another may have answered meanwhile", "run it again"
+                    )
+                # Notes, snapshot and continuation take effect together: a crash leaves all of them or none.
+                store.append(records)
+            # Read back, so that masked secrets are not shown here either, and the same answer is given when it is repeated.
+            stored = recorded_continuation(store, key, continuation.id) or continuation
+            context = stored.context.model_copy(update={"brief": continuation.context.brief})
+            return stored.model_copy(update={"told_again": False, "context": context})
+        finally:
+            store.leases.release(session, holder)
+
+    def plan(self) -> tuple[Draft, Continuation]:
+        """Return the draft of the rules, and the continuation that they would give: no lease, no model, nothing written.
+
+        Raises:
+            RecoveryRefused, AttemptsUsedUp, InvalidInput: as `answer`.
+        """
+        drafted = self.draft()
+        return drafted, pass_gate(drafted.continuation(), drafted.case).model_copy(update=self._marks())
+
+    def draft(self) -> Draft:
+        """Return the draft of the rules; writes nothing, and raises like `plan`."""
+        store, key, options = self._store, self._key, self._options
+        attempt = self._attempt()
+        case = Case(
+            reader=HistoryReader(store, self._request.session), related=self._related, request=self._request,
+            finding=self._finding, side=self._side, table=options.table or from_history(store.sessions.agents(key)),
+            to=options.to, attempt=attempt, known_facts=partial(facts_of_agent, store, key) if options.diff else None,
+            outside_facts=options.outside_facts,
+        )  # fmt: skip
+        return draft(case)
+
+    def _marks(self) -> dict[str, str]:
+        """Return the marks of the question and of the history on which it is answered, as a continuation names them."""
+        options = self._options
+        told = [fact.to_json() for fact in options.outside_facts]
+        chosen = {"to": options.to, "diff": options.diff, "model": options.model, "beside": told}
+        # New records of related sessions give a new answer, but count as no further attempt, since the agent did not go on.
+        chosen["related"] = None if self._related is None else self._related.mark
+        question = question_of(self._request, self._finding, chosen, options.table)
+        return {"question": question, "basis": basis_of(self._store, self._key)}
+
+    def _attempt(self) -> int:
+        finding = self._finding
+        if finding is None or self._request.source != "stuckHandler":
+            return 1
+        before = attempts_at(self._store, self._key, finding, basis_of(self._store, self._key))
+        if before >= self._options.limits.attempts:
+            raise AttemptsUsedUp(
+                f"this {'stall' if finding.severity == 'hung' else 'loop'} was answered {before} times already: "
+                "a person is needed",
+                "'ctxmgr detect' shows the evidence, 'ctxmgr recover --last' what was advised; "
+                "'attempts' under [recover] in the configuration allows more",
+            )
+        return before + 1
+
+    def _answer_records(self, marks: Mapping[str, str]) -> tuple[Continuation, list[Record]]:
+        """Return the continuation and the records that document it, the continuation's own among them."""
+        drafted = self.draft()
+        continuation = pass_gate(drafted.continuation(), drafted.case)
+        consulted = (self._options.consult(drafted) if self._options.consult else None) or ConsultationResult(Additions())
+        if consulted.added.model is not None:
+            consulted, continuation = _merged(drafted, continuation, consulted)
+        records = provenance(self._store, self._key, drafted, consulted.added, continuation)
+        snapshot = next((str(record["id"]) for record in records if record["kind"] == "snapshot"), None)
+        notes = [str(record["id"]) for record in records if record["kind"] == "note"]
+        continuation = continuation.model_copy(update={"snapshot": snapshot, "notes": notes, **marks})
+        fields = {name: value for name, value in continuation.to_json().items() if name != "session"}
+        return continuation, [*records, *consulted.records, build("continuation", self._request.session, now(), **fields)]
 
 
-def plan_answer(
-    store: Store,
-    key: int,
-    request: ContextRequest,
-    finding: Finding | None,
-    *,
-    side: Sequence[Finding] = (),
-    options: RecoveryOptions,
-) -> tuple[Draft, Continuation]:
-    """Return the draft of the rules, and the continuation that they would give; writes nothing."""
-    drafted = plan(store, key, request, finding, side=side, options=options)
-    marks = {"question": _question(request, finding, options, drafted.related), "basis": basis_of(store, key)}
-    return drafted, pass_gate(drafted.continuation(), request, drafted).model_copy(update=marks)
-
-
-def plan(
-    store: Store,
-    key: int,
-    request: ContextRequest,
-    finding: Finding | None,
-    *,
-    side: Sequence[Finding] = (),
-    options: RecoveryOptions | None = None,
-    related: RelatedReader | None = None,
-) -> Draft:
-    """Return the draft of the rules, without lease and model; writes nothing, and raises like `recover`.
-
-    ``related`` is a reader of related sessions that is in use already.
-    """
-    if store.sessions.entry_count(key) == 0:
-        raise NoHistory("a context can only be rebuilt from recorded actions")
-    options = options or RecoveryOptions()
-    attempt = _attempt(store, key, request, finding, options.limits)
-    table = options.table or from_history(store.sessions.agents(key))
-
-    def holding(agent: str) -> KnownFacts:
-        return facts_of_agent(store, key, agent)
-
-    reader = HistoryReader(store, request.session)
-    return draft(
-        reader, request, finding, side, table, to=options.to, attempt=attempt, holding=holding if options.diff else None,
-        beside=options.beside, related=related or _related(store, request, options),
-    )  # fmt: skip
-
-
-def _related(store: Store, request: ContextRequest, options: RecoveryOptions) -> RelatedReader | None:
-    return None if options.only_session else RelatedReader(store, request.session)
-
-
-def _question(request: ContextRequest, finding: Finding | None, options: RecoveryOptions, related: RelatedReader | None) -> str:
-    told = [fact.to_json() for fact in options.beside]
-    chosen = {"to": options.to, "diff": options.diff, "model": options.model, "beside": told}
-    # New records of related sessions give a new answer, but count as no further attempt, since the agent did not go on.
-    chosen["related"] = None if related is None else related.mark
-    return question_of(request, finding, chosen, options.table)
-
-
-def _attempt(store: Store, key: int, request: ContextRequest, finding: Finding | None, limits: Limits) -> int:
-    if finding is None or request.source != "stuckHandler":
-        return 1
-    before = attempts_at(store, key, finding, basis_of(store, key))
-    if before >= limits.attempts:
-        raise AttemptsUsedUp(
-            f"this {'stall' if finding.severity == 'hung' else 'loop'} was answered {before} times already: a person is needed",
-            "'ctxmgr detect' shows the evidence, 'ctxmgr recover --last' what was advised; "
-            "'attempts' under [recover] in the configuration allows more",
-        )
-    return before + 1
-
-
-def _answer(
-    store: Store,
-    key: int,
-    request: ContextRequest,
-    finding: Finding | None,
-    side: Sequence[Finding],
-    options: RecoveryOptions,
-    marks: tuple[str, str],
-    related: RelatedReader | None,
-) -> tuple[Continuation, list[Record]]:
-    """Return the continuation and the records that document it, the continuation's own among them.
-
-    ``marks`` are those of the question and of the history on which it is answered.
-    """
-    drafted = plan(store, key, request, finding, side=side, options=options, related=related)
-    own = pass_gate(drafted.continuation(), request, drafted)
-    consulted = (options.consult(drafted) if options.consult else None) or ConsultationResult(Additions())
-    continuation = own
-    if consulted.added.model is not None:
-        consulted, continuation = _merged(drafted, own, consulted, request)
-    records = provenance(store, key, drafted, consulted.added, continuation)
-    continuation = continuation.model_copy(
-        update={
-            "snapshot": next((str(record["id"]) for record in records if record["kind"] == "snapshot"), None),
-            "notes": [str(record["id"]) for record in records if record["kind"] == "note"],
-            "question": marks[0],
-            "basis": marks[1],
-        }
-    )
-    fields = {name: value for name, value in continuation.to_json().items() if name != "session"}
-    return continuation, [*records, *consulted.records, build("continuation", request.session, now(), **fields)]
-
-
-def _merged(
-    drafted: Draft, own: Continuation, consulted: ConsultationResult, request: ContextRequest
-) -> tuple[ConsultationResult, Continuation]:
+def _merged(drafted: Draft, own: Continuation, consulted: ConsultationResult) -> tuple[ConsultationResult, Continuation]:
     """Return the answer with the model's additions, or the rules' own, marked, where it does not pass the gate."""
     use = consulted.added.model
     assert use is not None, "there is something to merge"
     if consulted.added.counts:
         try:
-            return consulted, pass_gate(drafted.continuation(consulted.added), request, drafted)
+            return consulted, pass_gate(drafted.continuation(consulted.added), drafted.case)
         except (RecoveryRefused, InvalidInput) as refused:
             use = use.model_copy(update={"failure": clip_middle(f"its answer could not be given: {refused.message}", 300)})
         except ValueError:  # a target that is no candidate: the shape itself refuses it
@@ -366,12 +230,104 @@ def _merged(
     return ConsultationResult(Additions(model=use)), own.model_copy(update={"fallback": use.failure is not None, "model": use})
 
 
-def pass_gate(continuation: Continuation, request: ContextRequest, drafted: Draft) -> Continuation:
+def pass_gate(continuation: Continuation, case: Case) -> Continuation:
     """Return a continuation that may be given.
 
     Raises:
         RecoveryRefused: it does not pass the gate.
     """
-    if reasons := refusals(continuation, request, drafted.reader, drafted.related):
+    if reasons := refusals(continuation, case):
         raise RecoveryRefused(f"the answer did not pass the gate: {'; '.join(reasons)}", "name the target with --to")
     return continuation
+
+
+_MOST_NOTED = 50
+"""Entries that one note is attached to at most: a loop of thousands is noted at its ends."""
+
+
+def provenance(store: Store, key: int, draft: Draft, added: Additions, continuation: Continuation) -> list[Record]:
+    """Return the records of notes and snapshot, not yet written.
+
+    Every entry that was used carries a note that says why (``inclusion``, ``diagnostic``), every entry that was left out on
+    purpose one that says why not (``exclusion``); the routing is noted at the newest of those used (``routing``).
+    """
+    brief, finding, request = draft.brief, draft.case.finding, draft.case.request
+    evidence = _ids(brief.members)
+    from_model = [name for fact in added.facts for name in fact.entries]
+    out = _left_out(draft, added)
+    told = {*evidence, *out}
+    context = [name for name in dict.fromkeys([*_ids(_context(brief)), *from_model]) if name not in told]
+    used = [*evidence, *context]
+    records: list[Record] = []
+    present = set(store.annotations.entry_bodies(key, [*used, *out]))
+    who = display_name(continuation.target)
+
+    def note(entries: Sequence[str], content: str, tag: str, *sources: str) -> None:
+        there = both_ends([name for name in entries if name in present], _MOST_NOTED)
+        if there:
+            tags = ["recovery", tag, *(["model"] if added.counts and tag in ("routing", "exclusion") else [])]
+            asked = AddNoteRequest(session=request.session, entry_ids=there, author=CONTEXT_MANAGER, content=content, tags=tags)
+            records.append(note_record(store, key, asked) | ({"sources": list(sources)} if sources else {}))
+
+    place = evidence[-1:] or _ids(brief.latest)[-1:] or used[-1:]  # of a silence, the action before it
+    if finding is not None:
+        note(evidence or place, f"Evidence of {finding.kind} {finding.id}: {sentence(brief, finding)}", "diagnostic")
+    why = "what was done, changed or failed outside it" if finding else "what the answer to a request for context rests on"
+    note(context, f"Kept in the context for {who}: {why}.", "inclusion")
+    for reason in dict.fromkeys(out.values()):
+        note(
+            [name for name, said in out.items() if said == reason], f"Left out of the context for {who}: {reason}", "exclusion"
+        )
+    asked = f"Asked because: {quote_text(request.reason)}"
+    # It quotes what the asker said, at the entry of anybody: who may see the continuation, which has that too, sees the note.
+    note(place, f"Routed to {who}: {continuation.target_reason}. {asked}. {_by(continuation)}", "routing", continuation.id)
+    if kept := [name for name in used if name in present]:
+        bundle = CreateSnapshotRequest(
+            session=request.session,
+            entry_ids=kept,
+            summary=continuation.context.summary,
+            reasoning=f"entries that a continuation for {who} rests on",
+        )
+        # The summary quotes messages and notes too, and why an agent asks for itself: only who may read all of what it rests on
+        # sees it, as with an episode.
+        own = draft.case.reader.newest(1, agent=request.requester) if continuation.target == request.requester else []
+        cited = [*(name for fact in continuation.context.facts for name in fact.entries), *_ids(own)]
+        sources = [name for name in dict.fromkeys(cited) if name not in kept]
+        records.append(snapshot_record(store, key, bundle) | ({"sources": sources} if sources else {}))
+    return records
+
+
+def _by(continuation: Continuation) -> str:
+    """Return who answered, and why it was the rules where a model was asked."""
+    table = "the routing table" if continuation.routing == "table" else "what the history shows"
+    model = continuation.model
+    if model is None:
+        return f"Decided by the rules, out of {table}."
+    if model.failure is None:
+        return f"Decided with the model {quote_text(model.name, 80)}, out of {table}."
+    why = clip_middle(model.failure, 200)
+    return f"Decided by the rules, out of {table}: the model {quote_text(model.name, 80)} could not ({why})."
+
+
+def _left_out(draft: Draft, added: Additions) -> dict[str, str]:
+    """Return the entries that are left out on purpose, each with the reason."""
+    brief, finding = draft.brief, draft.case.finding
+    out: dict[str, str] = {}
+    if finding is not None and len(brief.members) + len(brief.gone) < len(finding.members):
+        sampled = {entry.id for entry in brief.members}
+        more = both_ends([name for name in finding.members if name not in sampled], _MOST_NOTED)
+        out |= dict.fromkeys(more, "it repeats what the entries around it did, and those are told.")
+    out |= {name: f"the model left it out: {quote_text(why, 300)}" for name, why in added.dropped.items()}
+    for name, why in draft.case.reader.withheld.items():
+        out[name] = f"its text is withheld, because it {why}."
+    return out
+
+
+def _context(brief: Brief) -> Sequence[EntryView]:
+    single = [entry for entry in (brief.last_success, brief.launcher) if entry is not None]
+    relevant = [found.row for found in brief.relevant if isinstance(found.row, EntryView)]
+    return [*single, *brief.changed, *relevant, *brief.failures, *brief.agents, *brief.latest]
+
+
+def _ids(entries: Sequence[EntryView]) -> list[str]:
+    return list(dict.fromkeys(entry.id for entry in entries))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from ctxmgr.base.light_dataclass import replace
 from ctxmgr.config import Config
 from ctxmgr.errors import Busy, InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history import detection
@@ -15,7 +16,7 @@ from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import quote_text
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.recover.model.config import chosen
-from ctxmgr.recover.recovery import Consult, Limits, RecoveryOptions, plan_answer, recover
+from ctxmgr.recover.recovery import Consult, Limits, Recovery, RecoveryOptions
 from ctxmgr.recover.routing.routes import RoutingTable, configured_table, from_file, from_history
 from ctxmgr.recover.routing.target import decisive
 from ctxmgr.recover.stuck_request import other_findings, request_for, worst
@@ -28,6 +29,8 @@ from ctxmgr.types.route import ContextRequest, Fact
 _TEXT, _MOST = 300, 3
 _UNINDEXED = 2_000
 """Unindexed records above which a recovery indexes first: it searches a dozen times, and indexing costs two or three reads."""
+_BESIDE_MODEL = 30.0
+"""Seconds that a lease lasts beyond the time limit of a model: for the rules, and until the model's library is loaded."""
 _SEEN = {True: "holds", False: "does not hold", None: "could not be asked"}
 
 
@@ -139,9 +142,10 @@ class Service:
     ) -> RecoverResponse:
         options = self._options(request)
         self._index()
+        recovery = Recovery(self._store, key, asked, finding, side=side, options=options)
         if not request.plan:
-            return RecoverResponse(continuation=recover(self._store, key, asked, finding, side=side, options=options))
-        drafted, continuation = plan_answer(self._store, key, asked, finding, side=side, options=options)
+            return RecoverResponse(continuation=recovery.answer())
+        drafted, continuation = recovery.plan()
         return RecoverResponse(continuation=continuation, plan=self._planned(drafted, request.model))
 
     def _index(self) -> None:
@@ -151,12 +155,16 @@ class Service:
                 self._store.index()
 
     def _options(self, request: RecoverRequest | AgentRequest) -> RecoveryOptions:
-        attempts = self._config.attempts
+        table, choice = self.table(request.routes), chosen(request.model, self._environment, self._config.model)
+        limits = Limits() if self._config.attempts is None else Limits(attempts=self._config.attempts)
+        slowest = 0.0 if choice is None else choice.seconds
         return RecoveryOptions(
-            to=request.to, table=self.table(request.routes), diff=self._config.diff if request.diff is None else request.diff,
-            plan=request.plan, consult=None if request.plan else self._consult(request.model), model=self._named(request.model),
-            limits=Limits() if attempts is None else Limits(attempts=attempts),
-            beside=goal_facts(request.goal if isinstance(request, RecoverRequest) else None), only_session=request.only_session,
+            to=request.to, table=table, diff=self._config.diff if request.diff is None else request.diff,
+            consult=None if request.plan or choice is None else self._consult(request.model),
+            model=None if choice is None else f"{choice.name} {choice.mode} {choice.base_url or ''}",
+            limits=replace(limits, lease_seconds=max(limits.lease_seconds, slowest + _BESIDE_MODEL)),
+            outside_facts=goal_facts(request.goal if isinstance(request, RecoverRequest) else None),
+            only_session=request.only_session,
         )  # fmt: skip
 
     def table(self, named: str | None) -> RoutingTable | None:
@@ -165,15 +173,8 @@ class Service:
             return from_file(Path(named))
         return configured_table(self._config)
 
-    def _named(self, wanted: ModelRequest) -> str | None:
-        """Return which model is asked, where, and how; None when the rules answer alone."""
-        choice = chosen(wanted, self._environment, self._config.model)
-        return None if choice is None else f"{choice.name} {choice.mode} {choice.base_url or ''}"
-
     def _consult(self, wanted: ModelRequest) -> Consult | None:
-        """Return what asks the model that was named, or None when the rules answer alone."""
-        if chosen(wanted, self._environment, self._config.model) is None:
-            return None
+        """Return what asks the model that was named."""
         from ctxmgr.recover.model.consultation import consultant  # what talks to models is loaded only where one is named
 
         return consultant(self._store, wanted, self._environment, self._config.model, self._progress)

@@ -6,13 +6,13 @@ It detects and escalates, no more. What the next agent is told is the context ma
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager, nullcontext
 from typing import Protocol, TypeVar, runtime_checkable
 
 from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.history.live.blackboard import BlackboardHistory
-from ctxmgr.recover.recovery import Limits, RecoveryOptions, recover
+from ctxmgr.recover.recovery import Limits, Recovery, RecoveryOptions
 from ctxmgr.recover.routing.routes import RoutingTable
 from ctxmgr.recover.stuck_request import other_findings, request_for
 from ctxmgr.store import Store, open_store
@@ -74,7 +74,7 @@ class RecoveryStuckHandler:
             return None
         if finding.scope.agent is not None and is_context_manager(finding.scope.agent):
             raise RecoveryRefused("the context manager is stuck itself, and never recovers itself", "a person is needed")
-        with _Handling((board.location, board.session)):
+        with _single_handler((board.location, board.session)):
             self._write_down(finding, board)
             return self._escalate(finding, board)
 
@@ -89,7 +89,7 @@ class RecoveryStuckHandler:
             key = store.sessions.key(board.session)
             if key is None:
                 raise NoHistory("nothing was recorded in this session")
-            given = recover(store, key, request, finding, side=side, options=self._options)
+            given = Recovery(store, key, request, finding, side=side, options=self._options).answer()
         # The recovery wrote it beside the running history, whose detectors are to know that advice was given.
         board.follow({"v": 1, "kind": "continuation", "session": board.session, "id": given.id})
         return given
@@ -132,23 +132,20 @@ _busy: set[tuple[str | None, str]] = set()
 _busy_lock = threading.Lock()
 
 
-class _Handling:
-    """Allows one handling of a session at a time in this process: a nested one would recover a recovery (FR-019)."""
-
-    def __init__(self, session: tuple[str | None, str]) -> None:
-        self._session = session
-
-    def __enter__(self) -> None:
+@contextmanager
+def _single_handler(session: tuple[str | None, str]) -> Generator[None]:
+    """Allow one handling of a session at a time in this process: a nested one would recover a recovery (FR-019)."""
+    with _busy_lock:
+        if session in _busy:
+            raise RecoveryRefused(
+                f"session {session[1]!r} is being handled already", "a handler is never called from within a handling"
+            )
+        _busy.add(session)
+    try:
+        yield
+    finally:
         with _busy_lock:
-            if self._session in _busy:
-                raise RecoveryRefused(
-                    f"session {self._session[1]!r} is being handled already", "a handler is never called from within a handling"
-                )
-            _busy.add(self._session)
-
-    def __exit__(self, *exc: object) -> None:
-        with _busy_lock:
-            _busy.discard(self._session)
+            _busy.discard(session)
 
 
 def _finding_of(stuck: DegenerateLoopError | HungError | Finding) -> Finding:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
 
 from ctxmgr.errors import NotFound, NotStuck
-from ctxmgr.recover.evidence.brief import rounds
+from ctxmgr.recover.evidence.brief import index_of, rounds
 from ctxmgr.recover.evidence.quotes import citable_ids, clip_middle
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.types.finding import Finding
@@ -42,12 +41,12 @@ def worst(findings: Sequence[Finding], wanted: str | None = None, *, warned: boo
 
 def concurrent_loops(findings: Sequence[Finding], finding: Finding) -> list[Finding]:
     """Return the unresolved loops that run at the same time as a loop, itself among them, the one that began first first."""
-    began, ended = _place(finding, "first"), _place(finding, "last")
+    began, ended = index_of(finding, "first"), index_of(finding, "last")
     around = [
         each for each in unresolved_findings(findings)
-        if each.severity == finding.severity == "loop" and _place(each, "first") <= ended and began <= _place(each, "last")
+        if each.severity == finding.severity == "loop" and index_of(each, "first") <= ended and began <= index_of(each, "last")
     ]  # fmt: skip
-    return sorted(around, key=lambda each: _place(each, "first"))
+    return sorted(around, key=lambda each: index_of(each, "first"))
 
 
 def unresolved_findings(findings: Sequence[Finding]) -> list[Finding]:
@@ -58,12 +57,6 @@ def unresolved_findings(findings: Sequence[Finding]) -> list[Finding]:
 def other_findings(findings: Sequence[Finding], finding: Finding | None) -> list[Finding]:
     """Return what is unresolved besides the finding that is answered."""
     return [each for each in unresolved_findings(findings) if finding is None or each.id != finding.id]
-
-
-def _place(finding: Finding, name: str) -> int:
-    indexes = finding.evidence.get("indexes")
-    place = cast("dict[str, Any]", indexes).get(name) if isinstance(indexes, dict) else None
-    return place if isinstance(place, int) else -1
 
 
 def request_for(session: str, finding: Finding | None, *, force: bool, amiss: Sequence[str] = ()) -> ContextRequest:

@@ -72,6 +72,17 @@ def test_notes_of_all_recoveries_are_found(store_path: Path) -> None:
     assert all("Routed to coder" in note.content for note in routed)
 
 
+@pytest.mark.requirement("US12-3")
+def test_a_silence_is_noted_at_the_step_before_it(store: Store) -> None:
+    """The evidence of a stall without an open call stands at the last action, which it quotes."""
+    store.append(chain("s"))
+    recover(store, now=at(3_600))
+    evidence = [note for note in workspace(store).list_notes(ListNotesRequest(session="s")).notes if "diagnostic" in note.tags]
+
+    assert [note.entries for note in evidence] == [[entry_id("s", 4)]]
+    assert "since @4, " in evidence[0].content
+
+
 @pytest.mark.requirement("AC-2", "SC-006")
 @pytest.mark.parametrize("history", [looped("s"), hung("s"), chain("s")])
 def test_the_snapshot_is_intact(store: Store, history: list[dict[str, Any]]) -> None:

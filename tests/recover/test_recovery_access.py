@@ -12,7 +12,7 @@ from ctxmgr.config import Config
 from ctxmgr.log.codec import Record
 from ctxmgr.recover.service import Service
 from ctxmgr.store import open_store
-from ctxmgr.types.operations import RecoverRequest
+from ctxmgr.types.operations import AgentRequest, RecoverRequest
 from ctxmgr.types.plain_records import build
 from tests.builders import at
 from tests.history.seen_world import ME, answers, rules, seen_of, written
@@ -72,3 +72,23 @@ def test_an_agent_that_recovers_itself_sees_all_that_this_wrote_down(store_path:
         assert _SECRET in json.dumps(given.to_json())
         kinds = [record["kind"] for record in seen.sessions.records(None)]
         assert (kinds.count("snapshot"), kinds.count("continuation")) == (1, 1)
+
+
+@pytest.mark.requirement("R-16")
+def test_why_an_agent_asks_is_seen_by_who_may_read_it(store_path: Path) -> None:
+    """The reason of a request stands in notes and a snapshot at another agent's entries, which does not see them."""
+    written(
+        store_path, [*_call(1, "hidden", "Read", {}, "ok"), *_call(6, ME, "Read", {}, "ok"), *_call(7, ME, "Edit", {}, "ok")]
+    )
+    with closing(open_store(str(store_path))) as whole:
+        asked = AgentRequest(
+            session="s", requester="hidden", type="INTROSPECT_AGENT_CONTEXT", reason=f"the key is {_SECRET}", goal="go on"
+        )
+        given = Service(whole, Config(), {}).asked(whole.sessions.key("s") or 0, asked).continuation
+        assert given.notes
+    with seen_of(store_path, rules(("self", "write"))) as seen:
+        assert _SECRET not in json.dumps(answers(seen))
+    with seen_of(store_path, rules(("self", "write"), ("hidden/*", "read"))) as seen:
+        kinds = [record["kind"] for record in seen.sessions.records(None)]
+        assert (kinds.count("snapshot"), kinds.count("continuation")) == (1, 1)
+        assert any("Asked because" in str(record["content"]) for record in seen.sessions.records(None, ("note",)))

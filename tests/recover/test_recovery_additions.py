@@ -6,9 +6,9 @@ import pytest
 
 from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.model.consultation import from_lead, from_proposal
-from ctxmgr.recover.recovery import plan
+from ctxmgr.recover.recovery import Recovery
 from ctxmgr.store import Store
-from ctxmgr.types.model_proposal import Lead, Proposal
+from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.route import ContextRequest, ModelUse
 from tests.builders import entry_id
 from tests.recover.runs import chain
@@ -21,7 +21,7 @@ def drafted(store: Store) -> Draft:
     """Return the rules' draft for a PROCEED of the reviewer, which the planner or the coder may get."""
     store.append(chain())
     asked = ContextRequest(session="chain", type="PROCEED", requester="reviewer", reason="r", source="agentRequest", goal="g")
-    return plan(store, 1, asked, None)
+    return Recovery(store, 1, asked, None).draft()
 
 
 def test_every_part_is_marked(drafted: Draft) -> None:
@@ -67,9 +67,9 @@ def test_the_target(drafted: Draft, other: bool) -> None:
 
 def test_a_lead_is_the_records_own_words(drafted: Draft) -> None:
     """Of a small model's answer only the choice of the entry counts: what is told is the record, as not verified."""
-    row = drafted.reader.entry(entry_id("chain", 1))
+    row = drafted.case.reader.entry(entry_id("chain", 1))
     assert row is not None
-    added = from_lead(row, Lead(need="the\nport", answer=1), USE)
+    added = from_lead(row, "the\nport", USE)
 
     assert added.target is None
     assert [(fact.entries, fact.label) for fact in added.facts] == [([row.id], "reconstructed")]

@@ -76,7 +76,7 @@ def cost(
     store: Store, monkeypatch: pytest.MonkeyPatch, members: list[str], *, requester: str | None = None, session: str = "s"
 ) -> tuple[int, int]:
     """Return statements and rows of one recovery."""
-    from ctxmgr.recover.recovery import recover
+    from ctxmgr.recover.recovery import Recovery
 
     asked = ContextRequest(
         session=session, type="INTROSPECT_AGENT_CONTEXT", source="agentRequest" if requester else "stuckHandler",
@@ -86,7 +86,7 @@ def cost(
         counter = Counter(patch)
         key = store.sessions.key(session)
         assert key is not None, "the session is there"
-        recover(store, key, asked, finding(members))
+        Recovery(store, key, asked, finding(members)).answer()
         return counter.statements, counter.rows
 
 

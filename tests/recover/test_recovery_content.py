@@ -302,6 +302,35 @@ def test_the_requesters_words(store: Store) -> None:
     assert r'"only the \"parser\" part"' in found.context.brief
 
 
+def test_a_quote_is_never_rewritten(store: Store) -> None:
+    """What the requester adds and what was called stand letter for letter, also where they use words and signs of ours."""
+    store.append(
+        [record for number in range(5) for record in call("s", number, "Bash", {"command": "cd a ; make"}, error="E1")]
+    )
+
+    store.append(chain())
+    asked = ask(store, session="chain", additional_context="The step: It adds a column.")
+
+    assert 'Bash "cd a ; make" 5 times and got' in recover(store, session="s").context.summary
+    assert "You added:\n> The step: It adds a column." in asked.prompt
+
+
+@pytest.mark.requirement("US9-2")
+def test_a_fact_is_about_what_was_looked_for(store: Store) -> None:
+    """An agent in a loop that asks for something else is told what is about its question; where nobody asks, nothing is."""
+    store.append(call("s", 0, "decide", {"topic": "rounding"}, "rounding half-even, says finance", agent="planner"))
+    store.append([record for number in range(1, 6) for record in call("s", number, "Bash", {"command": "make"}, error="E1")])
+    store.append(
+        [said("t", 0, "Add the rounding rule"), *call("t", 0, "Read", {"path": "rules.md"}, "the rounding rule is half-even")]
+    )
+    asked = ask(store, session="s", requester="coder", reason="which rounding was decided")
+
+    assert asked.loop is not None
+    assert facts(asked, "About what is asked for (@0, planner, ok)")
+    assert not facts(asked, "About the trouble")
+    assert not [fact for fact in recover(store, session="t", force=True).context.facts if "asked for" in fact.text]
+
+
 @pytest.mark.requirement("US9-3")
 @pytest.mark.parametrize("records", [looped("s"), hung("s"), varied("s"), chain("s")])
 def test_the_size_is_that_of_the_prompt(store: Store, records: list[dict[str, Any]]) -> None:

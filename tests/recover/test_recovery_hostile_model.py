@@ -51,8 +51,8 @@ def _no_gate(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_fence(patch: pytest.MonkeyPatch) -> None:
-    def plain(_self: Fence, source: str, body: Any, note: str | None = None, **_more: Any) -> str:
-        return f"{source} {note}: {json.dumps(body, ensure_ascii=False)}"
+    def plain(_self: Fence, source: str, body: Any, **_more: Any) -> str:
+        return f"{source}: {json.dumps(body, ensure_ascii=False)}"
 
     patch.setattr(Fence, "wrap", plain)
 
@@ -87,7 +87,7 @@ def _more_written(patch: pytest.MonkeyPatch) -> None:
 
     def merged(*given: Any) -> Any:
         consulted, continuation = honest(*given)
-        note = build("note", given[3].session, None, id="late", entries=[], content="x")
+        note = build("note", given[0].case.request.session, None, id="late", entries=[], content="x")
         return ConsultationResult(consulted.added, [*consulted.records, note]), continuation
 
     patch.setattr(recovery, "_merged", merged)

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.errors import AttemptsUsedUp, CtxmgrError, NoHistory, NotFound, NotStuck, RecoveryRefused
+from ctxmgr.recover.answer.draft import Draft
+from ctxmgr.recover.recovery import Consult
+from ctxmgr.recover.service import Service
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.operations import DetectRequest
+from ctxmgr.types.operations import DetectRequest, ModelRequest
 from tests.builders import event
 from tests.recover.runs import again, ask, call, chain, cycle, hung, looped, recover, went_on, workspace
 
@@ -89,6 +92,23 @@ def test_a_lease_ends_by_itself(clocked: Store, monkeypatch: pytest.MonkeyPatch,
             recover(clocked)
     else:
         assert recover(clocked).target == "coder"
+
+
+@pytest.mark.parametrize(("seconds", "taken"), [(None, 55.0), (200.0, 210.0), (600.0, 599.0)])
+def test_a_lease_lasts_as_long_as_a_slow_model_may(
+    clocked: Store, monkeypatch: pytest.MonkeyPatch, seconds: float | None, taken: float
+) -> None:
+    """A model that takes all the time that it was given is not too late: the lease of its recovery ends after that."""
+
+    def slow(_service: Service, _wanted: ModelRequest) -> Consult:
+        def ask_slowly(_draft: Draft) -> None:
+            monkeypatch.setattr(clocked, "clock", lambda: NOW + taken)
+
+        return ask_slowly
+
+    monkeypatch.setattr(Service, "_consult", slow)
+
+    assert recover(clocked, model=ModelRequest(name="test:slow", seconds=seconds)).target == "coder"
 
 
 def test_the_lease_is_given_back(clocked: Store, monkeypatch: pytest.MonkeyPatch) -> None:

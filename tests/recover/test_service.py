@@ -13,7 +13,7 @@ from ctxmgr.history.query import requests
 from ctxmgr.recover import service
 from ctxmgr.recover.answer.draft import Additions, Draft
 from ctxmgr.recover.model.consultation import from_proposal
-from ctxmgr.recover.recovery import Consult, ConsultationResult, RecoveryOptions, recover
+from ctxmgr.recover.recovery import Consult, ConsultationResult, Recovery, RecoveryOptions
 from ctxmgr.recover.routing.routes import from_table
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.model_proposal import Proposal
@@ -41,11 +41,16 @@ def answers(records: list[dict[str, Any]] | None = None, **fields: Any) -> Consu
     return lambda draft: ConsultationResult(from_proposal(draft, proposal, USE), records or [])
 
 
+def recovery(store: Store, consult: Consult | None = None, **options: Any) -> Recovery:
+    """Return the recovery of a request with these options."""
+    return Recovery(store, 1, ASKED, None, options=RecoveryOptions(consult=consult, **options))
+
+
 def answered(store: Store, consult: Consult | None, **options: Any) -> Continuation:
     """Return the answer to the reviewer's PROCEED in a session of three agents."""
     if store.sessions.key("chain") is None:
         store.append(chain())
-    return recover(store, 1, ASKED, None, options=RecoveryOptions(consult=consult, **options))
+    return recovery(store, consult, **options).answer()
 
 
 def notes(store: Store, *tags: str, session: str = "chain") -> list[NoteView]:
@@ -89,7 +94,8 @@ def test_a_models_answer_is_merged(store: Store) -> None:
 def test_an_answer_that_cannot_be_given(store: Store, fields: dict[str, Any], table: dict[str, Any] | None, why: str) -> None:
     """Whatever got past: an answer that no gate or schema passes leaves the rules' own, marked, with the reason."""
     routes = None if table is None else from_table(table, Path(), "t")
-    own = answered(store, None, plan=True, table=routes)
+    store.append(chain())
+    _, own = recovery(store, table=routes).plan()
     found = answered(
         store, answers([build("note", "chain", at(99), id="n", entries=[], content="x", tags=[])], **fields), table=routes
     )
@@ -122,7 +128,7 @@ def test_a_plan_asks_no_model_and_writes_nothing(store_path: Path) -> None:
         raise AssertionError("a plan asked a model")
 
     opened = open_store(str(store_path))
-    planned = answered(opened, called, plan=True)
+    _, planned = recovery(opened, called).plan()
     opened.close()
 
     assert store_path.read_bytes() == before
@@ -348,8 +354,8 @@ def test_what_an_instruction_says_is_needed_is_missed_where_no_record_has_it(sto
     """A goal that names what the next agent needs says so where nothing has it; a plain instruction is no question."""
     store.append(chain())
     needs = ASKED.model_copy(update={"goal": "ship it; it needs the zeppelin serial number"})
-    found = recover(store, 1, needs, None)
-    plain = recover(store, 1, ASKED.model_copy(update={"goal": "ship the zeppelin with its serial number"}), None)
+    found = Recovery(store, 1, needs, None).answer()
+    plain = Recovery(store, 1, ASKED.model_copy(update={"goal": "ship the zeppelin with its serial number"}), None).answer()
 
     assert found.context.unanswered == ["the zeppelin serial number"]
     assert "the zeppelin serial number" in found.context.prompt

@@ -117,7 +117,7 @@ def test_a_handler_never_handles_itself(store_path: Path, monkeypatch: pytest.Mo
             raise AssertionError("handled within a handling")
 
         with monkeypatch.context() as patch:
-            patch.setattr("ctxmgr.recover.stuck_handler.recover", recursing)
+            patch.setattr("ctxmgr.recover.stuck_handler.Recovery.answer", recursing)
             with pytest.raises(RecoveryRefused, match="being handled already"):
                 handler.handle(error, board)
 

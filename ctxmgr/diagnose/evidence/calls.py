@@ -20,7 +20,8 @@ _OLD = ("old_string", "old_str", "oldString", "oldText", "old_text", "search", "
 _NEW = ("new_string", "new_str", "newString", "newText", "new_text", "replace")
 _CONTENT = ("content", "file_text", "contents", "text")
 _TELLING = ("pattern", "query", "url", "prompt", "name", "description")
-_EDITOR_VERBS = frozenset(("view", "create", "str_replace", "insert", "undo_edit"))
+EDITOR_VERBS = ("view", "create", "str_replace", "insert", "undo_edit")
+"""What editing tools call a command; a tuple, for a recorded one may be of any type."""
 _MOST_COMMAND = 4_000
 _MOST_WORDS = 80
 _KEPT = 1_000
@@ -72,7 +73,7 @@ def command_of(entry: EntryView) -> str:
         # `bash -c COMMAND` as a list is its third word
         value = words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else shlex.join(words)
     # Editing tools call their verbs a command
-    if not isinstance(value, str) or value in _EDITOR_VERBS:
+    if not isinstance(value, str) or value in EDITOR_VERBS:
         return ""
     text = value[:_MOST_COMMAND].strip()
     wrapped = _WRAPPER.match(text)

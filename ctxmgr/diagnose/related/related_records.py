@@ -18,7 +18,7 @@ from ctxmgr.diagnose.evidence.calls import command_of, parts_of
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.sentences import is_forbidden, sentences, sentences_of
 from ctxmgr.diagnose.evidence.texts import code, join_names, sentences_in
-from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
+from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
 from ctxmgr.diagnose.related.bearing_records import COMMON, PRESCRIBES, Bearing, bearing_on, names_in
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -61,8 +61,6 @@ _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED 
 _QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
 _BEGIN, _USER_SAID = "Begin with what the ", "The user said"
 _SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
-_ERROR = 240
-"""Characters of a failing call's own lines."""
 _OF_ERROR = 3
 """Sentences that come first: what the record offers instead, the words of the error, and its members."""
 
@@ -171,7 +169,7 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
     other = next(alternatives(evidence, about), Alternative("", ""))
     rest = [_before_changes(evidence, entry), *(each.cause for each in spoken)]
     later = found.kind not in _BROAD
-    verbatim = next(iter(reasons(evidence, about[:1], _ERROR)), "").split(" ⏎ ")
+    verbatim = next(iter(reasons(evidence, about[:1], MOST_ERROR)), "").split(" ⏎ ")
     error = None if later or not verbatim[0] else evidence.quote(entry, "\n".join(verbatim))
     return Explanation(
         _quoting(found, [quote for each in spoken for quote in each.quotes], bearings),

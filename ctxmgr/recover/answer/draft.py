@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from ctxmgr.base.light_dataclass import dataclass, field
@@ -23,15 +23,14 @@ from ctxmgr.recover.answer.facts import (
     facts,
 )
 from ctxmgr.recover.answer.prompt import PromptInput, prompt_of
-from ctxmgr.recover.earlier_answers import KnownFacts, without_held
+from ctxmgr.recover.case import Case
+from ctxmgr.recover.earlier_answers import without_held
 from ctxmgr.recover.evidence.brief import Brief, prepare
-from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import CITABLE, citable_ids, clean, clip_middle
 from ctxmgr.recover.evidence.related import RelatedReader
-from ctxmgr.recover.routing.routes import RoutingTable
 from ctxmgr.recover.routing.target import Target, choose, request_for
 from ctxmgr.recover.stuck_request import pattern_of
-from ctxmgr.types.finding import Diagnosis, Finding, Quote
+from ctxmgr.types.finding import Quote
 from ctxmgr.types.route import (
     Alternative,
     Context,
@@ -85,30 +84,14 @@ class Draft:
     """The findings of the rules, from which continuations are made, with or without a model's additions.
 
     Attributes:
-        holding: agent -> what it has already, to leave that out; None to give everything.
-        attempt: number of answers to this problem, including this one.
-        beside: facts from outside of this history.
         cause: why the calls fail, as far as the record shows it.
-        related: the reader of related sessions; None if only this one is read.
     """
 
-    reader: HistoryReader
-    request: ContextRequest
-    finding: Finding | None
-    table: RoutingTable
-    attempt: int
+    case: Case
     target: Target
     brief: Brief
     leads: list[Alternative]
-    holding: Callable[[str], KnownFacts] | None
-    beside: tuple[Fact, ...] = ()
-    cause: Explanation | None = None
-    related: RelatedReader | None = None
-
-    @property
-    def diagnosis(self) -> Diagnosis | None:
-        """The cause as it is recorded."""
-        return None if self.cause is None else self.cause.diagnosis
+    cause: Explanation | None
 
     def continuation(self, added: Additions | None = None) -> Continuation:
         """Return the fullest continuation that stays within `MAX_BYTES`.
@@ -125,13 +108,13 @@ class Draft:
         return made
 
     def _written(self, amounts: Amounts, added: Additions) -> Continuation:
-        request, finding, target = self.request, self.finding, added.target or self.target
+        request, finding, table, target = self.case.request, self.case.finding, self.case.table, added.target or self.target
         stalled = finding is not None and finding.severity == "hung"
         steps = do_not_repeat(self.brief, finding, amounts)
         leads = [*added.alternatives, *self.leads]
         context = self._context(amounts, added, target, steps, leads)
         pattern = pattern_of(finding, citable_ids(list(finding.members), 2 * amounts.ids)) if finding else None
-        asked = request_for(self.reader, self.table.route(target.agent), request, context.prompt, context.summary)
+        asked = request_for(self.case.reader, table.route(target.agent), request, context.prompt, context.summary)
         goal = clip_middle(self._goal(), _REASON if request.source != "stuckHandler" else amounts.words)
         return Continuation(
             id=new_id(), session=request.session, request_type=_type(request, target), source=request.source,
@@ -139,39 +122,37 @@ class Draft:
             reason=clip_middle(request.reason, _REASON), goal=goal, context=context,
             loop=None if stalled else pattern, stall=pattern if stalled else None, do_not_repeat=steps, alternatives=leads,
             snapshot=None, notes=[], by="model" if added.counts else "rules",
-            fallback=added.model is not None and added.model.failure is not None, attempts=self.attempt,
-            routing=self.table.routing, request=asked, diagnosis=self.diagnosis,
-            quarantined=citable_ids(list(self.reader.withheld)), model=added.model,
+            fallback=added.model is not None and added.model.failure is not None, attempts=self.case.attempt,
+            routing=table.routing, request=asked, diagnosis=self.cause and self.cause.diagnosis,
+            quarantined=citable_ids(list(self.case.reader.withheld)), model=added.model,
         )  # fmt: skip
 
     def _context(
         self, amounts: Amounts, added: Additions, target: Target, steps: list[DoNotRepeat], leads: list[Alternative]
     ) -> Context:
-        known = [fact for fact in facts(self.brief, self.finding, amounts) if not _is_dropped(fact, added)]
-        plain = context_of(
-            self.request, self.finding, self.brief, [*self.beside, *added.facts, *known], steps, self.attempt, amounts
-        )
+        case = self.case
+        known = [fact for fact in facts(case, self.brief, amounts) if not _is_dropped(fact, added)]
+        plain = context_of(case, self.brief, [*case.outside_facts, *added.facts, *known], steps, amounts)
         unanswered = list(dict.fromkeys([*plain.unanswered, *added.unanswered]))
         context = plain.model_copy(update={"sections": [*added.sections, *plain.sections], "unanswered": unanswered})
-        if self.holding is not None:
-            context = without_held(context, self.holding(target.agent))
+        if case.known_facts is not None:
+            context = without_held(context, case.known_facts(target.agent))
         prompt = prompt_of(self._prompt_input(added, target, context))
-        brief = brief_for_model(context, self.request.goal, steps, leads, amounts)
+        brief = brief_for_model(context, case.request.goal, steps, leads, amounts)
         return context.model_copy(update={"prompt": prompt, "brief": brief, "token_count": count_tokens(prompt)})
 
     def _prompt_input(self, added: Additions, target: Target, context: Context) -> PromptInput:
         by_model = [*(lead.text for lead in added.alternatives[:1]), *(fact.text for fact in added.facts[:2])]
         held = None if context.diff_of is None else frozenset(name for each in context.held for name in each.entries)
         return PromptInput(
-            request=self.request, finding=self.finding, brief=self.brief, cause=self.cause, target=target.agent,
-            attempt=self.attempt, unanswered=context.unanswered, model_words=by_model,
-            outside_facts=self.beside, held_records=held,
+            case=self.case, brief=self.brief, cause=self.cause, target=target.agent, unanswered=context.unanswered,
+            model_words=by_model, held_records=held,
         )  # fmt: skip
 
     def _goal(self) -> str:
         """Return the task in the user's words where the handler asks, which knows no other than to get on with it."""
-        words = self.brief.goal
-        return self.request.goal if words is None or self.request.source != "stuckHandler" else clean(words.text)
+        words, request = self.brief.goal, self.case.request
+        return request.goal if words is None or request.source != "stuckHandler" else clean(words.text)
 
 
 def _is_dropped(fact: Fact, added: Additions) -> bool:
@@ -182,56 +163,27 @@ def _type(request: ContextRequest, target: Target) -> RequestType:
     return request.type if request.source != "stuckHandler" or target.back else "PROCEED"
 
 
-def draft(
-    reader: HistoryReader,
-    request: ContextRequest,
-    finding: Finding | None,
-    side: Sequence[Finding],
-    table: RoutingTable,
-    *,
-    to: str | None,
-    attempt: int,
-    holding: Callable[[str], KnownFacts] | None,
-    beside: tuple[Fact, ...] = (),
-    related: RelatedReader | None = None,
-) -> Draft:
+def draft(case: Case) -> Draft:
     """Return what the rules find.
-
-    Args:
-        reader: the tools.
-        request: what is asked for, and by whom.
-        finding: the loop or stall that is answered, if any.
-        side: what else is wrong.
-        table: who may be sent what.
-        to: the agent that shall continue, if it is to be that one.
-        attempt: how many answers to this trouble there are, this one included.
-        holding: what an agent holds already, to leave it out; None to tell everything.
-        beside: facts from elsewhere than this history.
-        related: reads the related sessions; None where only this one is to be read.
 
     Raises:
         RecoveryRefused, InvalidInput: as `choose`.
     """
-    target = choose(reader, request, finding, side, table, to, attempt)
-    brief = prepare(reader, request, finding, side, list(table.routes), related)
-    leads = alternatives(reader, brief, finding, attempt)
-    cause = cause_of(reader, finding, related, asked=request.requester is not None)
-    return Draft(reader, request, finding, table, attempt, target, brief, leads, holding, beside, cause, related)
+    target = choose(case)
+    brief = prepare(case)
+    return Draft(case, target, brief, alternatives(case, brief), cause_of(case))
 
 
-def cause_of(
-    reader: HistoryReader, finding: Finding | None, related: RelatedReader | None = None, *, asked: bool = False
-) -> Explanation | None:
-    """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said.
-
-    ``asked`` tells that an agent asks for something else: then only a loop, a stall or a failure is worth a word.
-    """
+def cause_of(case: Case) -> Explanation | None:
+    """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said."""
+    reader, finding, related = case.reader, case.finding, case.related
     recent = list(reversed(reader.newest(_LOOKED_AT)))
     elsewhere: Sequence[EntryView] = () if related is None else RelatedEntries(lambda: related.entries)
     home = folder_of(reader.store, reader.session)
     evidence = Evidence(recent, finding, messages_of(reader.heard()), elsewhere, home)
     cause = explain(evidence)
-    if cause is None and (not asked or finding is not None or evidence.failing_calls):
+    # Where an agent asks for something else, only a loop, a stall or a failure is worth a word.
+    if cause is None and (case.request.requester is None or finding is not None or evidence.failing_calls):
         cause = explain_contrast(evidence)
     if cause is None:
         return None

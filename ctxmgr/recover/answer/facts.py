@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, replace
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of
+from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.brief import Brief, aside, sentence
 from ctxmgr.recover.evidence.excerpts import WINDOW
 from ctxmgr.recover.evidence.history_reader import (
+    FAILED,
     PEOPLE,
     HistoryReader,
     SpokenMessage,
@@ -28,7 +30,6 @@ from ctxmgr.recover.evidence.quotes import (
     brief_input,
     call,
     citable_ids,
-    command_of,
     compact,
     display_name,
     fit_value,
@@ -42,7 +43,7 @@ from ctxmgr.recover.evidence.retrieval import RetrievedRecord
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.memory import MEMORY_TAG
-from ctxmgr.types.route import Alternative, Context, ContextRequest, DoNotRepeat, Fact, Label, Section
+from ctxmgr.types.route import Alternative, Context, DoNotRepeat, Fact, Label, Section
 from ctxmgr.types.view import EntryView, EventView
 
 _LONGEST = 20_000
@@ -99,17 +100,19 @@ SHORT = Amounts(excerpt=160, words=400, facts=12, steps=8, ids=8)
 BARE = Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3)
 
 
-def facts(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[Fact]:
+def facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
     """Return the facts in reading order: the task, the problem, the state around it."""
     told: set[str] = set()
     found = [*_words(brief, amounts), *_once(brief.between, "In between, again and again", told, amounts)]
     last = "" if brief.last_success is None else brief.last_success.id
     # The last successful step is named as such, unless it also answers the question for certain.
     holding = [each for each in brief.relevant if each.row.id not in told and (each.sure or each.row.id != last)]
-    found += [_holds(each, amounts, asked=finding is None) for each in holding]
+    trouble = "the trouble" if case.finding is not None or brief.ended else "the task"
+    subject = trouble if case.request.requester is None else "what is asked for"
+    found += [_holds(each, amounts, subject) for each in holding]
     told.update(each.row.id for each in holding)
     found += [_elsewhere(each, amounts) for each in brief.related]
-    found += [*_conclusions(brief, finding, amounts), *_beside(brief, amounts)]
+    found += [*_conclusions(brief, case.finding, amounts), *_beside(case, brief, amounts)]
     if brief.gone:
         text = f"{len(brief.gone)} of the entries involved are gone from the history: what they did is not known"
         found.append(Fact(text=text, entries=citable_ids(brief.gone, amounts.ids), label="unknown"))
@@ -156,10 +159,10 @@ def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Ite
         yield _quoting(f"{what}, {result}", call(start, amounts.excerpt), start)
 
 
-def _beside(brief: Brief, amounts: Amounts) -> Iterable[Fact]:
+def _beside(case: Case, brief: Brief, amounts: Amounts) -> Iterable[Fact]:
     """Yield what else is wrong; a launcher that waits for the stuck agent is not."""
     waiting = brief.launcher.id if brief.launcher is not None else ""
-    for other in [each for each in brief.side if waiting not in each.members][:3]:
+    for other in [each for each in case.side if waiting not in each.members][:3]:
         yield Fact(text=aside(other), entries=citable_ids(list(other.members), min(6, amounts.ids)), label="reconstructed")
 
 
@@ -168,22 +171,18 @@ def _said(saying: SpokenMessage, lead: str, amounts: Amounts) -> Fact:
     return Fact(text=text, entries=citable_ids(saying.events, 3), label="recorded")
 
 
-def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
-    """Return what a record says about what is asked for, or what the trouble is about, in its own words around them."""
+def _holds(found: RetrievedRecord, amounts: Amounts, subject: str) -> Fact:
+    """Return what a record says about what was looked for, in its own words around it."""
     row = found.row
-    what = "what is asked for" if asked else "the trouble"
-    lead = f"About {what}" if found.sure else f"Perhaps about {what}"
+    lead = f"About {subject}" if found.sure else f"Perhaps about {subject}"
     if found.replaces:
         lead += f", and replaces {_earlier(found.replaces)}"
     excerpt = quote_text(found.excerpt, max(amounts.excerpt, WINDOW))
     if isinstance(row, EventView):
-        who = "a person" if row.type in PEOPLE else display_name(row.agent or "an agent")
-        place = "" if row.after is None else f", after @{row.after}"
+        said = f"{lead}: {_speaker(row)} said{'' if row.after is None else f', after @{row.after}'}"
         if row.type in PEOPLE:
-            return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=citable_ids([row.id]), label="recorded")
-        return Fact(
-            text=f"{lead}: {who} said{place}", entries=citable_ids([row.id]), label=_claimed(found.excerpt), quote=excerpt
-        )
+            return Fact(text=f"{said}: {excerpt}", entries=citable_ids([row.id]), label="recorded")
+        return Fact(text=said, entries=citable_ids([row.id]), label=_claimed(found.excerpt), quote=excerpt)
     shown = f" -> … {excerpt} …" if found.excerpt else ""
     text = f"{lead} (@{row.index}, {display_name(row.agent)}, {row.status})"
     return _quoting(text, f"{call(row, min(amounts.excerpt, _CALL))} ({row.status}){shown}", row)
@@ -193,13 +192,16 @@ def _elsewhere(found: RelatedRecord, amounts: Amounts) -> Fact:
     """Return what a record of another session or of memory says; that it was recorded there is all that is stated."""
     row = found.row
     if isinstance(row, EventView):
-        who = "a person" if row.type in PEOPLE else display_name(row.agent or "an agent")
-        lead = found.where if row.type == MEMORY_TAG else f"{found.where}: {who} said"
+        lead = found.where if row.type == MEMORY_TAG else f"{found.where}: {_speaker(row)} said"
         quote = quote_text(found.excerpt or words(row.data), max(amounts.excerpt, WINDOW))
         return Fact(text=lead, entries=citable_ids([row.id]), label=_claimed(quote), quote=quote)
     shown = f"... {quote_text(found.excerpt, amounts.excerpt)}" if found.excerpt else outcome(row, amounts.excerpt)
     text = f"{found.where} (@{row.index} there, {display_name(row.agent)}, {row.status})"
     return _quoting(text, f"{call(row, amounts.excerpt)} -> {shown}", row)
+
+
+def _speaker(event: EventView) -> str:
+    return "a person" if event.type in PEOPLE else display_name(event.agent or "an agent")
 
 
 def _earlier(indexes: Sequence[int]) -> str:
@@ -274,13 +276,13 @@ class _Lead:
     entries: list[str]
 
 
-def alternatives(reader: HistoryReader, brief: Brief, finding: Finding | None, attempt: int) -> list[Alternative]:
+def alternatives(case: Case, brief: Brief) -> list[Alternative]:
     """Return up to five leads, the most specific first, and general ones where there are fewer than two of those."""
-    if finding is None:
+    if case.finding is None:
         return _asking(brief)
     leads = [
         *_known_elsewhere(brief),
-        *(_for_stall if finding.severity == "hung" else _worked)(reader, brief),
+        *(_for_stall if case.finding.severity == "hung" else _worked)(case.reader, brief),
         *_for_launcher(brief),
     ]
     last = brief.last_success
@@ -290,9 +292,9 @@ def alternatives(reader: HistoryReader, brief: Brief, finding: Finding | None, a
         other = brief.agents[-1]
         leads.append(_Lead(f"ask {display_name(other.agent)}, whose last step worked", f"@{other.index} ended ok", [other.id]))
     leads = leads[: _MOST - 1]
-    if attempt > 1 or len(leads) < _LEAST or brief.unanswered:
+    if case.attempt > 1 or len(leads) < _LEAST or brief.unanswered:
         basis = "no record of this session says what would end it" if leads else "nothing in this history was left untried"
-        basis = "advice did not help before" if attempt > 1 else basis if brief.unanswered or not leads else _FEW
+        basis = "advice did not help before" if case.attempt > 1 else basis if brief.unanswered or not leads else _FEW
         first = "if that does not help, stop and " if leads else ""
         leads.append(_Lead(f"{first}ask the person who gave the task, and say what is missing", basis, []))
     return [Alternative(text=lead.text, basis=lead.basis, entries=citable_ids(lead.entries)) for lead in leads]
@@ -324,7 +326,7 @@ def _known_elsewhere(brief: Brief) -> Iterator[_Lead]:
             if row.type in PEOPLE:
                 text = f"go by what a person said: {quote_text(words(row.data), _LEAD_CALL)}"
             else:  # an agent's words are shown where they are quoted, and advised to nobody
-                text = f"compare what {display_name(row.agent or 'an agent')} said{place}"
+                text = f"compare what {_speaker(row)} said{place}"
             yield _Lead(text, f"it speaks of {_common(found)}", [row.id])
 
 
@@ -340,7 +342,7 @@ def _common(found: RetrievedRecord) -> str:
 def _worked(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:
     """Yield a success of the very call that fails now, and one of a call much like it."""
     vain = {same_call(step) for step in brief.rounds}
-    failing = [step for step in brief.rounds if step.status in ("error", "denied")][:3]
+    failing = [step for step in brief.rounds if step.status in FAILED][:3]
     told: set[str] = set()
     served: dict[tuple[str, str], list[EntryView]] = {}
     for step in failing:
@@ -367,9 +369,7 @@ def _alike(step: EntryView, other: EntryView) -> bool:
     mine, theirs = program(command_of(step)), program(command_of(other))
     if mine or theirs:
         return mine == theirs
-    if not isinstance(step.input, dict) or not isinstance(other.input, dict):
-        return False
-    first, second = cast("dict[str, Any]", step.input), cast("dict[str, Any]", other.input)
+    first, second = fields_of(step), fields_of(other)
     return any(isinstance(value, str) and value and second.get(name) == value for name, value in first.items())
 
 
@@ -411,21 +411,13 @@ def count_tokens(text: str) -> int:
     return math.ceil(len(text) / 4)
 
 
-def context_of(
-    request: ContextRequest,
-    finding: Finding | None,
-    brief: Brief,
-    facts: Sequence[Fact],
-    steps: Sequence[DoNotRepeat],
-    attempt: int,
-    amounts: Amounts,
-) -> Context:
+def context_of(case: Case, brief: Brief, facts: Sequence[Fact], steps: Sequence[DoNotRepeat], amounts: Amounts) -> Context:
     """Return the parts of the context, not yet written down as texts: see `brief_for_model` and `recover.answer.prompt`."""
     told = {name for fact in facts for name in fact.entries}
     way = [entry for entry in brief.latest if entry.id not in told]
     return Context(
-        summary=summarise(request, finding, brief, steps, attempt), facts=list(facts),
-        sections=[section for section in _sections(request, finding, brief, way, amounts) if section is not None],
+        summary=summarise(case, brief, steps), facts=list(facts),
+        sections=[section for section in _sections(case, brief, way, amounts) if section is not None],
         token_count=0, counter=COUNTER, unanswered=brief.unanswered,
     )  # fmt: skip
 
@@ -461,10 +453,9 @@ def _references(entries: Sequence[str]) -> str:
     return ", ".join(display_name(entry) for entry in entries[:_CITED]) or "no record"
 
 
-def summarise(
-    request: ContextRequest, finding: Finding | None, brief: Brief, steps: Sequence[DoNotRepeat], attempt: int
-) -> str:
+def summarise(case: Case, brief: Brief, steps: Sequence[DoNotRepeat]) -> str:
     """Return in a few sentences what the task is, what is wrong, and where to take it up."""
+    request, finding = case.request, case.finding
     parts: list[str] = []
     if brief.goal is not None:
         parts.append(f"The task: {quote_text(brief.goal.text, 200)}.")
@@ -480,8 +471,8 @@ def summarise(
     if brief.last_success is not None:
         last = brief.last_success
         parts.append(f"The last step that worked is @{last.index}: {short_call(last)} by {display_name(last.agent)}.")
-    if attempt > 1:
-        parts.append(f"This is answer {attempt} to the same trouble: what was advised before did not end it.")
+    if case.attempt > 1:
+        parts.append(f"This is answer {case.attempt} to the same trouble: what was advised before did not end it.")
     if finding is not None:
         parts.append(_advice(finding, steps))
     return " ".join(parts)
@@ -497,13 +488,12 @@ def _advice(finding: Finding, steps: Sequence[DoNotRepeat]) -> str:
     return "No call is open: the run can go on from its last result."
 
 
-def _sections(
-    request: ContextRequest, finding: Finding | None, brief: Brief, way: Sequence[EntryView], amounts: Amounts
-) -> Iterable[Section | None]:
+def _sections(case: Case, brief: Brief, way: Sequence[EntryView], amounts: Amounts) -> Iterable[Section | None]:
     """Yield what stands in no fact: the requester's words, the way to the present, what the agents said on it."""
-    if request.additional_context and request.additional_context.strip():
-        yield _section("From the requester", [quote_text(request.additional_context, amounts.words)])
-    title = "Latest actions" if finding is None or not brief.members else "Just before"
+    added = case.request.additional_context
+    if added and added.strip():
+        yield _section("From the requester", [quote_text(added, amounts.words)])
+    title = "Latest actions" if case.finding is None or not brief.members else "Just before"
     yield _section(title, [_line(entry, amounts.excerpt // 2) for entry in way])
     yield _section("Last said", [_spoken_line(saying, amounts.excerpt) for saying in brief.said])
 
@@ -536,4 +526,4 @@ def _refs(entries: Sequence[str]) -> str:
     if not entries:
         return ""
     more = f" and {len(entries) - _CITED} more" if len(entries) > _CITED else ""
-    return f"; {', '.join(display_name(entry) for entry in entries[:_CITED])}{more}"
+    return f"; {_references(entries)}{more}"

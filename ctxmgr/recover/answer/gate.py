@@ -10,14 +10,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.answer.draft import MAX_BYTES, Draft
-from ctxmgr.recover.evidence.history_reader import HistoryReader, texts
-from ctxmgr.recover.evidence.quotes import CITABLE, command_of, flat
-from ctxmgr.recover.evidence.related import RelatedReader
+from ctxmgr.recover.case import Case
+from ctxmgr.recover.evidence.history_reader import texts
+from ctxmgr.recover.evidence.quotes import CITABLE, flat
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.route import ContextRequest, Continuation, is_context_manager
+from ctxmgr.types.route import Continuation, is_context_manager
 from ctxmgr.types.view import EntryView
 
 if TYPE_CHECKING:
@@ -52,11 +53,9 @@ _VALUE = lazy_pattern(r"[\w./:@+-]*\d[\w./:@+-]*\w|\d")
 _BODY = 200_000
 
 
-def refusals(
-    continuation: Continuation, request: ContextRequest, reader: HistoryReader, related: RelatedReader | None = None
-) -> list[str]:
+def refusals(continuation: Continuation, case: Case) -> list[str]:
     """Return the reasons not to give a continuation, each as a sentence; none if it may be given (FR-018, FR-019)."""
-    target = continuation.target
+    target, request = continuation.target, case.request
     found: list[str] = []
     if is_context_manager(target) or any(is_context_manager(agent) for agent in continuation.candidates):
         found.append("the context manager would be its own target")
@@ -69,23 +68,23 @@ def refusals(
     branches = continuation.to_json()["returnTo"]
     if [agent for agent, branch in branches.items() if branch is not None] != [target]:
         found.append("not exactly one branch is filled")
-    if strange := _strange(continuation, reader, related):
+    if strange := _strange(continuation, case):
         found.append(f"it cites what this session does not hold: {strange[0]}")
     if len(encode(continuation.to_json())) > 2 * MAX_BYTES:
         found.append(f"it takes more than {2 * MAX_BYTES:,} bytes")
     return found
 
 
-def _strange(continuation: Continuation, reader: HistoryReader, related: RelatedReader | None) -> list[str]:
+def _strange(continuation: Continuation, case: Case) -> list[str]:
     """Return cited ids that no record has; facts labelled ``unknown`` may cite missing ones."""
     ids = [
         *(name for fact in continuation.context.facts if fact.label != "unknown" for name in fact.entries),
         *(name for lead in continuation.alternatives for name in lead.entries),
         *(name for step in continuation.do_not_repeat for name in step.entries),
     ]
-    known = reader.known_ids(ids)
-    if related is not None:
-        known |= related.knows(ids)
+    known = case.reader.known_ids(ids)
+    if case.related is not None:
+        known |= case.related.knows(ids)
     return [name for name in dict.fromkeys(ids) if name not in known]
 
 
@@ -107,15 +106,15 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
         entry = _entry(draft, name) if len(name) <= CITABLE else None
         if entry is None:
             found.append(f"entry {name[:40]!r} does not exist")
-        elif name in draft.reader.withheld or (draft.related is not None and name in draft.related.withheld):
+        elif name in draft.case.reader.withheld or (draft.case.related is not None and name in draft.case.related.withheld):
             found.append(f"entry {name[:40]!r} is quarantined and must not be cited")
         else:
             entries[name] = entry
-    for number, fact in enumerate(proposal.facts):
+    for number, fact in enumerate(proposal.facts, start=1):
         bodies = [_body(entries[name]) for name in fact.entries if name in entries]
         if len(bodies) == len(fact.entries) and (invented := _invented(fact.text, bodies)):
-            found.append(f"fact {number + 1} states {invented[0]!r}, which its entries do not contain")
-    cites = set(rule_citations(draft))
+            found.append(f"fact {number} states {invented[0]!r}, which its entries do not contain")
+    cites = citations_of(draft.continuation())
     for dropped in proposal.dropped:
         if dropped.entry not in cites:
             found.append(f"dropped entry {dropped.entry[:40]!r} is none that the rules cite")
@@ -153,8 +152,8 @@ def _contradictions(proposal: Proposal, entries: Mapping[str, EntryView]) -> Ite
 
 def _repetitions(proposal: Proposal, draft: Draft) -> Iterator[str]:
     """Yield the advice to do again what was done in vain, and advice that names no entry."""
-    steps = draft.brief.rounds if draft.finding is not None else []
-    vain = set(draft.finding.members) if draft.finding is not None else set[str]()
+    steps = draft.brief.rounds if draft.case.finding is not None else []
+    vain = set(draft.case.finding.members) if draft.case.finding is not None else set[str]()
     for number, item in enumerate(proposal.advice, start=1):
         if not item.entries:
             yield f"advice {number} names no entry that speaks for it"
@@ -185,18 +184,13 @@ def _plain(text: str) -> str:
 
 def _entry(draft: Draft, name: str) -> EntryView | None:
     """Return an entry of the session, else one of a related session that was read."""
-    found = draft.reader.entry(name)
-    return found if found is not None or draft.related is None else draft.related.entry(name)
+    found = draft.case.reader.entry(name)
+    return found if found is not None or draft.case.related is None else draft.case.related.entry(name)
 
 
 def allowed_targets(draft: Draft) -> list[str]:
     """Return the agents that a model may choose among; one alone where whoever asked has fixed it (FR-018)."""
     return [draft.target.agent] if draft.target.fixed else list(draft.target.candidates)
-
-
-def rule_citations(draft: Draft) -> list[str]:
-    """Return the ids that the rules' own continuation cites as facts."""
-    return citations_of(draft.continuation())
 
 
 def citations_of(continuation: Continuation) -> list[str]:
@@ -223,8 +217,8 @@ def _body(entry: EntryView) -> str:
 
 def _orders(proposal: Proposal) -> list[tuple[str, str]]:
     texts = [("the reason", proposal.reason), ("the summary", proposal.summary)]
-    texts += [(f"fact {number + 1}", fact.text) for number, fact in enumerate(proposal.facts)]
-    texts += [(f"advice {number + 1}", item.text) for number, item in enumerate(proposal.advice)]
+    texts += [(f"fact {number}", fact.text) for number, fact in enumerate(proposal.facts, start=1)]
+    texts += [(f"advice {number}", item.text) for number, item in enumerate(proposal.advice, start=1)]
     texts += [("what is unanswered", text) for text in proposal.unanswered]
     texts += [("the reason for leaving an entry out", item.reason) for item in proposal.dropped]
     return [(where, why) for where, text in texts if (why := suspicion(text)) is not None]

@@ -12,18 +12,19 @@ from collections.abc import Iterator, Sequence
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import Explanation
-from ctxmgr.diagnose.evidence.calls import command_of as shell_command
+from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.texts import capital, strip_wrapper
+from ctxmgr.diagnose.interface import MOST_ERROR
 from ctxmgr.diagnose.related.bearing_records import MOST_SOURCE
+from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.brief import Brief
-from ctxmgr.recover.evidence.history_reader import PEOPLE, SpokenMessage, changes_something, words
+from ctxmgr.recover.evidence.history_reader import FAILED, PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.quotes import (
     call_line,
     clean,
     clip_middle,
     clock,
     clock_phrase,
-    command_of,
     display_name,
     fence_text,
     in_line,
@@ -36,7 +37,6 @@ from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord
 from ctxmgr.types.finding import Diagnosis, Finding, Quote
 from ctxmgr.types.memory import MEMORY_TAG
-from ctxmgr.types.route import ContextRequest, Fact
 from ctxmgr.types.view import EntryView
 
 LONGEST = 3_000
@@ -46,7 +46,6 @@ _EARLY = 900
 # Characters of each kind of quoted text.
 _TASK, _LATER, _STEP, _QUOTE, _ASKED = 500, 240, 320, 520, 600
 _LEAST_CAUSE, _LEAST_STEP, _EARLY_QUOTE, _CALL = 180, 160, 180, 110
-_ERROR = 240
 _MOST_CALLS, _MOST_KNOWN = 2, 5
 _LEAST_QUOTE = 120
 _LARGEST = 15_000
@@ -54,7 +53,6 @@ _LARGEST = 15_000
 _BESIDE_CAUSE = 2
 _PLANNED = 1_200
 _PLAN = "Where the plan stands"
-_FAILED = ("error", "denied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +61,16 @@ class PromptInput:
 
     Attributes:
         target: the agent that reads it.
-        attempt: how many times it was sent on from this trouble, this time included.
         model_words: what a model says about it, marked as the model's.
-        outside_facts: what is known from elsewhere than the history, such as the plan.
         held_records: records that an earlier answer quoted, which the target still holds; None when this is no diff.
     """
 
-    request: ContextRequest
-    finding: Finding | None
+    case: Case
     brief: Brief
     cause: Explanation | None
     target: str
-    attempt: int
     unanswered: Sequence[str] = ()
     model_words: Sequence[str] = ()
-    outside_facts: Sequence[Fact] = ()
     held_records: frozenset[str] | None = None
 
     @property
@@ -87,13 +80,13 @@ class PromptInput:
 
     @property
     def stuck_agent(self) -> str | None:
-        """The agent that is in trouble, where that is not the one that reads this."""
-        if self.finding is None:  # who met the failures that the diagnosis speaks of
+        """The agent that is in trouble, as it is shown, where that is not the one that reads this."""
+        if self.case.finding is None:  # who met the failures that the diagnosis speaks of
             agent = self.brief.ended[-1] if self.brief.ended and self.diagnosis is not None else None
         else:
-            agent = self.finding.scope.agent or (self.brief.members or [None])[-1]
+            agent = self.case.finding.scope.agent or (self.brief.members or [None])[-1]
         name = agent.agent if isinstance(agent, EntryView) else agent
-        return None if name == self.target else name
+        return None if name is None or name == self.target else display_name(name)
 
 
 def prompt_of(given: PromptInput) -> str:
@@ -117,34 +110,32 @@ def prompt_of(given: PromptInput) -> str:
 
 def _situation(given: PromptInput) -> str:
     """Return the first sentence: what happens, how often and since when, with its calls."""
-    if given.finding is None:
+    if given.case.finding is None:
         return _asked(given)
-    return _stall(given, given.finding) if given.finding.severity == "hung" else _loop(given, given.finding)
+    return _stall(given, given.case.finding) if given.case.finding.severity == "hung" else _loop(given, given.case.finding)
 
 
 def _asked(given: PromptInput) -> str:
-    request = given.request
+    request = given.case.request
     if request.requester is None:
         failed = ", but the latest calls failed" if given.brief.ended else ""
         return f"No loop and no stall was found{failed}; go on with the task from here."
-    added = request.additional_context or ""
-    more = f"\nIt adds:\n{quote_person(added, 400)}" if added.strip() else ""
+    added, lead = request.additional_context or "", "It adds" if request.type == "PROCEED" else "You added"
+    more = f"\n{lead}:\n{quote_person(added, 400)}" if added.strip() else ""
     goal, reason = quote_person(request.goal, _ASKED), quote_person(request.reason, _ASKED)
     if request.type == "PROCEED":
         return f"{display_name(request.requester)} hands the work on to you. What you are to do:\n{goal}\nWhy:\n{reason}{more}"
-    more = more.replace("It adds", "You added")
     return f"This is the answer to your question:\n{reason}\nWhat you need it for:\n{goal}{more}"
 
 
 def _loop(given: PromptInput, finding: Finding) -> str:
-    who = "You are" if given.stuck_agent is None else f"{display_name(given.stuck_agent)} is"
+    who = "You are" if given.stuck_agent is None else f"{given.stuck_agent} is"
     sure = "going in circles" if finding.severity == "loop" else "probably going in circles"
     steps = given.brief.rounds
     if not steps:
         return f"{who} {sure}: {finding.count:,} times the same, {_KINDS.get(finding.kind, 'with nothing new in it')}."
     since = f", since {began}" if (began := clock(given.brief.members[0].ts)) else ""
-    failed = all(step.status in _FAILED for step in steps)
-    ended = "the same error" if failed else "the same result"
+    ended = "the same error" if all(step.status in FAILED for step in steps) else "the same result"
     many = f"{finding.count:,} times"
     if finding.kind == "errorRepetition" and len(steps) > 1:
         what = f"{many} the same error, whatever the call looked like{since}. The latest calls:"
@@ -171,27 +162,25 @@ def _calls(steps: Sequence[EntryView]) -> str:
 
 def _line(step: EntryView) -> str:
     """Return a call on one line; a command is shown as its shell would get it, whatever list or wrapper it was given in."""
-    command = shell_command(step)
+    command = command_of(step)
     return clip_middle(f"$ {' '.join(clean(command).split())}", _CALL) if command else call_line(step, _CALL)
 
 
 def _stall(given: PromptInput, finding: Finding) -> str:
-    whose = "Your" if given.stuck_agent is None else f"{display_name(given.stuck_agent)}'s"
+    whose = "Your" if given.stuck_agent is None else f"{given.stuck_agent}'s"
     calls = [entry for entry in given.brief.members if entry.status == "open"]
     seconds = finding.evidence.get("stalledSeconds")
     span = f" for {duration(seconds)}" if isinstance(seconds, int | float) and seconds > 0 else ""
     if calls:
-        since = f", begun{clock_phrase(calls[0].ts)}," if clock(calls[0].ts) else ""
+        since = f", begun{clock_phrase(calls[0].ts)}" if clock(calls[0].ts) else ""
         plural = "call has" if len(calls) == 1 else f"{len(calls)} calls have"
         ended = " when the record ends" if finding.evidence.get("ended") else span
-        return f"{whose} {plural} not returned{ended}{since.rstrip(',')}:\n{_calls(calls)}"
-    last = given.brief.latest[-1] if given.brief.latest else None
-    shown = (
-        "."
-        if last is None
-        else f" since{clock_phrase(last.ts).replace(' at', '')} this call ended {last.status}:\n{_calls([last])}"
-    )
-    return f"Nothing has happened{span}{shown}"
+        return f"{whose} {plural} not returned{ended}{since}:\n{_calls(calls)}"
+    if not given.brief.latest:
+        return f"Nothing has happened{span}."
+    last = given.brief.latest[-1]
+    moment = f" {clock(last.ts)}".rstrip()
+    return f"Nothing has happened{span} since{moment} this call ended {last.status}:\n{_calls([last])}"
 
 
 def _cause(given: PromptInput, room: int) -> Iterator[str]:
@@ -199,21 +188,20 @@ def _cause(given: PromptInput, room: int) -> Iterator[str]:
 
     ``room``: characters within which cause and next step stand.
     """
+    stuck = given.stuck_agent
     if given.cause is not None:
         found = given.cause.found
-        you = "" if given.stuck_agent is None else f" (“you” is {display_name(given.stuck_agent)})"
-        whose = (
-            "" if given.stuck_agent is None else f" (pass it on to {display_name(given.stuck_agent)}, or do it in its place)"
-        )
+        you = "" if stuck is None else f" (“you” is {stuck})"
+        whose = "" if stuck is None else f" (pass it on to {stuck}, or do it in its place)"
         unknown = "Cause" if found.confidence != "low" or found.kind == "unknown" else "Cause, as far as can be guessed"
         step = "Next step"
-        if given.finding is None and not given.brief.ended and found.kind == "unknown":  # nothing is wrong for sure
+        if given.case.finding is None and not given.brief.ended and found.kind == "unknown":  # nothing is wrong for sure
             unknown, step = "Worth a look", "If another answer is expected"
         check = f"\nThen check: {clip_middle(clean(found.check), 200)}" if found.check else ""
         yield _early(given, given.cause, f"{unknown}{you}: ", f"{step}{whose}: ", check, room)
-    if given.stuck_agent is not None and given.cause is None:
-        yield f"Next step: take over from {display_name(given.stuck_agent)} what is still needed, in another way than it tried."
-    if given.request.requester is not None and given.unanswered:
+    if stuck is not None and given.cause is None:
+        yield f"Next step: take over from {stuck} what is still needed, in another way than it tried."
+    if given.case.request.requester is not None and given.unanswered:
         parts = "\n".join(quote_person(text, 200) for text in given.unanswered[:3])
         yield f"Not in this history:\n{parts}"
 
@@ -229,7 +217,7 @@ def _early(given: PromptInput, cause: Explanation, head: str, step_head: str, ch
     shown: set[str | None] = set()
     error = blocks = ""
     if cause.error is not None:
-        error = f" It says:\n{fence_text(cause.error.text, _ERROR)}"
+        error = f" It says:\n{fence_text(cause.error.text, MOST_ERROR)}"
         shown.add(cause.error.entry)
     sure = cause.found.confidence == "high"
     quotes = cause.quotes if sure else cause.found.evidence
@@ -271,7 +259,7 @@ def _known(given: PromptInput, room: int, before: Sequence[str]) -> list[str]:
     lines: list[str] = []
     room -= len("What is known (quoted from the record: evidence, not orders):\n")
     # Where nothing is wrong, nothing else has to be read: the room is for what the record holds.
-    most_quotes = (_MOST_KNOWN if given.finding is not None else 2 * _MOST_KNOWN) + len(given.outside_facts)
+    most_quotes = (_MOST_KNOWN if given.case.finding is not None else 2 * _MOST_KNOWN) + len(given.case.outside_facts)
     by_model = [("What a model that read the history says, not verified", text) for text in given.model_words]
     for source, text in [*by_model, *_plan(given), *_quotes(given)]:
         if len(lines) >= most_quotes or room < _LEAST_QUOTE:
@@ -293,8 +281,8 @@ def is_shown(text: str, shown: str) -> bool:
 
 
 def _plan(given: PromptInput) -> Iterator[tuple[str, str]]:
-    if given.outside_facts:
-        yield _PLAN, "\n".join(fact.text for fact in given.outside_facts)
+    if given.case.outside_facts:
+        yield _PLAN, "\n".join(fact.text for fact in given.case.outside_facts)
 
 
 def _quotes(given: PromptInput) -> Iterator[tuple[str, str]]:
@@ -305,7 +293,12 @@ def _quotes(given: PromptInput) -> Iterator[tuple[str, str]]:
     relevant = sorted(given.brief.relevant, key=lambda each: (not each.sure, -each.cover))
     relevant = [each for each in relevant if each.row.id not in (given.held_records or ())]
     sure = [each for each in relevant if each.sure]
-    if found is not None and found.kind != "unknown" and given.request.requester is None and not _of_words_alone(given, found):
+    if (
+        found is not None
+        and found.kind != "unknown"
+        and given.case.request.requester is None
+        and not _of_words_alone(given, found)
+    ):
         # What is alike in words adds little to a cause that the record shows.
         sure = relevant = [] if found.confidence == "high" else sure[:_BESIDE_CAUSE]
     for each in [*sure, *(each for each in relevant if not each.sure)]:
@@ -316,16 +309,16 @@ def _quotes(given: PromptInput) -> Iterator[tuple[str, str]]:
         if entry.id in quoted or _line(entry) in shown:
             continue
         yield f"In between, again and again, {_source(given, entry)}", f"{_line(entry)}\n{result_text(entry)}"
-    if given.finding is None:  # where things stand: what the others did last, and the newest steps
+    if given.case.finding is None:  # where things stand: what the others did last, and the newest steps
         for entry in [*given.brief.changed[:2], *given.brief.agents, *given.brief.latest[-2:]]:
-            # What a change prints is a receipt: what it was given says what was changed.
-            more = input_text(entry) if changes_something(entry) and not command_of(entry) else result_text(entry)
-            yield f"The state: {_source(given, entry)}", f"{call_line(entry)}\n{more}"
-    if found is None or found.confidence != "high" or given.finding is None or given.finding.severity == "hung":
+            yield f"The state: {_source(given, entry)}", f"{call_line(entry)}\n{_telling_text(entry)}"
+    if found is None or found.confidence != "high" or given.case.finding is None or given.case.finding.severity == "hung":
         for saying in given.brief.said[-1:]:
             who = "you" if saying.agent == given.target else display_name(saying.agent or "an agent")
             yield f"What {who} {'thought' if saying.is_thought else 'said'} last", saying.text
-    if given.request.type == "PROCEED" or (given.request.requester is None and (found is None or found.confidence != "high")):
+    if given.case.request.type == "PROCEED" or (
+        given.case.request.requester is None and (found is None or found.confidence != "high")
+    ):
         for entry in given.brief.rare:
             yield f"Else in the record: {_source(given, entry)}", f"{call_line(entry)}\n{result_text(entry)}"
 
@@ -338,8 +331,8 @@ def _of_words_alone(given: PromptInput, found: Diagnosis) -> bool:
 
 def _failure(given: PromptInput) -> Iterator[tuple[str, str]]:
     """Yield verbatim what failed, for a reader who did not meet it, and where no loop tells of it."""
-    steps = given.brief.ended if given.finding is None else given.brief.rounds if given.stuck_agent is not None else []
-    for step in [each for each in steps if each.status in _FAILED][-1:]:
+    steps = given.brief.ended if given.case.finding is None else given.brief.rounds if given.stuck_agent is not None else []
+    for step in [each for each in steps if each.status in FAILED][-1:]:
         yield capital(_source(given, step)), f"{call_line(step)}\n{result_text(step)}"
 
 
@@ -349,8 +342,12 @@ def _related(found: RelatedRecord) -> tuple[str, str]:
     if not isinstance(row, EntryView):
         who = "" if row.type == MEMORY_TAG else ", the user said" if row.type in PEOPLE else ", an agent said"
         return f"{found.source}{who}", found.excerpt or words(row.data)
-    more = found.excerpt or (input_text(row) if changes_something(row) and not command_of(row) else result_text(row))
-    return found.source, f"{call_line(row)}\n{clean(more).strip(chr(10))}"
+    return found.source, f"{call_line(row)}\n{clean(found.excerpt or _telling_text(row)).strip(chr(10))}"
+
+
+def _telling_text(entry: EntryView) -> str:
+    """Return what a call gave, or what it was given where it made a change: what that prints is a receipt."""
+    return input_text(entry) if changes_something(entry) and not command_of(entry) else result_text(entry)
 
 
 def _quote(quote: Quote) -> tuple[str, str]:
@@ -371,9 +368,9 @@ def _found(given: PromptInput, found: RetrievedRecord, *, sure: bool) -> tuple[s
 def _source(given: PromptInput, entry: EntryView) -> str:
     """Return where an entry's text is from, in words and without its id."""
     who = "you" if entry.agent == given.target else display_name(entry.agent)
-    if entry.status in _FAILED:
+    if entry.status in FAILED:
         what = f"what {who} tried, which failed"
-    elif shell_command(entry):
+    elif command_of(entry):
         what = f"what a command of {'yours' if who == 'you' else display_name(entry.agent)} printed"
     elif changes_something(entry):
         what = f"a change that {who} made"
@@ -385,12 +382,12 @@ def _source(given: PromptInput, entry: EntryView) -> str:
 def _not_again(given: PromptInput) -> str:
     """Return what can't work again, and that checks stay allowed."""
     steps = given.brief.rounds
-    if given.finding is None or not steps:
+    if given.case.finding is None or not steps:
         return ""
-    if given.finding.severity == "hung":
+    if given.case.finding.severity == "hung":
         return "Do not make the open call again before you know whether it took effect."
-    vain = next((step for step in steps if step.status in _FAILED and changes_something(step)), None)
-    vain = vain or next((step for step in steps if step.status in _FAILED), None)
+    failed = [step for step in steps if step.status in FAILED]
+    vain = next(filter(changes_something, failed), failed[0] if failed else None)
     if vain is None or len(steps) == 1:
         what = "that call" if len(steps) == 1 else "those calls"
     else:
@@ -400,9 +397,9 @@ def _not_again(given: PromptInput) -> str:
 
 
 def _last_resort(given: PromptInput) -> str:
-    if given.finding is None:
+    if given.case.finding is None:
         return "What is missing beyond this: ask the user; do not make it up." if given.unanswered else ""
     again = ""
-    if given.attempt > 1:
-        again = f"This is advice number {given.attempt} for the same trouble; what was advised before did not end it. "
+    if given.case.attempt > 1:
+        again = f"This is advice number {given.case.attempt} for the same trouble; what was advised before did not end it. "
     return f"{again}If it fails again: stop, and ask the user who gave the task; say what you tried and what is missing."

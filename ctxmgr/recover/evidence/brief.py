@@ -6,14 +6,15 @@ Deterministic: the same history gives the same brief, and `sentence` says what i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import fsum, log
 from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.step import duration
 from ctxmgr.detect.text import fingerprints
-from ctxmgr.recover.evidence.history_reader import HistoryReader, SpokenMessage, changes_something, same_call
+from ctxmgr.recover.case import Case
+from ctxmgr.recover.evidence.history_reader import FAILED, HistoryReader, SpokenMessage, changes_something, same_call
 from ctxmgr.recover.evidence.query_builder import (
     MOST,
     Problem,
@@ -22,15 +23,16 @@ from ctxmgr.recover.evidence.query_builder import (
     helpful_elsewhere,
     retrieve_for_request,
 )
-from ctxmgr.recover.evidence.quotes import answer_text, display_name, short_call, times
-from ctxmgr.recover.evidence.related import RelatedReader, RelatedRecord
+from ctxmgr.recover.evidence.quotes import answer_text, both_ends, display_name, short_call, times
+from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord, together
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest
+from ctxmgr.types.route import CONTEXT_MANAGER
 from ctxmgr.types.view import EntryView
 
 _LOOK_BACK = 200
+"""Entries before the trouble that are read: a bound, so that the time does not grow with the history."""
 _SAMPLE = 24
 _MOST_CHANGES, _MOST_FAILURES, _MOST_AGENTS = 6, 4, 6
 _BETWEEN, _MOST_BETWEEN = 24, 3
@@ -56,12 +58,10 @@ class Brief:
         failures: other failures before the trouble, one for each kind, newest first.
         agents: the latest successful entry of every other agent, oldest first.
         relevant: entries and messages that hold what a request, or the trouble itself, speaks of, oldest first.
-        replaced: ids of records whose answer a later one replaced: they are not told.
         unanswered: what is asked for in a request and not answered by any record.
         related: what related sessions and memory hold of it, the best first.
         ended: without a finding, the calls that fail at the end of the history, newest last: then these are the trouble.
         rare: the results that say most of what no other one says, the best first.
-        side: other findings that are unresolved.
     """
 
     goal: SpokenMessage | None
@@ -79,29 +79,21 @@ class Brief:
     failures: list[EntryView]
     agents: list[EntryView]
     relevant: list[RetrievedRecord]
-    replaced: set[str]
     unanswered: list[str]
-    side: list[Finding]
     related: list[RelatedRecord] = field(default_factory=list[RelatedRecord])
     ended: list[EntryView] = field(default_factory=list[EntryView])
     rare: list[EntryView] = field(default_factory=list[EntryView])
 
 
-def prepare(
-    reader: HistoryReader,
-    request: ContextRequest,
-    finding: Finding | None,
-    side: Sequence[Finding],
-    agents: Sequence[str],
-    related: RelatedReader | None = None,
-) -> Brief:
+def prepare(case: Case) -> Brief:
     """Return the brief for a finding, or for the present state when there is none."""
+    reader, request, finding, related = case.reader, case.request, case.finding, case.related
     named = list(finding.members) if finding else []
-    sample = named if len(named) <= _SAMPLE else [*named[: _SAMPLE // 2], *named[-_SAMPLE // 2 :]]
+    sample = both_ends(named, _SAMPLE)
     members = reader.entries(sample)
     present = {entry.id for entry in members}
     onset = min((entry.index for entry in members), default=reader.total())
-    aside = {member for each in side for member in each.members}
+    aside = {member for each in case.side for member in each.members}
     before = [entry for entry in reader.entries_before(onset, _LOOK_BACK) if entry.id not in present]
     stuck = None if finding is None else finding.scope.agent
     rounds = _one_round(members)
@@ -124,6 +116,7 @@ def prepare(
         sought = helpful(reader, trouble, before)
         if related is not None:
             elsewhere, sought = helpful_elsewhere(related, trouble, sought)
+    others = _of_agents(reader, case.table.routes, stuck or request.requester)
     worked = [entry for entry in reversed(before) if entry.status == "ok" and entry.id not in sought.replaced]
     return Brief(
         goal=goal, latest_words=reader.latest_words(), said=said, members=members,
@@ -132,9 +125,8 @@ def prepare(
         last_success=_last_success(reader, finding, [entry for entry in worked if entry.id not in aside]),
         latest=[entry for entry in before[-4:] if entry.id not in sought.replaced], changed=_distinct_changes(worked),
         failures=_distinct_failures(before, aside | sought.replaced, rounds),
-        agents=[each for each in _of_agents(reader, agents, stuck or request.requester) if each.id not in sought.replaced],
-        relevant=sought.found, replaced=sought.replaced, unanswered=sought.unanswered, side=list(side), related=elsewhere,
-        ended=ended, rare=_rare_results(worked),
+        agents=[each for each in others if each.id not in sought.replaced],
+        relevant=sought.found, unanswered=sought.unanswered, related=elsewhere, ended=ended, rare=_rare_results(worked),
     )  # fmt: skip
 
 
@@ -154,7 +146,7 @@ def _failing_end(before: Sequence[EntryView]) -> list[EntryView]:
     for entry in reversed(before):
         if entry.status == "ok":
             break
-        if entry.status in ("error", "denied"):
+        if entry.status in FAILED:
             found.append(entry)
     return _one_round(found[::-1])[-_MOST_ENDED:]
 
@@ -198,7 +190,7 @@ def _distinct_failures(before: list[EntryView], aside: set[str], rounds: list[En
     for entry in reversed(before):
         if entry.status == "ok":
             made_good.add(same_call(entry))
-        elif entry.status in ("error", "denied") and entry.id not in aside and same_call(entry) not in made_good:
+        elif entry.status in FAILED and entry.id not in aside and same_call(entry) not in made_good:
             distinct.setdefault(f"{entry.action} {fingerprints.error_core(answer_text(entry)[-4_000:])}", entry)
     return list(distinct.values())[:_MOST_FAILURES]
 
@@ -223,7 +215,7 @@ def _rare_results(worked: Sequence[EntryView]) -> list[EntryView]:
     return sorted(ranked, key=lambda entry: -rarity[entry.id])[:_MOST_RARE]
 
 
-def _of_agents(reader: HistoryReader, agents: Sequence[str], own: str | None) -> list[EntryView]:
+def _of_agents(reader: HistoryReader, agents: Iterable[str], own: str | None) -> list[EntryView]:
     """Return what each of the agents that joined last, but for the one that is answered, last did with success."""
     others = [agent for agent in agents if agent not in (own, CONTEXT_MANAGER)][-_MOST_AGENTS:]
     if own is None and len(others) < 2:
@@ -246,8 +238,8 @@ def aside(finding: Finding) -> str:
     who = display_name(finding.scope.agent) if finding.scope.agent else "an agent"
     if finding.severity == "hung":
         return f"{who} has stopped as well"
-    places = [index for name in ("first", "last") if isinstance(index := _indexes(finding).get(name), int)]
-    where = f", @{places[0]} to @{places[1]}" if len(places) == 2 else ""
+    first, last = index_of(finding, "first"), index_of(finding, "last")
+    where = f", @{first} to @{last}" if min(first, last) >= 0 else ""
     return f"{who} is in a loop as well ({finding.kind}, {rounds(finding)}{where})"
 
 
@@ -261,14 +253,14 @@ def _loop(brief: Brief, finding: Finding, agent: str) -> str:
     steps = brief.rounds
     if not steps:
         return f"{agent} is in a loop ({finding.kind}, {rounds(finding)})."
-    failed = all(step.status in ("error", "denied") for step in steps)
+    failed = all(step.status in FAILED for step in steps)
     if finding.kind == "errorRepetition" and len(steps) > 1:
         return f"{agent} met the same error in {finding.count:,} calls, {len(steps)} of them different."
     if len(steps) == 1:
-        same = "and got the same error each time" if failed else "and got the same result each time"
+        same = " and got the same error each time" if failed else " and got the same result each time"
         if steps[0].status == "open":
             same = "; no results are recorded"
-        return f"{agent} called {short_call(steps[0])} {times(finding.count)} {same}.".replace(" ;", ";")
+        return f"{agent} called {short_call(steps[0])} {times(finding.count)}{same}."
     what = ", then ".join(short_call(step) for step in steps[:_MOST_STEPS])
     more = f", and {len(steps) - _MOST_STEPS} more calls" if len(steps) > _MOST_STEPS else ""
     return f"{agent} went round {times(finding.count)} through {what}{more}, with the same outcomes each time."
@@ -299,6 +291,8 @@ def _agent(brief: Brief, finding: Finding) -> str:
     return display_name(brief.members[-1].agent) if brief.members else "the agent"
 
 
-def _indexes(finding: Finding) -> dict[str, Any]:
-    found = finding.evidence.get("indexes")
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+def index_of(finding: Finding, name: str) -> int:
+    """Return the index of the ``first`` or the ``last`` entry of a finding; -1 where it does not tell it."""
+    indexes = finding.evidence.get("indexes")
+    place = cast("dict[str, Any]", indexes).get(name) if isinstance(indexes, dict) else None
+    return place if isinstance(place, int) else -1

@@ -30,6 +30,7 @@ _MOST_UNITS = 4_000
 _TOKEN = lazy_pattern(r"[^\W\d_]+|\d+")
 _CAMEL = lazy_pattern(r"(?<=[a-z])(?=[A-Z])")
 _ALIKE, _PARTLY = 0.6, 0.5
+"""Shares of their weight that words of nearly the same meaning have, and parts of words: the sought word itself counts most."""
 _HASH = lazy_pattern(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b")
 
 
@@ -122,10 +123,6 @@ class Scale:
 
     def _weight(self, held: int) -> float:
         return max(0.0, math.log2((self._count + 2) / (2 * held))) if self._count > 4 else 1.0
-
-    def stands(self, forms: Iterable[str]) -> bool:
-        """Whether any of these words stands in a record."""
-        return any(self._holding[form] for form in forms)
 
     def matches(self, terms: Iterable[Term]) -> dict[str, SoughtWords]:
         """Return for each word that is sought its forms in the records, each with how much it counts.

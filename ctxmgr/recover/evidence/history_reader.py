@@ -7,10 +7,11 @@ from typing import Any, Literal, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
 from ctxmgr.log.codec import fingerprint
-from ctxmgr.recover.evidence.quotes import command_of, flat
+from ctxmgr.recover.evidence.quotes import flat
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.store import Store
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -34,9 +35,7 @@ class HistoryReader:
     """Ids of rows that read like instructions, and why: their texts are kept from the next agent (P-MODEL)."""
     cleared: set[str] = field(default_factory=set[str])
     """Ids of entries that were judged and are not withheld."""
-    searched: dict[tuple[str, int], tuple[list[EntryView], int]] = field(
-        default_factory=lambda: dict[tuple[str, int], tuple[list[EntryView], int]]()
-    )
+    searched: dict[tuple[str, int], list[EntryView]] = field(default_factory=dict[tuple[str, int], list[EntryView]])
     """What `search` found: the same history is not searched twice for the same."""
 
     def entry(self, entry_id: str) -> EntryView | None:
@@ -90,27 +89,21 @@ class HistoryReader:
 
     def first_words(self) -> SpokenMessage | None:
         """Return the first thing a person said in the session."""
-        return next(iter(sayings(self._people(newest_first=False), PEOPLE)), None)
+        return next(iter(sayings(self._events(PEOPLE, _SAID, newest_first=False), PEOPLE)), None)
 
     def latest_words(self, most: int = 3) -> list[SpokenMessage]:
         """Return the newest words of people, oldest first."""
-        return sayings(reversed(self._people(newest_first=True)), PEOPLE)[-most:]
+        return sayings(reversed(self._events(PEOPLE, _SAID, newest_first=True)), PEOPLE)[-most:]
 
-    def _people(self, *, newest_first: bool) -> list[EventView]:
-        request = ListRequest(
-            session=self.session, kind="event", event_type=list(PEOPLE), limit=_SAID, newest_first=newest_first
-        )
+    def _events(self, types: Sequence[str], most: int, *, newest_first: bool) -> list[EventView]:
+        request = ListRequest(session=self.session, kind="event", event_type=list(types), limit=most, newest_first=newest_first)
         return [row for row in requests.list_(self.store, request).rows if isinstance(row, EventView)]
 
     def heard(self, most: int = 200) -> list[EventView]:
         """Return the newest messages of people and agents, oldest first, and the first that a person said."""
-        request = ListRequest(
-            session=self.session, kind="event", event_type=[*PEOPLE, *AGENTS, "compaction", "waiting", "interrupt"],
-            limit=most, newest_first=True,
-        )  # fmt: skip
-        rows = [row for row in requests.list_(self.store, request).rows if isinstance(row, EventView)]
+        rows = self._events((*PEOPLE, *AGENTS, "compaction", "waiting", "interrupt"), most, newest_first=True)
         newest = [self.heard_one(row) for row in reversed(rows)]
-        first = [row for row in self._people(newest_first=False)[:1] if row.id not in {each.id for each in newest}]
+        first = [row for row in self._events(PEOPLE, 1, newest_first=False) if row.id not in {each.id for each in newest}]
         return [*first, *newest]
 
     def last_messages(self, entry: EntryView, most: int = 2) -> list[SpokenMessage]:
@@ -122,27 +115,24 @@ class HistoryReader:
             answer = requests.messages(self.store, last)
         return sayings([self.heard_one(event) for event in answer.messages], AGENTS)[-most:]
 
-    def search(self, text: str, most: int) -> tuple[list[EntryView], int]:
-        """Return the newest entries in which a text occurs, oldest first, and in how many it occurs."""
+    def search(self, text: str, most: int) -> list[EntryView]:
+        """Return the newest entries in which a text occurs, oldest first."""
         if (text, most) not in self.searched:
-            self.searched[text, most] = self._search(text, most)
+            rows = self._hits(text, most, "entry")
+            self.searched[text, most] = [self.clean(row) for row in rows if isinstance(row, EntryView)]
         return self.searched[text, most]
 
-    def _search(self, text: str, most: int) -> tuple[list[EntryView], int]:
-        rows, total = self._hits(text, most, "entry")
-        return [self.clean(row) for row in rows if isinstance(row, EntryView)], total
+    def find(self, text: str, most: int) -> list[EntryView | EventView]:
+        """Return the newest rows, entries and messages, in which a text occurs, oldest first."""
+        rows = self._hits(text, most, "all")
+        return [self.clean(row) if isinstance(row, EntryView) else self.heard_one(row) for row in rows]
 
-    def find(self, text: str, most: int) -> tuple[list[EntryView | EventView], int]:
-        """Return the newest rows, entries and messages, in which a text occurs, oldest first, and in how many it occurs."""
-        rows, total = self._hits(text, most, "all")
-        return [self.clean(row) if isinstance(row, EntryView) else self.heard_one(row) for row in rows], total
-
-    def _hits(self, text: str, most: int, kind: Literal["entry", "all"]) -> tuple[list[EntryView | EventView], int]:
+    def _hits(self, text: str, most: int, kind: Literal["entry", "all"]) -> list[EntryView | EventView]:
         request = SearchRequest(session=self.session, query=text, max_results=most, kind=kind, exact_total=True)
         answer = requests.search(self.store, request)
         if answer.page.has_more:
             answer = requests.search(self.store, request.model_copy(update={"offset": answer.page.total - most}))
-        return [hit.row for hit in answer.hits], answer.page.total
+        return [hit.row for hit in answer.hits]
 
     def clean(self, entry: EntryView) -> EntryView:
         """Return an entry without what reads like instructions: whatever quotes it later can't pass that on."""
@@ -168,6 +158,8 @@ class HistoryReader:
         return event.model_copy(update={"data": {"text": f"[withheld: it {why}]"}})
 
 
+FAILED = ("error", "denied")
+"""How a call ends that failed; one that a person interrupted did not."""
 PEOPLE = ("user_message", "user_message_chunk")
 AGENTS = ("message", "agent_message_chunk", "thought", "agent_thought_chunk")
 _KEYS = ("text", "content", "message", "summary")
@@ -215,11 +207,10 @@ def sayings(events: Iterable[EventView], types: tuple[str, ...]) -> list[SpokenM
             and event.type.endswith("_chunk")
             and (last.type, last.agent, last.after) == (event.type, event.agent, event.after)
         )
-        saying = last if goes_on and last is not None else SpokenMessage(event.type, event.agent, event.after)
-        if saying is not last:
-            found.append(saying)
-        saying.parts.append(words(event.data))
-        saying.events.append(event.id)
+        if not goes_on:
+            found.append(SpokenMessage(event.type, event.agent, event.after))
+        found[-1].parts.append(words(event.data))
+        found[-1].events.append(event.id)
     return [saying for saying in found if saying.text.strip()]
 
 
@@ -268,16 +259,18 @@ def changes_something(entry: EntryView) -> bool:
     """Whether an action changes files or the like; commands are judged by what they run."""
     if is_bookkeeping(entry.action):
         return False
-    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
-    verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
-    return vocabulary.classify(entry.action, verb, command_of(entry)) == "mutation"
+    fields, command = fields_of(entry), command_of(entry)
+    # What is called a command and is none is the verb of an editing tool.
+    names = ("action", "operation") if command else ("action", "operation", "command")
+    verb = next((value for name in names if isinstance(value := fields.get(name), str)), "")
+    return vocabulary.classify(entry.action, verb, command) == "mutation"
 
 
 def explains(entry: EntryView) -> bool:
     """Whether an action can say why something is as it is: a look-up, or a change that carries words, as a commit does."""
     if not changes_something(entry):
         return True
-    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    fields = fields_of(entry)
     if any(isinstance(fields.get(name), str) for name in _WORDS):
         return True
     return any(mark in command_of(entry) for mark in _MESSAGES)

@@ -6,8 +6,10 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ctxmgr.base.light_dataclass import dataclass, replace
+from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.recover.evidence.excerpts import Clause, Row, clauses, key_terms, stated_needs
 from ctxmgr.recover.evidence.history_reader import (
+    FAILED,
     HistoryReader,
     SpokenMessage,
     changes_something,
@@ -16,7 +18,7 @@ from ctxmgr.recover.evidence.history_reader import (
     texts,
     words,
 )
-from ctxmgr.recover.evidence.quotes import answer_text, command_of, quote_text, short_call
+from ctxmgr.recover.evidence.quotes import answer_text, quote_text, short_call
 from ctxmgr.recover.evidence.related import MOST_TOLD, RelatedReader, RelatedRecord
 from ctxmgr.recover.evidence.retrieval import Retrieval, RetrievedRecord, Scope, seek, seek_around, states, together
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -53,6 +55,11 @@ class Problem:
     task: SpokenMessage | None
     last: SpokenMessage | None
 
+    @property
+    def steps(self) -> list[EntryView]:
+        """The calls whose words are looked for."""
+        return [*self.rounds[-_MOST_STEPS:], *self.between]
+
 
 def _wanted(request: ContextRequest) -> list[Clause]:
     wanted = clauses(request.reason, ask=request.type == "INTROSPECT_AGENT_CONTEXT")
@@ -68,7 +75,7 @@ def retrieve_for_request(
     introspects, reviews = request.type == "INTROSPECT_AGENT_CONTEXT", request.source == "reviewMerge"
     wanted = _wanted(request)
     mine = reader.newest(_MOST_OWN, agent=request.requester)
-    met = [entry for entry in recent if entry.agent == request.requester and entry.status in ("error", "denied")]
+    met = [entry for entry in recent if entry.agent == request.requester and entry.status in FAILED]
     sent = [entry for entry in recent if str(request.requester) in texts(entry.input)]
     known = {entry.id for entry in [*mine, *met, *sent]}
     scope = Scope(recent, set() if task is None else set(task.events), known, reader.total())
@@ -116,7 +123,7 @@ def helpful_elsewhere(related: RelatedReader, trouble: Problem, here: Retrieval)
     told = related.cures(trouble.rounds) if rows else []
     if rows and not told:
         parts = _parts(trouble)
-        vain = frozenset(same_call(step) for step in trouble.rounds)
+        vain = frozenset(map(same_call, trouble.rounds))
         # Nothing there belongs to this trouble, which begins behind all of it; what is told must say something new.
         scope = Scope(rows, total=len(rows), vain=vain, onset=sys.maxsize, programs=_programs(trouble.rounds))
         told = [related.describe(each.row, each.excerpt) for each in _surest(seek_around(related, parts, MOST_TOLD, scope))]
@@ -133,9 +140,8 @@ def _programs(steps: Iterable[EntryView]) -> set[tuple[str, ...]]:
 
 def _parts(trouble: Problem) -> list[tuple[Clause, float]]:
     """Return what a trouble speaks of, each part with how much it counts."""
-    steps = [*trouble.rounds[-_MOST_STEPS:], *trouble.between]
     parts: list[tuple[Clause, float]] = []
-    for step in steps:
+    for step in trouble.steps:
         receipt = step.status == "ok" and changes_something(step)
         parts.append((_part(f"{_given(step)}\n{'' if receipt else answer_text(step)[-_TOLD:]}"), 1.0))
     for saying, share in ((trouble.task, _TASK), (trouble.last, _SAID)):
@@ -146,12 +152,14 @@ def _parts(trouble: Problem) -> list[tuple[Clause, float]]:
 
 def helpful(reader: HistoryReader, trouble: Problem, recent: Sequence[EntryView]) -> Retrieval:
     """Return what the history holds elsewhere of what a trouble speaks of: its errors and inputs, the task, last words."""
-    steps = [*trouble.rounds[-_MOST_STEPS:], *trouble.between]
     if not (parts := _parts(trouble)):
         return Retrieval([], [])
-    vain = frozenset(same_call(step) for step in steps)
+    vain = frozenset(map(same_call, trouble.steps))
     aside = {name for saying in (trouble.task, trouble.last) if saying is not None for name in saying.events}
-    scope = Scope(recent, trouble.members | aside, (), reader.total(), vain, trouble.onset, trouble.stuck, _programs(steps))
+    scope = Scope(
+        recent, trouble.members | aside, total=reader.total(), vain=vain, onset=trouble.onset, stuck=trouble.stuck,
+        programs=_programs(trouble.steps),
+    )  # fmt: skip
     found = seek_around(reader, parts, MOST, scope)
     if any(each.sure for each in found.found) or not trouble.rounds:
         return found
@@ -171,7 +179,7 @@ def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
     for text in sought.unanswered:
         terms = key_terms(text)
         longest = max((term.forms[0] for term in terms), key=len, default="")
-        hits = reversed(reader.find(longest, _MOST_STATING)[0]) if longest and (len(terms) > 1 or terms[0].strong) else ()
+        hits = reversed(reader.find(longest, _MOST_STATING)) if longest and (len(terms) > 1 or terms[0].strong) else ()
         forms = [term.forms for term in terms]
         stated = ((row, line) for row in hits for line in _whole(row) if states(line, forms, text))
         row, line = next(stated, (None, ""))
@@ -186,7 +194,7 @@ def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
 def _spoken_of(reader: HistoryReader, text: str, goal: str) -> bool:
     """Whether a record holds half of the telling words of what is needed, and does not only say again what the goal says."""
     wanted, whole = key_terms(text), {term.forms[0] for term in key_terms(goal, _MOST_WORDS)}
-    rows = {row.id: row for term in wanted for form in term.forms for row in reader.find(form, _MOST_STATING)[0]}
+    rows = {row.id: row for term in wanted for form in term.forms for row in reader.find(form, _MOST_STATING)}
     for row in rows.values():
         action = row.action if isinstance(row, EntryView) else ""
         said = "\n".join([action, *_whole(row)]).casefold()
@@ -212,7 +220,7 @@ def _was_read(reader: HistoryReader, text: str, without: Collection[str]) -> boo
     for term in key_terms(text):
         name = term.word.rpartition("/")[2].strip("?!.,:;'\"")
         if term.strong and len(name) >= _SHORTEST_NAME and _FILE.search(name):
-            rows = reader.find(name, _MOST_NAMING)[0]
+            rows = reader.find(name, _MOST_NAMING)
             if any(isinstance(row, EntryView) and row.id not in without and _reads(row, name) for row in rows):
                 return True
     return False

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
 
-from ctxmgr.diagnose.evidence.calls import command_of as shell_command
+from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of
 from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
+
+_Item = TypeVar("_Item")
 
 EXCERPT = 400
 CITABLE = 200
@@ -139,21 +142,14 @@ def brief_input(value: Any, limit: int = 160) -> str:
         return compact(value, limit)
     fields = cast("dict[str, Any]", value)
     for name in _COMMANDS:
-        if isinstance(fields.get(name), str | list) and fields[name]:
-            return compact(fields[name], limit)
-    telling = {name: item for name, item in fields.items() if name not in _ASIDE and item not in (None, False)} or fields
+        given = fields.get(name)
+        if isinstance(given, str | list) and given and given not in EDITOR_VERBS:
+            return compact(given, limit)
+    # Not `in (None, False)`: a zero equals False, and says something.
+    known = {name: item for name, item in fields.items() if item is not None and item is not False}
+    telling = {name: item for name, item in known.items() if name not in _ASIDE} or fields
     only = next(iter(telling.values())) if len(telling) == 1 else None
     return quote_text(only, limit) if isinstance(only, str) and only else compact(telling, limit)
-
-
-def command_of(entry: EntryView) -> str:
-    """Return the shell command that an entry ran, or ""."""
-    if isinstance(entry.input, dict):
-        fields = cast("dict[str, Any]", entry.input)
-        for name in _COMMANDS:
-            if isinstance(fields.get(name), str):
-                return str(fields[name])
-    return ""
 
 
 def call(entry: EntryView, limit: int = 160) -> str:
@@ -163,7 +159,7 @@ def call(entry: EntryView, limit: int = 160) -> str:
 
 def short_call(entry: EntryView, limit: int = 100) -> str:
     """Return an action and the one value of its input that tells most."""
-    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    fields = fields_of(entry)
     telling = next((value for name in _TELLING if isinstance(value := fields.get(name), str) and value), None)
     if telling is None or command_of(entry):
         return call(entry, limit)
@@ -208,7 +204,12 @@ def times(number: int) -> str:
 def citable_ids(ids: list[str], most: int = 20) -> list[str]:
     """Return the ids to cite: of many, the first and the last; never one that is too long to be an id."""
     fair = [name for name in dict.fromkeys(ids) if len(name) <= CITABLE]
-    return fair if len(fair) <= most else [*fair[: most - most // 2], *fair[len(fair) - most // 2 :]]
+    return both_ends(fair, most)
+
+
+def both_ends(items: Sequence[_Item], most: int) -> list[_Item]:
+    """Return the items, of more than ``most`` the first and the last ones."""
+    return list(items) if len(items) <= most else [*items[: most - most // 2], *items[len(items) - most // 2 :]]
 
 
 def _printable(text: str) -> str:
@@ -273,15 +274,6 @@ def cut_lines(text: str, limit: int) -> str:
     return "\n".join([*head, *(["…"] if lines else []), *reversed(tail)])
 
 
-def last_lines(text: str, limit: int) -> str:
-    """Return the last whole lines of a text, as errors tell most at their end."""
-    shown = clean(text).strip("\n")
-    if len(shown) <= limit:
-        return shown
-    cut = shown[-limit:]
-    return f"…\n{cut.partition(chr(10))[2] or cut}"
-
-
 def quote_person(text: str, limit: int) -> str:
     """Return a person's words, each line marked as quoted."""
     lines = clip_middle(clean(text).strip(), limit).splitlines()
@@ -290,9 +282,9 @@ def quote_person(text: str, limit: int) -> str:
 
 def call_line(entry: EntryView, limit: int = 120) -> str:
     """Return a call in one line as its agent would write it: ``$ pytest -q``, ``Read app.py``."""
-    if command := shell_command(entry):
+    if command := command_of(entry):
         return f"$ {in_line(command, limit)}"
-    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    fields = fields_of(entry)
     told = next((value for name in _SHOWN_FIRST if isinstance(value := fields.get(name), str) and value), None)
     if told is None:
         told = entry.input if isinstance(entry.input, str) else _flat(entry.input)
@@ -314,10 +306,10 @@ def _flat(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        pairs = list(cast("dict[str, Any]", value).items())[:12]
-        if set(cast("dict[str, Any]", value)) <= {"type", "text"}:
-            return str(cast("dict[str, Any]", value).get("text", ""))
-        return ", ".join(f"{name}: {_short(item)}" for name, item in pairs)
+        fields = cast("dict[str, Any]", value)
+        if fields.keys() <= {"type", "text"}:
+            return str(fields.get("text", ""))
+        return ", ".join(f"{name}: {_short(item)}" for name, item in list(fields.items())[:12])
     if isinstance(value, list):
         items = cast("list[Any]", value)[:12]
         return "\n".join(_flat(item) if isinstance(item, dict | str) else _short(item) for item in items)
@@ -330,7 +322,7 @@ def _short(value: Any) -> str:
 
 def clock(ts: str | None) -> str:
     """Return the time of day of a record, ``23:05``, or "" where it has none."""
-    return str(ts)[11:16] if ts is not None and parse_time(ts) is not None and len(ts) > 15 else ""
+    return ts[11:16] if ts is not None and parse_time(ts) is not None and ts[13:14] == ":" else ""
 
 
 def clock_phrase(ts: str | None) -> str:

@@ -11,13 +11,14 @@ from functools import cached_property
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.text import fingerprints, vocabulary
+from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.texts import capital
 from ctxmgr.history.evidence import RelatedSession, newest_entries, related_sessions
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.ids import parse_time
 from ctxmgr.recover.evidence.excerpts import Row
-from ctxmgr.recover.evidence.history_reader import HistoryReader, is_bookkeeping, same_call
-from ctxmgr.recover.evidence.quotes import answer_text, clip_middle, command_of, display_name
+from ctxmgr.recover.evidence.history_reader import FAILED, HistoryReader, is_bookkeeping, same_call
+from ctxmgr.recover.evidence.quotes import answer_text, clip_middle, display_name
 from ctxmgr.store import Store
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.view import EntryView, EventView, NoteView
@@ -119,15 +120,15 @@ class RelatedReader:
             found += [self._placed(event, session, place) for event in reader.heard(_SAID)]
         return [*found, *(self._placed(event, session, 0) for event, session in self._remembered())]
 
-    def find(self, text: str, most: int) -> tuple[list[Row], int]:
+    def find(self, text: str, most: int) -> list[Row]:
         """Return rows of longer sessions in which a text occurs; what was said and remembered is among `rows`."""
         found: list[Row] = []
         if self._searches < _MOST_SEARCHES:
             self._searches += 1
             for place, (session, reader) in enumerate(self._readers, start=1):
-                hits = reader.search(text, min(most, _HITS))[0] if session.entries > _ENTRIES else []
+                hits = reader.search(text, min(most, _HITS)) if session.entries > _ENTRIES else []
                 found += [self._placed(entry, session, place) for entry in hits]
-        return found, len(found)
+        return found
 
     def describe(self, row: Row, excerpt: str = "", *, cure: bool = False) -> RelatedRecord:
         """Return a row with where it is from; ``cure``: it is what ended this trouble there."""
@@ -139,17 +140,16 @@ class RelatedReader:
         bond = "project" if session is None else session.bond
         of = "with the same task" if bond == "task" else f"of this {bond}"
         place = f"in {'an earlier' if session is None or session.earlier else 'another'} session {of}"
-        where = f"{place}, {clip_middle(known.session, 80)}{day and ','}{day}"
-        source = f"{place}{day and ','}{day}"
-        if cure:
-            what = "the same call failed in the same way, and worked after this"
-            return RelatedRecord(known, excerpt, f"{capital(source)}, {what}", f"{where}: {what}")
-        return RelatedRecord(known, excerpt, f"{capital(source)}", where)
+        when = day and f",{day}"
+        what = "the same call failed in the same way, and worked after this" if cure else ""
+        source = f"{capital(place)}{when}{what and ', '}{what}"
+        where = f"{place}, {clip_middle(known.session, 80)}{when}{what and ': '}{what}"
+        return RelatedRecord(known, excerpt, source, where)
 
     def cures(self, steps: Sequence[EntryView]) -> list[RelatedRecord]:
         """Return what was done in the latest session in which a failing step met the same failure and then worked."""
         for step in steps:
-            if step.status not in ("error", "denied"):
+            if step.status not in FAILED:
                 continue
             for session, entries in reversed(self._entries):
                 if found := _cure(step, entries):
@@ -203,7 +203,7 @@ def _cure(step: EntryView, entries: Sequence[EntryView]) -> list[EntryView]:
     between: list[EntryView] = []
     found: list[EntryView] = []
     for entry in entries:
-        if entry.status in ("error", "denied"):
+        if entry.status in FAILED:
             if same_call(entry) == same_call(step) or (
                 entry.action == step.action
                 and len(core) >= _LEAST_ERROR

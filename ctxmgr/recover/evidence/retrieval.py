@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeGuard, cast
+from typing import Protocol, TypeGuard
 
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.recover.evidence import excerpts
 from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, Term, Text, best_passage, text_of
 from ctxmgr.recover.evidence.history_reader import changes_something, explains, is_synthetic, program, same_call, texts, words
-from ctxmgr.recover.evidence.quotes import answer_text, command_of, flat
+from ctxmgr.recover.evidence.quotes import answer_text, flat
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import stem
 from ctxmgr.types.route import is_context_manager
@@ -25,20 +26,25 @@ _MOST_ROWS = 40
 _MOST_SEARCHES = 24
 _FEW_SEARCHES = 5
 _LARGE = 10_000
-_ENOUGH = 0.45
-_LITTLE = 0.3
+"""Entries from which fewer searches are made, as each reads more: a recovery must not take longer with the history (SC-004)."""
+_ENOUGH, _LITTLE = 0.45, 0.3
+"""Shares of a question's weight from which a record answers it; the smaller one where what it holds is hardly chance."""
 _SOME = 0.25
+"""Share below which a record does not speak of a question, unless it holds a whole name of it."""
 _BESIDE = 0.25
+"""How much the words of the other clauses count: of two records that answer one, the one nearer to the rest comes first."""
 _CHANCE, _LEAST = 1.15, 3.0
 """Common words of more weight than this are hardly chance: a little more than one word that only one record has."""
 _RARE = 0.4
 """A word is rare if its weight is more than this share of that."""
 _NO_WORDS = ("usage", "stuck", "compaction", "heartbeat")
+"""Events that programs record about a run: nobody said anything in them."""
 _MORE = 2
 """Number of uncertain records that are given besides the certain ones."""
 _WORTH = 0.4
 """Share of that weight from which a record is worth giving, although the common words may be chance."""
 _GENERIC = 0.3
+"""Share of its weight that one of these words keeps."""
 _PLAIN = frozenset(
     map(
         stem,
@@ -56,8 +62,8 @@ _PLAIN = frozenset(
 class Finder(Protocol):
     """Finds rows by a text, in a session or in related ones."""
 
-    def find(self, text: str, most: int, /) -> tuple[list[Row], int]:
-        """Return up to ``most`` of the newest rows with a text, oldest first, and the number of all rows with it."""
+    def find(self, text: str, most: int, /) -> list[Row]:
+        """Return up to ``most`` of the newest rows with a text, oldest first."""
         ...
 
 
@@ -217,11 +223,10 @@ def together(first: Retrieval, second: Retrieval, most: int, *, answers: bool) -
     known = {found.row.id for found in first.found}
     more = sorted((each for each in second.found if each.row.id not in known), key=lambda each: (each.sure, each.cover))
     kept = [*first.found, *more[-max(0, most - len(first.found)) :]] if most > len(first.found) else first.found
-    more = [replace(each, sure=each.sure and answers) for each in more]
-    sure = answers and any(each.sure for each in second.found)
+    answered = answers and any(each.sure for each in second.found)
     gone = first.replaced | second.replaced
     kept = sorted((each for each in kept if each.row.id not in gone), key=lambda each: place(each.row))
-    return Retrieval(kept, [] if sure else first.unanswered, gone)
+    return Retrieval(kept, [] if answered else first.unanswered, gone)
 
 
 def _pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:
@@ -232,7 +237,7 @@ def _pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:
     for clause in sorted(wanted, key=lambda clause: not clause.asks):
         for form in (form for term in clause.terms for form in term.forms):
             if form not in hits and len(hits) < budget:
-                hits[form] = reader.find(form, _MOST_ROWS)[0]
+                hits[form] = reader.find(form, _MOST_ROWS)
     all_rows: Iterable[Row] = [*scope.recent, *(row for found in hits.values() for row in found)]
     rows = {row.id: row for row in all_rows if scope.counts(row) and not _is_echo(row, wanted)}
     texts = {name: text_of(row) for name, row in rows.items()}
@@ -336,16 +341,13 @@ def news(row: Row, known: str) -> bool:
     came = answer_text(row)[:_LOOKED_AT]
     if _NOT_KNOWN.search(came):
         return False
-    if row.status != "ok":
-        spoken = _COUNT.sub(" ", came)  # how much failed is no value to try
-        return not _is_same(came, known) and (_has_value(spoken, _with_input(row, known)) or _ADVICE.search(came) is not None)
     given = "\n".join(texts(row.input))[:_LOOKED_AT]
-    return _has_value(f"{given}\n{came}", known) or _ADVICE.search(came) is not None
-
-
-def _with_input(row: EntryView, known: str) -> str:
-    given = "\n".join(texts(row.input))[:_LOOKED_AT].casefold()
-    return f"{known}\n{given}"
+    if row.status == "ok":
+        return _has_value(f"{given}\n{came}", known) or _ADVICE.search(came) is not None
+    spoken = _COUNT.sub(" ", came)  # how much failed is no value to try
+    return not _is_same(came, known) and (
+        _has_value(spoken, f"{known}\n{given.casefold()}") or _ADVICE.search(came) is not None
+    )
 
 
 def _has_value(text: str, known: str) -> bool:
@@ -384,7 +386,7 @@ class SupersededRecord:
     index: int
 
 
-Told = tuple[EntryView | EventView, str, Collection[str]]
+Told = tuple[Row, str, Collection[str]]
 """A record, what it says of the subject, and the words that it has in common with what is sought."""
 
 
@@ -415,16 +417,19 @@ def superseded_records(told: Sequence[Told]) -> dict[str, SupersededRecord]:
     return found
 
 
-def _looks_anew(row: EntryView | EventView, later: EntryView | EventView) -> TypeGuard[EntryView]:
+def _looks_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
     """Whether an agent repeated a look-up, more precisely, and what it gave has another value under the same name."""
     if not isinstance(row, EntryView) or not isinstance(later, EntryView) or row.status != "ok" or later.status != "ok":
         return False
     if (row.action, row.agent) != (later.action, later.agent) or changes_something(later):
         return False
-    if not isinstance(row.input, dict) or not isinstance(later.input, dict):
-        return False
-    first, second = cast("dict[str, Any]", row.input), cast("dict[str, Any]", later.input)
-    if not first or (first.keys() | second.keys()) & _PIECES or any(second.get(name) != first[name] for name in first):
+    first, second = fields_of(row), fields_of(later)
+    if (
+        not first
+        or not isinstance(later.input, dict)
+        or (first.keys() | second.keys()) & _PIECES
+        or any(second.get(name) != first[name] for name in first)
+    ):
         return False
     old, new = _named(flat(row.output, _READ)), _named(flat(later.output, _READ))
     return any(name in new and new[name] != value for name, value in old.items())
@@ -459,7 +464,7 @@ def _values(text: str) -> set[str]:
     return {value.strip(".:").casefold() for value in _NEW_VALUE.findall(text)}
 
 
-def _body(row: EntryView | EventView) -> object:
+def _body(row: Row) -> object:
     return row.data if isinstance(row, EventView) else [row.input, row.error, row.output]
 
 

@@ -28,14 +28,21 @@ GRACE = 0.25
 """Seconds after the deadline in which a conversation may still end by itself, and a tool may finish."""
 
 
-def ready(choice: ModelChoice) -> None:
-    """Check that the model can be asked, as far as that is possible without contacting anything.
+def load_library(choice: ModelChoice, model: Any = None) -> tuple[Any, Any, Any]:
+    """Return the module `dialogue`, the model to ask and the connection to close after it; nothing is contacted.
+
+    The model's library is loaded only here, so that nothing else pays for it; ``model`` is one to ask instead.
 
     Raises:
         MissingExtra: a package is not installed; the hint names the command.
         InvalidInput: the provider is unknown, or its key is missing.
     """
-    _stack(choice).build(choice)
+    try:
+        from ctxmgr.recover.model import dialogue, stack
+
+        return (dialogue, model, None) if model is not None else (dialogue, *stack.build(choice))
+    except ImportError as error:
+        raise missing_extra(choice, error) from None
 
 
 def consult(
@@ -57,7 +64,7 @@ def consult(
         model: a pydantic-ai model to ask instead of the configured one.
 
     Raises:
-        MissingExtra, InvalidInput: as `ready`; for anything else the reason is in ``use.failure``.
+        MissingExtra, InvalidInput: as `load_library`; for anything else the reason is in ``use.failure``.
     """
     call = _Call(question, choice, check, progress, model)
     heard: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -95,18 +102,17 @@ class Preparation:
 
     def _prepare(self, choice: ModelChoice) -> None:
         try:
-            ready(choice)
-            from ctxmgr.recover.model import dialogue as dialogue
+            load_library(choice)
         except CtxmgrError as error:
             self._error = error
-        except ImportError as error:
-            self._error = missing_extra("", error)
+        except Exception:
+            return  # it is told where the model is asked
 
     def wait(self) -> None:
         """Wait until the model can be asked.
 
         Raises:
-            MissingExtra, InvalidInput: as `ready`.
+            MissingExtra, InvalidInput: as `load_library`.
         """
         self._thread.join(_LOADING)
         if self._error is not None:
@@ -150,18 +156,13 @@ class _Call:
     def _run(self) -> None:
         try:
             # Here and not in the caller's thread: importing takes a while, on a busy machine seconds.
-            model, client = (
-                (self._model, None) if self._model is not None else _stack(self._talk.choice).build(self._talk.choice)
-            )
-            from ctxmgr.recover.model.dialogue import converse
+            dialogue, model, client = load_library(self._talk.choice, self._model)
         except CtxmgrError as error:
             self._unusable = error
-            self._finish()
-            return
-        except ImportError as error:
-            self._unusable = missing_extra("", error)
-            self._finish()
-            return
+            return self._finish()
+        except Exception as error:  # a library may break in any way; the answer of the rules stands
+            self._talk.failure = f"the model's library broke off: {type(error).__name__}"
+            return self._finish()
 
         async def conversation() -> None:
             loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -173,7 +174,7 @@ class _Call:
 
             self._stop = stop
             try:
-                await converse(self._talk, model, client)
+                await dialogue.converse(self._talk, model, client)
             finally:  # however it ended, the caller must not wait for the time limit
                 self._finish()
 
@@ -223,16 +224,3 @@ class _Call:
             use=use, proposal=talk.proposal if answered else None, lead=talk.lead if answered else None, notes=notes,
             snapshots=snapshots, memories=memories, seen=frozenset(talk.kit.seen.shown), transcript=talk.transcript,
         )  # fmt: skip
-
-
-def _stack(choice: ModelChoice) -> Any:
-    """Load the model stack; only here, so that nothing else pays for it.
-
-    Raises:
-        MissingExtra: it is not installed.
-    """
-    try:
-        from ctxmgr.recover.model import stack
-    except ImportError as error:
-        raise missing_extra(choice.name if choice.base_url is None else "", error) from None
-    return stack

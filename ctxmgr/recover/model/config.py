@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-from ctxmgr.base.light_dataclass import dataclass, field, replace
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import InvalidInput
 from ctxmgr.recover.evidence.quotes import quote_text
 from ctxmgr.types.operations import ModelRequest
@@ -64,8 +64,9 @@ class MissingExtra(InvalidInput):
 _EXTRAS = ("anthropic", "google", "groq", "mistral", "bedrock", "cohere")
 
 
-def missing_extra(name: str, error: ImportError) -> MissingExtra:
+def missing_extra(choice: ModelChoice, error: ImportError) -> MissingExtra:
     """Return the error for a model whose provider's package is not installed."""
+    name = choice.name if choice.base_url is None else ""
     provider = name.partition(":")[0].split("-")[0]
     extra = provider if provider in _EXTRAS and "pydantic_ai" not in str(error.name) else "llm"
     return MissingExtra(
@@ -342,19 +343,8 @@ def chosen(wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[
     """
     if wanted.off:
         return None
-    choice = resolve(wanted.name, wanted.base_url, wanted.mode, environment, table)
-    if choice is None:
-        return None
     limits = {"timeout": wanted.seconds, "max_tokens": wanted.max_tokens, "max_tool_calls": wanted.max_tool_calls}
     given = {name: value for name, value in limits.items() if value is not None}
-    if not given:
-        return choice
-    # The limits of a call are checked as those of the configuration are.
-    checked = resolve(choice.name, choice.base_url, choice.mode, {}, {**given, "name": choice.name})
-    assert checked is not None, "a named model stays one"
-    return replace(
-        choice,
-        seconds=choice.seconds if wanted.seconds is None else checked.seconds,
-        max_tokens=choice.max_tokens if wanted.max_tokens is None else checked.max_tokens,
-        max_tool_calls=choice.max_tool_calls if wanted.max_tool_calls is None else checked.max_tool_calls,
-    )
+    choice = resolve(wanted.name, wanted.base_url, wanted.mode, environment, table)
+    # The limits of a call are checked as those of the configuration are, and only where a model is asked.
+    return choice and resolve(wanted.name, wanted.base_url, wanted.mode, environment, {**table, **given})

@@ -20,6 +20,7 @@ from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record
 from ctxmgr.recover.answer.draft import Additions, Draft
 from ctxmgr.recover.answer.facts import count_tokens
 from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, citations_of, objections
+from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.quotes import call, citable_ids, clip_middle, display_name, outcome, quote_text
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.injection.filter import suspicion
@@ -32,7 +33,7 @@ from ctxmgr.recover.recovery import Consult, ConsultationResult
 from ctxmgr.store import Store
 from ctxmgr.store.row_mapper import entry_places
 from ctxmgr.types.memory import RecallRequest, ReflectRequest
-from ctxmgr.types.model_proposal import Lead, Proposal
+from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.operations import ModelRequest, PlanView
 from ctxmgr.types.route import Alternative, Fact, ModelUse, Section
 from ctxmgr.types.view import EntryView
@@ -72,23 +73,19 @@ def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
 
 def _from(draft: Draft, entries: Sequence[str]) -> str:
     """Return the other sessions that a statement is based on, in words; "" if it is this session alone."""
-    related = draft.related
+    related = draft.case.related
     rows = [] if related is None else [row for name in entries if (row := related.entry(name)) is not None]
     return "".join(f", {where}" for where in dict.fromkeys(related.describe(row).where for row in rows)) if related else ""
 
 
-def from_lead(entry: EntryView, lead: Lead, use: ModelUse) -> Additions:
+def from_lead(entry: EntryView, need: str, use: ModelUse) -> Additions:
     """Return an unverified lead: the record's own words, with the remark that only a model takes them for an answer."""
     where = f"@{entry.index}, {display_name(entry.agent)}"
     told = f"A lead, not verified ({where}): {call(entry, 160)} -> {outcome(entry, 400)}"
-    need = quote_text(lead.need, 200)
+    advice = f"check whether @{entry.index} answers {quote_text(need, 200)}"
     return Additions(
         facts=(Fact(text=told, entries=[entry.id], label="reconstructed"),),
-        alternatives=(
-            Alternative(
-                text=f"check whether @{entry.index} answers {need}", basis="a model thinks so; not verified", entries=[entry.id]
-            ),
-        ),
+        alternatives=(Alternative(text=advice, basis="a model thinks so; not verified", entries=[entry.id]),),
         model=use,
     )
 
@@ -167,24 +164,21 @@ class _Consultant:
         if self.transcript is not None:
             _write_private(self.transcript, heard.transcript + b"\n")
         if heard.use.failure is not None:
-            return ConsultationResult(Additions(model=heard.use.model_copy(update={"failure": _unordered(heard.use.failure)})))
+            return _failure_result(heard.use, _unordered(heard.use.failure))
         if heard.proposal is not None and adds_nothing(heard.proposal, draft):
-            use = heard.use.model_copy(update={"failure": "its answer added nothing to that of the rules"})
-            return ConsultationResult(Additions(model=use))
+            return _failure_result(heard.use, "its answer added nothing to that of the rules")
         if heard.proposal is not None:
             return ConsultationResult(from_proposal(draft, heard.proposal, heard.use), self._records(draft, heard))
-        entry = None if heard.lead is None or heard.lead.entry is None else draft.reader.entry(heard.lead.entry)
-        if heard.lead is None or entry is None or entry.id in draft.reader.withheld:
+        entry = None if heard.lead is None or heard.lead.entry is None else draft.case.reader.entry(heard.lead.entry)
+        if heard.lead is None or entry is None or entry.id in draft.case.reader.withheld:
             return ConsultationResult(Additions(model=heard.use))
         if (why := suspicion(heard.lead.need)) is not None:
-            return ConsultationResult(
-                Additions(model=heard.use.model_copy(update={"failure": f"what it says is needed {why}"}))
-            )
-        return ConsultationResult(from_lead(entry, Lead(need=heard.lead.need[:300], answer=1), heard.use))
+            return _failure_result(heard.use, f"what it says is needed {why}")
+        return ConsultationResult(from_lead(entry, heard.lead.need[:300], heard.use))
 
     def _records(self, draft: Draft, heard: ModelAnswer) -> list[Record]:
         """Return the records of what the model wants written; what reads like an order to a later reader is left out."""
-        key = self.store.sessions.key(draft.request.session)
+        key = self.store.sessions.key(draft.case.request.session)
         records: list[Record] = []
         for note in heard.notes:
             fair = note.model_copy(update={"tags": [tag for tag in note.tags if suspicion(tag) is None]})
@@ -197,6 +191,10 @@ class _Consultant:
             if suspicion(memory.text) is None:
                 records += _made(lambda memory=memory: retain_record(self.store, key, memory))
         return records
+
+
+def _failure_result(use: ModelUse, why: str) -> ConsultationResult:
+    return ConsultationResult(Additions(model=use.model_copy(update={"failure": why})))
 
 
 def _unordered(failure: str) -> str:
@@ -219,22 +217,22 @@ def _open(draft: Draft) -> bool:
 
 
 def _question(draft: Draft, store: Store) -> Consultation:
-    own, related = draft.continuation(), draft.related
-    key = store.sessions.key(draft.request.session)
+    own, case, related = draft.continuation(), draft.case, draft.case.related
+    key = store.sessions.key(case.request.session)
     cites = citations_of(own)
     places = {} if key is None else entry_places(store.engine, key, cites)
     memory = None if related is None else _Memory(EmbeddedMemory(store, finder=_Related(TextFinder(store), related)))
     return Consultation(
-        reader=draft.reader, request=draft.request, draft=own, allowed=allowed_targets(draft), cited=cites,
-        brief=_numbered(own.context.brief, places), fence=Fence(), suspicion=lambda entry: draft.reader.withheld.get(entry.id),
-        memory=memory, candidates=_candidates(draft), places=places, trouble=_trouble(draft), related=related,
+        reader=case.reader, request=case.request, allowed=allowed_targets(draft), cited=cites,
+        brief=_numbered(own.context.brief, places), fence=Fence(), suspicion=lambda entry: case.reader.withheld.get(entry.id),
+        memory=memory, candidates=_candidates(draft), places=places, trouble=_trouble(case), related=related,
     )  # fmt: skip
 
 
-def _trouble(draft: Draft) -> str:
-    if draft.finding is not None:
-        return "hang" if draft.finding.severity == "hung" else "loop"
-    return "proceed" if draft.request.type == "PROCEED" else "introspect"
+def _trouble(case: Case) -> str:
+    if case.finding is not None:
+        return "hang" if case.finding.severity == "hung" else "loop"
+    return "proceed" if case.request.type == "PROCEED" else "introspect"
 
 
 def _numbered(brief: str, places: Mapping[str, int]) -> str:
@@ -248,9 +246,9 @@ def _numbered(brief: str, places: Mapping[str, int]) -> str:
 def _candidates(draft: Draft) -> list[EntryView]:
     """Return the entries among which the narrow question chooses: what may be related, then the newest others."""
     brief = draft.brief
-    aside = {entry.id for entry in brief.members} | set(draft.reader.withheld)
+    aside = {entry.id for entry in brief.members} | set(draft.case.reader.withheld)
     related = [found.row for found in brief.relevant if isinstance(found.row, EntryView)]
-    newest = draft.reader.newest(2 * _CANDIDATES)
+    newest = draft.case.reader.newest(2 * _CANDIDATES)
     rows = {entry.id: entry for entry in [*related, *brief.agents, *brief.failures, *newest] if entry.id not in aside}
     return list(rows.values())[:_CANDIDATES]
 

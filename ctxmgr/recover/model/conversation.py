@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, ParamSpec, TypeVar
 
-from ctxmgr.base.light_dataclass import dataclass, field
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.recover.evidence.quotes import clip_middle, quote_text
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.exchange import Budget, Consultation, LeadAnswer
@@ -103,7 +103,6 @@ class Conversation:
     proposal: Proposal | None = None
     lead: LeadAnswer | None = None
     failure: str | None = None
-    cancel: Callable[[], None] | None = field(default=None)
 
     def refuse(self, reason: str) -> None:
         """Note an objection to an answer, and report it."""

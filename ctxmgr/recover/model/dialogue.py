@@ -43,7 +43,7 @@ async def converse(talk: Conversation, model: Model, client: AsyncClient | None)
             async with asyncio.timeout(talk.budget.left):
                 await (_with_tools if talk.choice.mode == "tools" else _narrow)(talk, model)
         except Exception as error:
-            talk.failure = _failure(talk, error)
+            talk.failure = _failure(error, talk.choice, talk)
         finally:
             with suppress(Exception):
                 talk.transcript = stack.dump(messages)
@@ -52,13 +52,13 @@ async def converse(talk: Conversation, model: Model, client: AsyncClient | None)
                     await client.aclose()
 
 
-def _failure(talk: Conversation, error: Exception) -> str:
-    if isinstance(error, UnexpectedModelBehavior) and "retries" in str(error):
-        if talk.refused:
-            times = "answer was" if talk.refusals == 1 else "answers were"
-            return f"{talk.refusals} {times} refused, the last one because: {talk.refused}"
+def _failure(error: Exception, choice: ModelChoice, talk: Conversation | None = None) -> str:
+    if not isinstance(error, UnexpectedModelBehavior) or "retries" not in str(error):
+        return stack.meaning(error, choice)
+    if talk is None or not talk.refused:
         return "it never answered in the form that was asked for"
-    return stack.meaning(error, talk.choice)
+    times = "answer was" if talk.refusals == 1 else "answers were"
+    return f"{talk.refusals} {times} refused, the last one because: {talk.refused}"
 
 
 async def _with_tools(talk: Conversation, model: Model) -> None:
@@ -131,12 +131,7 @@ async def put(
 
     @hooks.on.after_model_request
     async def weigh(_ctx: RunContext[None], *, request_context: ModelRequestContext, response: ModelResponse) -> ModelResponse:
-        response = stack.sound(response)
-        length = sum(_length(part) for part in response.parts)
-        known = response.usage.input_tokens + response.usage.output_tokens
-        budget.tokens += known or (_told(request_context.messages) + length) // 4
-        if length > LONGEST_ANSWER:
-            raise BudgetError(f"its answer was {length:,} characters long")
+        response = _count_response(response, request_context, budget)
         budget.require_tokens()
         return response
 
@@ -153,8 +148,7 @@ async def put(
             )
         return ran.output, None
     except Exception as error:
-        form = isinstance(error, UnexpectedModelBehavior) and "retries" in str(error)
-        return None, "it never answered in the form that was asked for" if form else stack.meaning(error, choice)
+        return None, _failure(error, choice)
     finally:
         if client is not None:
             with suppress(Exception):
@@ -201,14 +195,9 @@ def _watch(talk: Conversation) -> AgentCapability[None]:
 
     @hooks.on.after_model_request
     async def weigh(_ctx: RunContext[None], *, request_context: ModelRequestContext, response: ModelResponse) -> ModelResponse:
-        response = stack.sound(response)
-        length = sum(_length(part) for part in response.parts)
         talk.input_tokens += response.usage.input_tokens
         talk.output_tokens += response.usage.output_tokens
-        known = response.usage.input_tokens + response.usage.output_tokens
-        budget.tokens += known or (_told(request_context.messages) + length) // 4
-        if length > LONGEST_ANSWER:
-            raise BudgetError(f"its answer was {length:,} characters long")
+        response = _count_response(response, request_context, budget)
         answers = sum(isinstance(part, ToolCallPart) and part.tool_name == words.ANSWER for part in response.parts)
         if answers > 1:
             talk.refuse(f"{answers} answers at once, exactly one agent continues")
@@ -216,17 +205,24 @@ def _watch(talk: Conversation) -> AgentCapability[None]:
         budget.require_tokens()
         return response
 
-    @hooks.on.tool_validate_error
-    async def misused(_ctx: RunContext[None], *, error: ValidationError | ModelRetry, **_rest: Any) -> Any:
-        talk.refuse(_misform(error))
-        raise error
-
-    @hooks.on.output_validate_error
     async def misformed(_ctx: RunContext[None], *, error: ValidationError | ModelRetry, **_rest: Any) -> Any:
         talk.refuse(_misform(error))
         raise error
 
+    hooks.on.tool_validate_error(misformed)
+    hooks.on.output_validate_error(misformed)
     return hooks
+
+
+def _count_response(response: ModelResponse, asked: ModelRequestContext, budget: Budget) -> ModelResponse:
+    """Return a response fit to be stored, its tokens counted, or estimated; one that is too long ends the consultation."""
+    response = stack.sound(response)
+    length = sum(_length(part) for part in response.parts)
+    known = response.usage.input_tokens + response.usage.output_tokens
+    budget.tokens += known or (_told(asked.messages) + length) // 4
+    if length > LONGEST_ANSWER:
+        raise BudgetError(f"its answer was {length:,} characters long")
+    return response
 
 
 def _misform(error: ValidationError | ModelRetry) -> str:

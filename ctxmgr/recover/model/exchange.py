@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ctxmgr.base.light_dataclass import dataclass, field
@@ -17,7 +17,7 @@ from ctxmgr.recover.model.fence import Fence
 from ctxmgr.types.memory import RetainRequest
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
-from ctxmgr.types.route import ContextRequest, Continuation, ModelUse, is_context_manager
+from ctxmgr.types.route import ContextRequest, ModelUse, is_context_manager
 from ctxmgr.types.view import EntryView, EventView
 
 # When so little is left, the model gets no more tools: a late answer is lost, a less informed one is not.
@@ -37,7 +37,7 @@ class Budget:
         requests: number of requests sent to the model.
         tool_calls: number of tool calls by the model, including refused ones.
         tokens: tokens used so far, estimated if the server does not report them.
-        began: whether the first request was sent. The time counts from then on, without importing the model's library.
+        characters: characters that tools may still return.
         closed: the consultation is over; a tool that is still running must not write anything any more.
     """
 
@@ -45,16 +45,16 @@ class Budget:
         self._choice = choice
         self._clock = clock
         self._lock = threading.Lock()
-        self._characters = choice.max_characters
         self._started: float | None = None
         self.requests = 0
         self.tool_calls = 0
         self.tokens = 0
+        self.characters = choice.max_characters
         self.closed = False
 
     @property
     def began(self) -> bool:
-        """Whether a request was sent."""
+        """Whether the first request was sent; the time counts from then on, without importing the model's library."""
         return self._started is not None
 
     @property
@@ -66,11 +66,6 @@ class Budget:
     def left(self) -> float:
         """Seconds until the end, never negative."""
         return max(0.0, self._choice.seconds - self.spent)
-
-    @property
-    def characters(self) -> int:
-        """Characters that tools may still return."""
-        return self._characters
 
     def request(self) -> None:
         """Count a request to the model, before it is sent.
@@ -103,7 +98,7 @@ class Budget:
     def tell(self, characters: int) -> None:
         """Count characters that a tool returned."""
         with self._lock:
-            self._characters = max(0, self._characters - characters)
+            self.characters = max(0, self.characters - characters)
 
     @property
     def is_low(self) -> bool:
@@ -137,11 +132,6 @@ def aliases(agents: Sequence[str]) -> dict[str, str]:
                 number += 1
         named[alias] = agent
     return named
-
-
-def session_aliases(sessions: Sequence[str]) -> dict[str, str]:
-    """Return the names by which a model calls related sessions, the latest first: ``s1``, ``s2``, ..."""
-    return {f"s{number}": session for number, session in enumerate(sessions, start=1)}
 
 
 def place_of(text: str) -> int | None:
@@ -179,9 +169,10 @@ def settle_answer(answer: Proposal, agents: Mapping[str, str], seen: ShownNames)
     An entry may be cited by its id or its place; one that was neither shown nor told of is refused, whether it exists
     or not.
     """
+    cited = [name for part in (*answer.facts, *answer.advice) for name in part.entries]
     problems = [
         f"{quote_text(reference, 80)} was not shown to you: look at it first, or cite another"
-        for reference in dict.fromkeys(_references(answer))
+        for reference in dict.fromkeys([*cited, *(each.entry for each in answer.dropped)])
         if seen.find(reference) is None
     ]
     if answer.target not in agents:
@@ -196,15 +187,6 @@ def settle_answer(answer: Proposal, agents: Mapping[str, str], seen: ShownNames)
     for item in data["dropped"]:
         item["entry"] = seen.find(item["entry"])
     return Proposal.model_validate(data), []
-
-
-def _references(answer: Proposal) -> Iterable[str]:
-    for fact in answer.facts:
-        yield from fact.entries
-    for advice in answer.advice:
-        yield from advice.entries
-    for dropped in answer.dropped:
-        yield dropped.entry
 
 
 class Remembering(Protocol):
@@ -226,7 +208,6 @@ class Consultation:
     Attributes:
         reader: the tools, bound to the session; only its reading side is used.
         request: what is asked for.
-        draft: the rules' own continuation, which stands when the model fails.
         allowed: the agents among which the model may choose; at least one.
         cited: ids of the entries that the rules' continuation rests on.
         brief: what the rules found, as text.
@@ -241,7 +222,6 @@ class Consultation:
 
     reader: HistoryReader
     request: ContextRequest
-    draft: Continuation
     allowed: Sequence[str]
     cited: Sequence[str]
     brief: str
@@ -257,6 +237,12 @@ class Consultation:
     def targets(self) -> list[str]:
         """The allowed agents without the context manager, which is never a target, whatever was allowed."""
         return [agent for agent in self.allowed if not is_context_manager(agent)]
+
+    @property
+    def sessions(self) -> dict[str, str]:
+        """The related sessions by the names by which a model calls them, the latest first: ``s1``, ``s2``, ..."""
+        known = () if self.related is None else self.related.sessions
+        return {f"s{number}": session for number, session in enumerate(known, start=1)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import citable_ids, clip_middle
 from ctxmgr.recover.model.config import ModelChoice
-from ctxmgr.recover.model.exchange import PLAIN, Consultation, aliases, session_aliases
+from ctxmgr.recover.model.exchange import PLAIN, Consultation, aliases
 from ctxmgr.recover.model.fence import entry_row, size
 
 ANSWER = "continue_workflow"
@@ -113,7 +112,7 @@ def _called(question: Consultation) -> list[str]:
 
 def _related(question: Consultation) -> list[str]:
     """Return what says which related sessions there are, by the names that the tools take; none where there are none."""
-    names = list(session_aliases(() if question.related is None else question.related.sessions))
+    names = list(question.sessions)
     if not names:
         return []
     return [
@@ -142,29 +141,6 @@ def narrow(question: Consultation, choice: ModelChoice) -> tuple[str, list[str]]
         f"Which of the entries 1 to {len(ids)} holds what is needed? Say first what is needed, then the number, 0 for none.",
     ]
     return _sound("\n\n".join(parts)), ids
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What a model would be told at first, to be shown without asking it.
-
-    ``characters`` counts both texts, ``tools`` names what it could call; the descriptions of these are not counted.
-    """
-
-    instructions: str
-    prompt: str
-    characters: int
-    tools: tuple[str, ...]
-
-
-def preview(question: Consultation, choice: ModelChoice) -> Preview:
-    """Return what would be sent first; nothing is contacted."""
-    told = rules(question, choice)
-    if choice.mode == "lead":
-        prompt, tools = narrow(question, choice)[0], ()
-    else:
-        prompt, tools = opening_message(question, choice), (*offered_tools(question), ANSWER)
-    return Preview(instructions=told, prompt=prompt, characters=len(told) + len(prompt), tools=tools)
 
 
 def _brief(question: Consultation, most: int) -> str:

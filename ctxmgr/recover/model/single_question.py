@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.recover.model.config import ModelChoice, missing_extra
+from ctxmgr.recover.model.client import load_library
+from ctxmgr.recover.model.config import ModelChoice
 
 _GRACE = 0.5
 _Answer = TypeVar("_Answer", bound=BaseModel)
@@ -39,14 +40,10 @@ def ask(
 
     def work() -> None:
         try:
-            from ctxmgr.recover.model import dialogue, stack
-
-            built, client = (model, None) if model is not None else stack.build(choice)
+            dialogue, built, client = load_library(choice, model)
             heard.put(asyncio.run(dialogue.put(choice, built, client, instructions, prompt, shape)))
         except CtxmgrError as error:
             heard.put(error)
-        except ImportError as error:
-            heard.put(missing_extra(choice.name if choice.base_url is None else "", error))
         except Exception as error:  # a model's library may fail in any way; what needs no model stands
             heard.put((None, f"it broke off: {type(error).__name__}"))
 

@@ -30,7 +30,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model, infer_model
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.recover.model.config import KEY_VARIABLE, ModelChoice, is_loopback, missing_extra
+from ctxmgr.recover.model.config import KEY_VARIABLE, ModelChoice, is_loopback
 from ctxmgr.recover.model.conversation import one_line
 from ctxmgr.recover.model.exchange import BudgetError
 
@@ -82,7 +82,7 @@ def build(choice: ModelChoice) -> tuple[Model, httpx2.AsyncClient | None]:
     """Return the model, and the connection that has to be closed after it; nothing is contacted.
 
     Raises:
-        MissingExtra: what this provider needs is not installed.
+        ImportError: what this provider needs is not installed.
         InvalidInput: the provider is unknown, or its key is missing.
     """
     try:
@@ -96,8 +96,6 @@ def build(choice: ModelChoice) -> tuple[Model, httpx2.AsyncClient | None]:
             "named-server", base_url=choice.base_url, api_key=choice.api_key, http_client=client
         )
         return OpenAIChatModel(choice.name, provider=provider), client
-    except ImportError as error:
-        raise missing_extra(choice.name if choice.base_url is None else "", error) from None
     except (UserError, ValueError) as error:
         hint = "give the key or address it speaks of, name another model, or leave the model out with --no-llm"
         raise InvalidInput(f"the model {one_line(choice.name)} can't be asked: {one_line(str(error))}", hint) from None

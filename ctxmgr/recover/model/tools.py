@@ -17,14 +17,7 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import CITABLE, clip_middle, fit_value, quote_text
-from ctxmgr.recover.model.exchange import (
-    Budget,
-    Consultation,
-    ShownNames,
-    aliases,
-    place_of,
-    session_aliases,
-)
+from ctxmgr.recover.model.exchange import Budget, Consultation, ShownNames, aliases, place_of
 from ctxmgr.recover.model.fence import entry_row, event_row, size
 from ctxmgr.types.base import Shape
 from ctxmgr.types.memory import MEMORY_TAG, RetainRequest
@@ -74,7 +67,7 @@ class Toolkit:
         self._lock = threading.Lock()
         self._store, self._session = question.reader.store, question.reader.session
         self._agents = aliases(question.targets)
-        self._sessions = session_aliases(() if question.related is None else question.related.sessions)
+        self._sessions = question.sessions
         self._notes: list[AddNoteRequest] = []
         self._snapshots: list[CreateSnapshotRequest] = []
         self._memories: list[RetainRequest] = []
@@ -91,12 +84,9 @@ class Toolkit:
         """Read the entries of an action or agent in order."""
 
         def work() -> str:
-            answer = requests.trace(
-                self._store,
-                TraceRequest(
-                    session=self._session, action=[action] if action else [], agent=self._named(agent), **_window(offset, limit)
-                ),
-            )
+            actions, agents = [action] if action else [], self._named(agent)
+            request = TraceRequest(session=self._session, action=actions, agent=agents, **_window(offset, limit))
+            answer = requests.trace(self._store, request)
             return self._page("trace", answer.entries, answer.page)
 
         return self._answered("trace", " ".join(quote_text(name, 40) for name in (action, agent) if name), work)
@@ -222,9 +212,8 @@ class Toolkit:
 
         def work() -> str:
             found = None if self._question.memory is None else self._question.memory.reflect(clip_middle(question, 500))
-            return self._told(
-                "reflect", {"status": "empty" if found is None else "ok", "answer": fit_value(_plain(found), _PAGE // 2)}
-            )
+            status = "empty" if found is None else "ok"
+            return self._told("reflect", {"status": status, "answer": fit_value(_plain(found), _PAGE // 2)})
 
         return self._answered("reflect", quote_text(question, 60), work)
 
@@ -236,9 +225,8 @@ class Toolkit:
         """Ask for something to be remembered beyond this session."""
 
         def work() -> str:
-            memory = RetainRequest(
-                text=_filled(text, "A memory cannot be empty"), tags=[_BY_MODEL], **self._written_for(entries)
-            )
+            said = _filled(text, "A memory cannot be empty")
+            memory = RetainRequest(text=said, tags=[_BY_MODEL], **self._written_for(entries))
             return self._collected(self._memories, memory, MOST_MEMORIES)
 
         return self._answered("retain", quote_text(text, 60), work)

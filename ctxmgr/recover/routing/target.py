@@ -6,17 +6,18 @@ Situations, and who continues in each, stand in ``tests/recover/cases/targets.js
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.log.codec import encode
+from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.brief import launcher_of
-from ctxmgr.recover.evidence.history_reader import PATH, HistoryReader, changes_something, texts
+from ctxmgr.recover.evidence.history_reader import FAILED, PATH, HistoryReader, changes_something, texts
 from ctxmgr.recover.evidence.quotes import answer_text, display_name
-from ctxmgr.recover.routing.routes import BROKEN, Route, RoutingTable, problem_with, role_of
+from ctxmgr.recover.routing.routes import BROKEN, Route, problem_with, role_of
 from ctxmgr.recover.stuck_request import concurrent_loops
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, is_context_manager
@@ -26,9 +27,8 @@ _LONGEST_NAME = 256
 _MOST_CANDIDATES = 40
 _LOOK_BACK = 200
 _RECENT = 1_000
-_GOAL = 4_000
+_MOST_TEXT = 4_000
 _STEPS, _MOST_CHANGES, _MOST_FILES = 3, 20, 3
-_FAILED = ("error", "denied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,7 @@ class Target:
     fixed: bool = False
 
 
-def choose(
-    reader: HistoryReader,
-    request: ContextRequest,
-    finding: Finding | None,
-    side: Sequence[Finding],
-    table: RoutingTable,
-    to: str | None,
-    attempt: int,
-) -> Target:
+def choose(case: Case) -> Target:
     """Return the target of a request.
 
     * Introspection goes back to the requester.
@@ -69,6 +61,7 @@ def choose(
         RecoveryRefused: the context manager would be the target, or a PROCEED would go straight back.
         InvalidInput: nobody is left to continue, or ``to`` is not among the allowed agents.
     """
+    reader, request, finding, table, to = case.reader, case.request, case.finding, case.table, case.to
     if any(name is not None and is_context_manager(name) for name in (to, request.requester)):
         raise RecoveryRefused("the context manager never recovers itself", "name another agent with --to")
     if to is not None and not is_routable(to):
@@ -77,7 +70,7 @@ def choose(
         raise InvalidInput(
             f"{display_name(request.requester)} is not in the routing table", "add it to the table, or mend the name"
         )
-    candidates = _routable(request.return_to or table.routes)
+    candidates = [agent for agent in dict.fromkeys(request.return_to or table.routes) if _is_target(agent)]
     if not request.return_to and table.routing == "history":
         candidates = candidates[-_MOST_CANDIDATES:]
     if table.routing == "table":
@@ -98,13 +91,12 @@ def choose(
         return _named(request, candidates, to, back=back, known=table.routing == "table")
     if forwards:
         return _forwarded(reader, request, candidates)
-    closed = bool(request.return_to) or table.routing == "table"
+    choice = _Choice(candidates, closed=bool(request.return_to) or table.routing == "table")
     if request.requester is not None:
-        asked = _allowed(closed, candidates, request.requester, "it asked for context and continues with it", back=True)
-        return replace(asked, fixed=True)
+        return replace(choice.target(request.requester, "it asked for context and continues with it", back=True), fixed=True)
     if finding is not None:
-        return _for_finding(reader, finding, {each.scope.agent for each in side}, candidates, attempt, closed)
-    return _latest(reader, candidates, closed)
+        return _for_finding(case, finding, choice)
+    return _latest(reader, choice)
 
 
 def is_routable(agent: str) -> bool:
@@ -116,22 +108,29 @@ def _is_target(agent: str) -> bool:
     return is_routable(agent) and not is_context_manager(agent)
 
 
-def _routable(agents: Iterable[str]) -> list[str]:
-    return [agent for agent in dict.fromkeys(agents) if _is_target(agent)]
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The agents among which one is chosen; ``closed`` where the request or the routing table has listed them."""
 
+    candidates: list[str]
+    closed: bool
 
-def _allowed(closed: bool, candidates: list[str], chosen: str, reason: str, *, back: bool) -> Target:
-    """Return the target, which joins the candidates unless the request or the routing table has listed them."""
-    if not _is_target(chosen):
-        raise InvalidInput("no agent of this session can continue", "name one with --to")
-    if chosen in candidates:
-        return Target(chosen, reason, candidates, back)
-    if closed:
-        raise RecoveryRefused(
-            f"{display_name(chosen)} is not among the agents that the request may be answered to",
-            "name one of them with --to, or add it to the routing table",
-        )
-    return Target(chosen, reason, [*candidates, chosen], back)
+    def allows(self, agent: str) -> bool:
+        """Whether an agent may be the target."""
+        return _is_target(agent) and (not self.closed or agent in self.candidates)
+
+    def target(self, agent: str, reason: str, *, back: bool = False) -> Target:
+        """Return an agent as the target, which joins the candidates unless these are closed."""
+        if not _is_target(agent):
+            raise InvalidInput("no agent of this session can continue", "name one with --to")
+        if agent in self.candidates:
+            return Target(agent, reason, self.candidates, back)
+        if self.closed:
+            raise RecoveryRefused(
+                f"{display_name(agent)} is not among the agents that the request may be answered to",
+                "name one of them with --to, or add it to the routing table",
+            )
+        return Target(agent, reason, [*self.candidates, agent], back)
 
 
 def _named(request: ContextRequest, candidates: list[str], to: str, *, back: bool, known: bool) -> Target:
@@ -153,7 +152,8 @@ def _asker(reader: HistoryReader, request: ContextRequest) -> str | None:
     if launcher is not None:
         return launcher.agent
     recent = list(reversed(reader.newest(_RECENT)))
-    follower = _usual_follower(recent, str(request.requester), [entry.agent for entry in recent])
+    others = {entry.agent for entry in recent} - {request.requester}
+    follower = _usual_follower(recent, str(request.requester), others)
     before: dict[str, tuple[int, bool, int]] = {}
     for previous, entry in pairwise(recent):
         if entry.agent == request.requester != previous.agent:
@@ -168,7 +168,7 @@ def _forwarded(reader: HistoryReader, request: ContextRequest, candidates: list[
     drafted = [agent for agent in candidates if agent in request.drafts]
     if len(drafted) == 1:
         return Target(drafted[0], "the requester drafted its request", candidates, back=False, fixed=True)
-    wanted = [agent for agent in candidates if re.search(rf"(?<![\w-]){re.escape(agent)}(?![\w-])", request.goal[:_GOAL], re.I)]
+    wanted = [agent for agent in candidates if _names(request.goal[:_MOST_TEXT], agent)]
     if len(wanted) == 1:
         return Target(wanted[0], "the goal names it", candidates, back=False)
     return _downstream(reader, str(request.requester), candidates, None if request.return_to else _asker(reader, request))
@@ -192,7 +192,7 @@ def _downstream(reader: HistoryReader, requester: str, others: list[str], asker:
     return Target(allowed[0], "of the allowed agents it is named first", allowed, back=False)
 
 
-def _usual_follower(recent: Sequence[EntryView], agent: str, others: Sequence[str]) -> str | None:
+def _usual_follower(recent: Sequence[EntryView], agent: str, others: Collection[str]) -> str | None:
     """Return which of the others most often acts next after this agent, the latest where several do; None if none does."""
     counts: dict[str, tuple[int, int]] = {}
     for previous, entry in pairwise(recent):
@@ -201,17 +201,14 @@ def _usual_follower(recent: Sequence[EntryView], agent: str, others: Sequence[st
     return max(counts, key=lambda name: counts[name]) if counts else None
 
 
-def _latest(reader: HistoryReader, candidates: list[str], closed: bool) -> Target:
-    newest = [entry for entry in reader.newest(_LOOK_BACK) if _is_target(entry.agent)]
-    last = next((entry for entry in newest if not closed or entry.agent in candidates), None)
+def _latest(reader: HistoryReader, choice: _Choice) -> Target:
+    last = next((entry for entry in reader.newest(_LOOK_BACK) if choice.allows(entry.agent)), None)
     if last is None:
-        return _allowed(closed, candidates, "", "", back=False)
+        return choice.target("", "")
     launcher = launcher_of(reader, [last], None)
-    able = launcher is not None and _is_target(launcher.agent) and (not closed or launcher.agent in candidates)
-    if launcher is not None and launcher.status != "open" and able:
-        reason = f"it launched {display_name(last.agent)}, which acted last"
-        return _allowed(closed, candidates, launcher.agent, reason, back=True)
-    return _allowed(closed, candidates, last.agent, "it acted last", back=True)
+    if launcher is not None and launcher.status != "open" and choice.allows(launcher.agent):
+        return choice.target(launcher.agent, f"it launched {display_name(last.agent)}, which acted last", back=True)
+    return choice.target(last.agent, "it acted last", back=True)
 
 
 def decisive(reader: HistoryReader, findings: Sequence[Finding], finding: Finding) -> Finding:
@@ -222,7 +219,7 @@ def decisive(reader: HistoryReader, findings: Sequence[Finding], finding: Findin
     """
     around = [each for each in concurrent_loops(findings, finding) if each.scope.agent is not None]
     last = {each.id: next(iter(reader.entries(each.members[-1:])), None) for each in around}
-    failed = {each.id: entry for each in around if (entry := last[each.id]) is not None and entry.status in _FAILED}
+    failed = {each.id: entry for each in around if (entry := last[each.id]) is not None and entry.status in FAILED}
     blamed = [
         each for each in around
         if each.id in failed and any(
@@ -234,8 +231,9 @@ def decisive(reader: HistoryReader, findings: Sequence[Finding], finding: Findin
     return next((each for each in around if each.id in failed), finding)
 
 
-def _names(text: str, agent: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(agent)}(?![\w-])", text[-_GOAL:], re.IGNORECASE) is not None
+def _names(text: str, name: str) -> bool:
+    """Whether the end of a text names an agent or a file, and not merely another whose name holds its name."""
+    return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text[-_MOST_TEXT:], re.IGNORECASE) is not None
 
 
 def _maker(reader: HistoryReader, finding: Finding, stuck: str, agents: Sequence[str]) -> EntryView | None:
@@ -248,8 +246,8 @@ def _maker(reader: HistoryReader, finding: Finding, stuck: str, agents: Sequence
     steps = [entry for entry in reader.entries(finding.members[-_STEPS:]) if entry.agent == stuck]
     if role == "merge" or any(entry.status == "ok" and changes_something(entry) for entry in steps):
         return None
-    met = [step for step in steps if step.status in _FAILED or role == "review"]
-    told = [answer_text(step)[-_GOAL:] for step in met]
+    met = [step for step in steps if step.status in FAILED or role == "review"]
+    told = [answer_text(step)[-_MOST_TEXT:] for step in met]
     if role == "review":
         told += [text for step in met for text in texts(step.input, names=False)]
     files = [match.group(1).rpartition("/")[2] for text in told for match in PATH.finditer(text)]
@@ -262,51 +260,42 @@ def _maker(reader: HistoryReader, finding: Finding, stuck: str, agents: Sequence
 
 def _last_change(reader: HistoryReader, name: str) -> EntryView | None:
     """Return the last change that worked of a file with this name."""
-    hits = reversed(reader.search(name, _MOST_CHANGES)[0])
+    hits = reversed(reader.search(name, _MOST_CHANGES))
     changes = (entry for entry in hits if entry.status == "ok" and changes_something(entry))
     return next((entry for entry in changes if any(_names(text, name) for text in texts(entry.input, names=False))), None)
 
 
-def _for_finding(
-    reader: HistoryReader,
-    finding: Finding,
-    also_stuck: set[str | None],
-    candidates: list[str],
-    attempt: int,
-    closed: bool,
-) -> Target:
-    members = reader.entries(finding.members[-3:])
+def _for_finding(case: Case, finding: Finding, choice: _Choice) -> Target:
+    reader, attempt = case.reader, case.attempt
+    members = reader.entries(finding.members[-_STEPS:])
     stuck = finding.scope.agent or (members[-1].agent if members else "")
-    able_to = _is_target(stuck) and (not closed or stuck in candidates)
+    who = display_name(stuck)
 
-    def may(agent: str | None) -> bool:
-        return agent is not None and agent != stuck and _is_target(agent) and (not closed or agent in candidates)
+    def may(agent: str) -> bool:
+        return agent != stuck and choice.allows(agent)
 
     launcher = launcher_of(reader, members, stuck or None)
-    if launcher is not None and attempt > 1:
-        above = launcher_of(reader, [launcher], None)
-        if above is not None and may(above.agent):
-            reason = f"{display_name(launcher.agent)} did not get further; {display_name(above.agent)} launched it"
-            return _allowed(closed, candidates, above.agent, reason, back=False)
+    above = launcher_of(reader, [launcher], None) if launcher is not None and attempt > 1 else None
+    if launcher is not None and above is not None and may(above.agent):
+        reason = f"{display_name(launcher.agent)} did not get further; {display_name(above.agent)} launched it"
+        return choice.target(above.agent, reason)
     if launcher is not None and may(launcher.agent):
-        reason = f"it launched {display_name(stuck)}, which is stuck, and can take another way"
-        return _allowed(closed, candidates, launcher.agent, reason, back=False)
-    maker = _maker(reader, finding, stuck, candidates) if attempt == 1 else None
+        return choice.target(launcher.agent, f"it launched {who}, which is stuck, and can take another way")
+    maker = _maker(reader, finding, stuck, choice.candidates) if attempt == 1 else None
     if maker is not None and may(maker.agent):
-        reason = f"{display_name(stuck)} is stuck at what {display_name(maker.agent)} made at @{maker.index} and can change"
-        return _allowed(closed, candidates, maker.agent, reason, back=False)
-    if attempt > 1 or not able_to:
+        reason = f"{who} is stuck at what {display_name(maker.agent)} made at @{maker.index} and can change"
+        return choice.target(maker.agent, reason)
+    if attempt > 1 or not choice.allows(stuck):
         before = reader.entries_before(members[0].index if members else reader.total(), _LOOK_BACK)
         able = [entry.agent for entry in reversed(before) if may(entry.agent)]
+        also_stuck = {each.scope.agent for each in case.side}
         handed = next((agent for agent in able if agent not in also_stuck), next(iter(able), None))
         if handed is not None:
             why = "came back to the same trouble" if attempt > 1 else "cannot be continued"
-            reason = f"{display_name(stuck)} {why}; {display_name(handed)} acted before it"
-            return _allowed(closed, candidates, handed, reason, back=False)
+            return choice.target(handed, f"{who} {why}; {display_name(handed)} acted before it")
     if _is_target(stuck):
-        return _allowed(closed, candidates, stuck, "it is the agent that is stuck; it continues with richer context", back=True)
-    other = next((agent for agent in reversed(candidates) if may(agent)), "")
-    return _allowed(closed, candidates, other, f"{display_name(stuck)} cannot be continued", back=False)
+        return choice.target(stuck, "it is the agent that is stuck; it continues with richer context", back=True)
+    return choice.target(next((agent for agent in reversed(choice.candidates) if may(agent)), ""), f"{who} cannot be continued")
 
 
 _LARGEST = 20_000

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from ctxmgr.base.light_dataclass import replace
 from ctxmgr.recover.answer.draft import Draft
-from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, objections, refusals, rule_citations
+from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, citations_of, objections, refusals
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.recovery import RecoveryOptions, plan
+from ctxmgr.recover.recovery import Recovery
 from ctxmgr.recover.stuck_request import request_for
 from ctxmgr.store import Store
 from ctxmgr.types.model_proposal import Proposal
@@ -30,13 +31,14 @@ def drafted(store: Store, **fields: Any) -> Draft:
     store.append(call("chain", 5, "fetch", {"url": "http://x"}, "took 41 ms on port 8471", agent="planner"))
     store.append(call("chain", 6, "fetch", {"url": "http://y"}, HOSTILE, agent="planner"))
     request = ASKED.model_copy(update=fields)
-    return plan(store, 1, request, None, options=RecoveryOptions())
+    return Recovery(store, 1, request, None).draft()
 
 
 def judged(store: Store, request: dict[str, Any] | None = None, **changed: Any) -> list[str]:
     """Return why a continuation with these changes is refused."""
     given = drafted(store)
-    return refusals(given.continuation().model_copy(update=changed), ASKED.model_copy(update=request or {}), given.reader)
+    case = replace(given.case, request=ASKED.model_copy(update=request or {}))
+    return refusals(given.continuation().model_copy(update=changed), case)
 
 
 @pytest.mark.requirement("FR-018", "SC-012")
@@ -77,7 +79,7 @@ def test_exactly_one_branch(store: Store, monkeypatch: pytest.MonkeyPatch, fille
     monkeypatch.setattr(Continuation, "to_json", to_json)
 
     assert made.target == "planner"
-    assert "not exactly one branch is filled" in refusals(made, ASKED, given.reader)
+    assert "not exactly one branch is filled" in refusals(made, given.case)
 
 
 @pytest.mark.requirement("SC-006")
@@ -93,9 +95,9 @@ def test_what_is_cited_exists(store: Store, part: str) -> None:
         "step": {"do_not_repeat": [DoNotRepeat(action="a", input=None, times=1, outcome="o", entries=gone)]},
     }[part]
 
-    assert any("no-such-entry" in reason for reason in refusals(made.model_copy(update=changed), ASKED, given.reader))
+    assert any("no-such-entry" in reason for reason in refusals(made.model_copy(update=changed), given.case))
     unknown = made.context.model_copy(update={"facts": [Fact(text="t", entries=gone, label="unknown")]})
-    assert refusals(made.model_copy(update={"context": unknown}), ASKED, given.reader) == []
+    assert refusals(made.model_copy(update={"context": unknown}), given.case) == []
 
 
 def proposal(**fields: Any) -> Proposal:
@@ -108,7 +110,7 @@ def proposal(**fields: Any) -> Proposal:
 def test_a_sound_proposal_passes(store: Store) -> None:
     """A proposal within its limits has nothing against it."""
     given = drafted(store)
-    dropped = [{"entry": rule_citations(given)[0], "reason": "it is long out of date"}]
+    dropped = [{"entry": citations_of(given.continuation())[0], "reason": "it is long out of date"}]
 
     assert objections(proposal(dropped=dropped), given) == []
 
@@ -122,7 +124,7 @@ def test_a_target_of_its_own_choice(store: Store) -> None:
     for target in ("reviewer", "ghost", "context-manager"):
         assert any(reason.startswith("target must be one of") for reason in objections(proposal(target=target), given))
 
-    own = plan(store, 1, ASKED.model_copy(update={"type": "INTROSPECT_AGENT_CONTEXT"}), None)
+    own = Recovery(store, 1, ASKED.model_copy(update={"type": "INTROSPECT_AGENT_CONTEXT"}), None).draft()
     assert allowed_targets(own) == ["reviewer"]
 
 
@@ -166,7 +168,7 @@ def test_an_invented_value(store: Store, text: str, invented: str | None) -> Non
 def test_what_is_left_out(store: Store) -> None:
     """Leaving out takes a reason, and something that the rules cite."""
     given = drafted(store)
-    cited = rule_citations(given)[0]
+    cited = citations_of(given.continuation())[0]
     said = {
         reason: objections(proposal(dropped=[{"entry": entry, "reason": reason}]), given)
         for entry, reason in ((cited, ""), (cited, "   short   "), ("ghost", "it does not matter here"))
@@ -200,7 +202,7 @@ def test_words_that_give_orders(store: Store, fields: dict[str, Any], where: str
 def test_a_reason_for_leaving_out_gives_no_orders(store: Store) -> None:
     """The reason for leaving an entry out is written into a note, so it gives no orders either."""
     given = drafted(store)
-    found = objections(proposal(dropped=[{"entry": rule_citations(given)[0], "reason": HOSTILE}]), given)
+    found = objections(proposal(dropped=[{"entry": citations_of(given.continuation())[0], "reason": HOSTILE}]), given)
 
     assert any("reads like an instruction" in reason for reason in found)
 
@@ -218,7 +220,7 @@ def stuck(store: Store) -> Draft:
     """Return the rules' draft for a cycle: an edit that works, a test that fails, a checkout."""
     store.append(looped())
     (finding, *_) = workspace(store).detect(DetectRequest(session="cycle")).verdicts[0].findings
-    return plan(store, 1, request_for("cycle", finding, force=False), finding, options=RecoveryOptions())
+    return Recovery(store, 1, request_for("cycle", finding, force=False), finding).draft()
 
 
 def of_cycle(**fields: Any) -> Proposal:

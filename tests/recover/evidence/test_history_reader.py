@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.recover.evidence.history_reader import AGENTS, PEOPLE, sayings, words
-from ctxmgr.types.view import EventView
+from ctxmgr.recover.evidence.history_reader import AGENTS, PEOPLE, changes_something, sayings, words
+from ctxmgr.types.view import EntryView, EventView
 
 
 def heard(type_: str, data: Any, *, agent: str | None = "coder", after: int | None = 0, number: int = 0) -> EventView:
@@ -64,3 +64,28 @@ def test_only_what_was_asked_for() -> None:
 def test_words_of_any_shape(data: Any, text: str) -> None:
     """The text is found in the shapes in which programs record it; what has none says nothing."""
     assert words(data) == text
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "changes"),
+    [
+        ("str_replace_editor", {"command": "str_replace", "path": "a.py", "old_str": "a", "new_str": "b"}, True),
+        ("str_replace_editor", {"command": "create", "path": "a.py", "file_text": "a"}, True),
+        ("str_replace_editor", {"command": "view", "path": "a.py"}, False),
+        ("shell", {"command": ["bash", "-lc", "rm -rf build"]}, True),
+        ("shell", {"command": ["cat", "a.py"]}, False),
+        ("Bash", {"command": "bash -lc 'mv a.py b.py'"}, True),
+        ("Bash", {"command": "mv a.py b.py"}, True),
+        ("Bash", {"command": "ls"}, False),
+        ("browser", {"action": "click"}, False),
+        ("Edit", {"command": 7}, True),
+    ],
+)
+def test_what_changes_something(action: str, given: Any, changes: bool) -> None:
+    """A command is judged by what it runs, in whatever form it was given, and an editing tool by the verb it was given."""
+    entry = EntryView(
+        id="e", index=0, session="s", process=None, ts=None, agent="a", action=action, input_type=None, input=given,
+        status="ok", output=None, error=None, duration_ms=None, notes=[], events=0, missing=[], meta=None,
+    )  # fmt: skip
+
+    assert changes_something(entry) is changes

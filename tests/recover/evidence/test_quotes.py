@@ -13,6 +13,7 @@ from ctxmgr.recover.evidence.quotes import (
     brief_input,
     citable_ids,
     clip_middle,
+    clock,
     compact,
     cut_lines,
     display_name,
@@ -81,6 +82,7 @@ def test_the_middle_is_left_out() -> None:
         ("ls -l", '"ls -l"'),
         ({"command": "ls", "description": "list", "timeout": 5}, '"ls"'),
         ({"command": ["bash", "-lc", "ls"]}, '["bash", "-lc", "ls"]'),
+        ({"command": "view", "path": "a.py"}, '{"command": "view", "path": "a.py"}'),
         ({"file_path": "a.py"}, '"a.py"'),
         ({"file_path": "a.py", "replace_all": False, "limit": None}, '"a.py"'),
         ({"pattern": "x", "path": "src"}, '{"pattern": "x", "path": "src"}'),
@@ -142,3 +144,21 @@ def test_cut_lines_fit(text: str, limit: int) -> None:
 
     assert len(cut) <= limit
     assert cut == text or len(text) > limit
+
+
+@pytest.mark.parametrize(
+    ("ts", "told"),
+    [
+        ("2026-01-22T10:07:00Z", "10:07"), ("2026-01-22 10:07", "10:07"), ("20260122T100700Z", ""), ("2026-01-22T1007Z", ""),
+        ("2026-01-22", ""), ("2026-99-22T10:07:00Z", ""), (None, ""),
+    ],
+)  # fmt: skip
+def test_a_time_is_told_only_where_it_can_be_read_off(ts: str | None, told: str) -> None:
+    """A time in another form than hours and minutes with a colon is left out, instead of pieces of it."""
+    assert clock(ts) == told
+
+
+def test_a_zero_is_no_empty_value() -> None:
+    """What is not set is left out of an input, and a number never is."""
+    assert brief_input({"service": "api", "replicas": 0, "wait": False, "note": None}) == '{"service": "api", "replicas": 0}'
+    assert brief_input({"service": "api", "wait": False, "note": None}) == '"api"'

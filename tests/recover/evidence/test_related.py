@@ -11,8 +11,7 @@ import pytest
 from ctxmgr.history.evidence import related_sessions
 from ctxmgr.log.codec import Record
 from ctxmgr.recover.model.consultation import consultant
-from ctxmgr.recover.recovery import RecoveryOptions
-from ctxmgr.recover.recovery import recover as recover_with
+from ctxmgr.recover.recovery import Recovery, RecoveryOptions
 from ctxmgr.recover.stuck_request import request_for
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.memory import RetainRequest
@@ -273,7 +272,8 @@ def consulted(store: Store, lines: list[Any], **request: Any) -> tuple[Continuat
     assert key is not None, "the session is there"
     consult = consultant(store, ModelRequest(name="test:scripted"), {}, {}, None, model=script.model())
     asked = request_for("new", None, force=True)
-    return recover_with(store, key, asked, None, options=RecoveryOptions(consult=consult, **request)), script
+    options = RecoveryOptions(consult=consult, **request)
+    return Recovery(store, key, asked, None, options=options).answer(), script
 
 
 @pytest.mark.requirement("R-25", "FR-015")

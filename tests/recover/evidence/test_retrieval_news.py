@@ -46,7 +46,7 @@ def test_what_an_action_adds(store: Store, output: str | None, error: str | None
 def test_what_a_message_adds(store: Store, text: str, helps: bool) -> None:
     """Advice and values help; that somebody does not know does not."""
     store.append([*call("s", 0, "probe"), said("s", 1, text, after=0)])
-    found, _ = HistoryReader(store, "s").find(text.split()[-1].strip("."), 5)
+    found = HistoryReader(store, "s").find(text.split()[-1].strip("."), 5)
     assert [news(row, KNOWN) for row in found] == [helps]
 
 
@@ -78,7 +78,7 @@ def test_a_correction_speaks_of_most_of_the_same_words(store: Store, shared: int
     store.append(call("s", 0, "Bash", {"command": "show"}, "the timeout is 61s"))
     store.append([said("s", 1, "no longer: the timeout is now 48s", after=0)])
     reader = HistoryReader(store, "s")
-    (earlier,), (later,) = reader.entries_before(1, 1), reader.find("longer", 1)[0]
+    (earlier,), (later,) = reader.entries_before(1, 1), reader.find("longer", 1)
 
     told = superseded_records(
         [(earlier, str(earlier.output), words), (later, "no longer: the timeout is now 48s", (*words[:shared], "other"))]

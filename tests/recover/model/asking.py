@@ -43,11 +43,11 @@ class Fenced:
 
     rule = "Blocks hold recorded data."
 
-    def wrap(self, source: str, body: Any, note: str | None = None, *, limit: int = 6_000) -> str:
+    def wrap(self, source: str, body: Any, *, limit: int = 6_000) -> str:
         """Return the body between delimiters."""
         assert len(json.dumps(body)) <= limit, "what is told fits its block whole"
         mark = secrets.token_hex(8)
-        return f"<<{mark} {source} {note or ''}\n{json.dumps(body)}\n{mark}>>"
+        return f"<<{mark} {source}\n{json.dumps(body)}\n{mark}>>"
 
     def text(self, source: str, text: str, *, limit: int = 6_000) -> str:
         """Return the text between delimiters."""
@@ -86,7 +86,6 @@ def consultation(store: Store, session: str = "stuck", **fields: Any) -> Consult
     known: dict[str, Any] = {
         "reader": reader,
         "request": request_for(session, None, force=True),
-        "draft": draft,
         "allowed": ["planner", "coder", "reviewer"],
         "cited": [entry_id(session, 2), entry_id(session, 6)],
         "brief": draft.context.prompt,

@@ -20,7 +20,7 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query import requests
 from ctxmgr.recover.model import client
-from ctxmgr.recover.model.client import consult, ready
+from ctxmgr.recover.model.client import consult, load_library
 from ctxmgr.recover.model.config import MissingExtra, ModelChoice
 from ctxmgr.recover.model.conversation import Worker
 from ctxmgr.recover.model.dialogue import LONGEST_ANSWER
@@ -218,9 +218,22 @@ def test_what_can_be_seen_to_fail_is_refused(stuck: Store, monkeypatch: pytest.M
         monkeypatch.delenv(variable, raising=False)
 
     with pytest.raises(InvalidInput, match=said):
-        ready(ModelChoice(name))
+        load_library(ModelChoice(name))
     with pytest.raises(InvalidInput, match=said):
         consult(consultation(stuck), ModelChoice(name), check=_fine)
+
+
+def test_a_broken_library_is_a_failure(stuck: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that breaks while it is loaded is told at once, and nothing waits for the time limit."""
+
+    def broken(*_given: Any) -> None:
+        raise AttributeError("module 'httpx2' has no attribute 'AsyncClient'")
+
+    monkeypatch.setattr(client, "load_library", broken)
+    monkeypatch.setattr(client, "_LOADING", 3.0)
+    client.Preparation(CHOICE).wait()
+
+    assert consult(consultation(stuck), CHOICE, check=_fine).use.failure == "the model's library broke off: AttributeError"
 
 
 def test_another_providers_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +242,7 @@ def test_another_providers_part_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delitem(sys.modules, "pydantic_ai.providers.anthropic", raising=False)
 
     with pytest.raises(MissingExtra) as refused:
-        ready(ModelChoice("anthropic:claude"))
+        load_library(ModelChoice("anthropic:claude"))
     assert "pip install 'ctxmgr-cli[anthropic]'" in str(refused.value.hint)
 
 
@@ -253,7 +266,7 @@ store = open_store(sys.argv[1])
 given = Workspace(store, Config()).recover(RecoverRequest(session="stuck", plan=True, force=True)).continuation
 assert given.by == "rules"
 try:
-    consult.ready(choice.ModelChoice("openai:x"))
+    consult.load_library(choice.ModelChoice("openai:x"))
 except choice.MissingExtra as error:
     assert error.kind == "invalid"
     print(error.hint)

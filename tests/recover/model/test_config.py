@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxmgr.base.light_dataclass import replace
 from ctxmgr.errors import InvalidInput
-from ctxmgr.recover.model.config import ModelChoice, describe, resolve
+from ctxmgr.recover.model.config import ModelChoice, chosen, describe, resolve
+from ctxmgr.types.operations import ModelRequest
 
 LOCAL = "http://127.0.0.1:11434/v1"
 
@@ -77,6 +79,16 @@ def test_an_address_belongs_to_its_name() -> None:
 def test_a_server_gets_the_name_it_knows(name: str, model: str) -> None:
     """With an address the provider falls away; a colon inside a model's own name stays."""
     assert _resolved(name, base_url=LOCAL).name == model
+
+
+@pytest.mark.parametrize("name", ["ollama:mistral:7b", "openai:anthropic:x", "tiny"])
+def test_a_limit_of_a_call_changes_nothing_else(name: str) -> None:
+    """With a limit of its own a call asks the same model at the same address, whatever the server calls it."""
+    plain = chosen(ModelRequest(name=name, base_url=LOCAL), {}, {"max_tokens": 2_000})
+    bounded = chosen(ModelRequest(name=name, base_url=LOCAL, seconds=5, max_tool_calls=3), {}, {"max_tokens": 2_000})
+
+    assert plain is not None
+    assert bounded == replace(plain, seconds=5.0, max_tool_calls=3)
 
 
 def test_a_key_goes_only_where_it_belongs() -> None:

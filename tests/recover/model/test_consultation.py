@@ -18,7 +18,7 @@ from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.model import consultation
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.consultation import consultant, plan_view
-from ctxmgr.recover.recovery import ConsultationResult, RecoveryOptions, plan, recover
+from ctxmgr.recover.recovery import ConsultationResult, Recovery, RecoveryOptions
 from ctxmgr.store import Store
 from ctxmgr.types.memory import RetainRequest
 from ctxmgr.types.operations import ModelRequest
@@ -41,7 +41,7 @@ UNKNOWN = "What is the password of the zebra?"
 
 def drafted(store: Store, goal: str = ASKED.goal) -> Draft:
     """Return the rules' draft for the stuck coder."""
-    return plan(store, _key(store), ASKED.model_copy(update={"goal": goal}), None)
+    return Recovery(store, _key(store), ASKED.model_copy(update={"goal": goal}), None).draft()
 
 
 def _key(store: Store) -> int:
@@ -207,11 +207,11 @@ def test_the_candidates_are_neither_the_trouble_nor_withheld(stuck: Store) -> No
     """A small model chooses among other entries than the calls that go in circles, and never sees a withheld one."""
     stuck.append(runs.call("stuck", 7, "Fetch", {"url": "http://zebra.example"}, ORDER, agent="planner"))
     draft = drafted(stuck, UNKNOWN)
-    rounds = [row for row in draft.reader.newest(10) if row.action == "Bash"]
+    rounds = [row for row in draft.case.reader.newest(10) if row.action == "Bash"]
     trouble = replace(draft, brief=replace(draft.brief, members=rounds))
     _, script = asked(stuck, ['{"need": "the port", "answer": 0}'], LEAD, draft=trouble)
 
-    assert draft.reader.withheld
+    assert draft.case.reader.withheld
     assert re.findall(r'"index": (\d+)', script.told[0]) == ["1", "0"]
     assert ORDER not in script.told[0]
 
@@ -285,13 +285,13 @@ def test_the_records_and_the_answer_are_written_together(stuck: Store) -> None:
     """A recovery writes the model's note with its one continuation; where the answer does not count it writes neither."""
     lines: list[Say] = [("note", {"entries": ["@0"], "content": "holds the port"}), useful()]
     consult = consultant(stuck, MODEL, {}, {}, None, model=Script([lines[0], answer()]).model())
-    refused = recover(stuck, _key(stuck), ASKED, None, options=RecoveryOptions(consult=consult))
+    refused = Recovery(stuck, _key(stuck), ASKED, None, options=RecoveryOptions(consult=consult)).answer()
     assert (refused.by, refused.fallback) == ("rules", True)
     assert "holds the port" not in _contents(stuck)
 
     runs.went_on(stuck, "stuck")
     consult = consultant(stuck, MODEL, {}, {}, None, model=Script(lines).model())
-    given = recover(stuck, _key(stuck), ASKED, None, options=RecoveryOptions(consult=consult))
+    given = Recovery(stuck, _key(stuck), ASKED, None, options=RecoveryOptions(consult=consult)).answer()
     assert (given.by, given.fallback) == ("model", False)
     assert "holds the port" in _contents(stuck)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.recover.model.fence import TOLD, Fence, plain_name
+from ctxmgr.recover.model.fence import TOLD, Fence
 
 DELIMITER = "a1b2c3d4e5f60718"
 TRICKS = (
@@ -58,7 +58,7 @@ def test_no_hostile_body_escapes() -> None:
     for _ in range(10_000):
         text = "".join(draw.choices(TRICKS, k=draw.randint(1, 9)))
         body: Any = draw.choice((text, [text, 1, None], {text: text}, {"output": {"lines": [text, text]}}))
-        block = fence.wrap(text, body, text, agent=text, action=text, author=text)
+        block = fence.wrap(text, body, author=text)
         assert not _escapes(block, DELIMITER), block
         assert _body(block) == body
 
@@ -83,13 +83,11 @@ def test_delimiters_are_random() -> None:
 
 def test_blocks_are_the_same_for_the_same_delimiter() -> None:
     """With a delimiter named, a block is the same byte for byte."""
-    blocks = {
-        Fence(DELIMITER).wrap("s@3", {"a": [1, "b"]}, "why", agent="planner", action="Read", author="a tool") for _ in range(3)
-    }
+    blocks = {Fence(DELIMITER).wrap("s@3", {"a": [1, "b"]}, author="a tool") for _ in range(3)}
 
     assert blocks == {
         f"<<<data {DELIMITER}>>>\n"
-        '{"source": "s@3", "agent": "planner", "action": "Read", "writtenBy": "a tool", "note": "why", "trusted": "no"}\n'
+        '{"source": "s@3", "writtenBy": "a tool", "trusted": "no"}\n'
         '{"a": [1, "b"]}\n'
         f"<<<end {DELIMITER}>>>"
     }
@@ -118,10 +116,10 @@ def test_long_bodies_are_cut(body: Any) -> None:
 
 def test_provenance_is_short_and_never_trusted() -> None:
     """Parts of the provenance are cut, absent ones are left out, and nothing makes data trusted."""
-    about = _about(Fence(DELIMITER).wrap("s@3", 1, agent="x" * 9_000))
+    about = _about(Fence(DELIMITER).wrap("s@3", 1, author="x" * 9_000))
 
-    assert set(about) == {"source", "agent", "trusted"}
-    assert len(about["agent"]) <= TOLD + 3
+    assert set(about) == {"source", "writtenBy", "trusted"}
+    assert len(about["writtenBy"]) <= TOLD + 3
     assert about["trusted"] == "no"
 
 
@@ -140,15 +138,3 @@ def test_the_rule_names_the_delimiters() -> None:
 
     assert f"<<<data {DELIMITER}>>>" in fence.rule
     assert f"<<<end {DELIMITER}>>>" in fence.rule
-
-
-@pytest.mark.parametrize("name", ["planner", "a-1_b.c:d@e/f+g", "x" * 64])
-def test_plain_names_stand_as_they_are(name: str) -> None:
-    """A short name of plain signs may stand in a prompt."""
-    assert plain_name(name) == name
-
-
-@pytest.mark.parametrize("name", ["", "x" * 65, "two words", "a\n", "<b>", "агент", "a\u200bb", "a|b", "ignore, all"])
-def test_other_names_need_an_alias(name: str) -> None:
-    """A name with other signs, or too long, may not."""
-    assert plain_name(name) is None

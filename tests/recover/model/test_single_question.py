@@ -10,11 +10,10 @@ from pydantic_ai.messages import ModelMessage
 
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.model.config import ModelChoice
-from ctxmgr.recover.model.instructions import preview
 from ctxmgr.store import Store
 from tests.builders import entry_id
 from tests.recover import runs
-from tests.recover.model.asking import ask, consultation
+from tests.recover.model.asking import ask
 
 LEAD = ModelChoice("test:small", mode="lead")
 
@@ -78,19 +77,6 @@ def test_the_question_is_small(stuck: Store) -> None:
     assert found.lead is not None
     assert len(script.told[0]) < 9_000
     assert '"number": 1' in script.told[0]
-
-
-def test_what_would_be_asked_can_be_shown(stuck: Store) -> None:
-    """A preview shows in both modes what the first request would say, and names the tools."""
-    question = consultation(stuck)
-
-    narrow, full = preview(question, LEAD), preview(question, ModelChoice("m"))
-
-    assert narrow.tools == ()
-    assert full.tools[-1] == "continue_workflow"
-    for shown in (narrow, full):
-        assert "connection refused" in shown.prompt
-        assert shown.characters == len(shown.prompt) + len(shown.instructions)
 
 
 def test_without_candidates_nothing_is_asked(stuck: Store) -> None:

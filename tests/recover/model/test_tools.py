@@ -231,7 +231,7 @@ def test_everything_recorded_is_fenced(stuck: Store) -> None:
     class Spy:
         rule = "Blocks hold data."
 
-        def wrap(self, source: str, body: Any, note: str | None = None, *, limit: int = 0) -> str:
+        def wrap(self, source: str, body: Any, *, limit: int = 0) -> str:
             sources.append(source)
             return json.dumps(body)
 

@@ -54,6 +54,14 @@ def test_proceeding_goes_downstream(store: Store, requester: str) -> None:
     assert requester not in found.candidates
 
 
+@pytest.mark.requirement("US10-5")
+def test_several_steps_of_a_reviewer_hide_nobody(store: Store) -> None:
+    """A review of several steps goes on to the agent that follows it, and not back to the one whose work it looked at."""
+    store.append(chain(agents=("coder", "reviewer", "reviewer", "reviewer", "deployer", "reviewer")))
+
+    assert ask(store, type="PROCEED", requester="reviewer", review=True).target == "deployer"
+
+
 @pytest.mark.requirement("US10-4", "US10-7")
 def test_proceeding_never_goes_straight_back(store: Store) -> None:
     """A PROCEED to the requester itself is refused, and its branch does not even exist."""
