@@ -68,8 +68,9 @@ class Evidence:
     messages: Sequence[Message] = ()
     related: Sequence[EntryView] = ()
     home: str = ""
-    _texts: dict[int, str] = field(default_factory=lambda: dict[int, str](), repr=False)
-    _failed: dict[int, bool] = field(default_factory=lambda: dict[int, bool](), repr=False)
+    # By session and index: related entries come from other sessions
+    _texts: dict[tuple[str, int], str] = field(default_factory=lambda: dict[tuple[str, int], str](), repr=False)
+    _failed: dict[tuple[str, int], bool] = field(default_factory=lambda: dict[tuple[str, int], bool](), repr=False)
 
     @cached_property
     def recent(self) -> Sequence[EntryView]:
@@ -251,9 +252,10 @@ class Evidence:
 
     def text(self, entry: EntryView) -> str:
         """Return what an entry's result says, clean and bounded: its error message and its output."""
-        known = self._texts.get(entry.index)
+        key = entry.session, entry.index
+        known = self._texts.get(key)
         if known is None:
-            known = self._texts[entry.index] = strip_wrapper(self._raw(entry)).strip("\n")
+            known = self._texts[key] = strip_wrapper(self._raw(entry)).strip("\n")
         return known
 
     def _raw(self, entry: EntryView) -> str:
@@ -274,9 +276,10 @@ class Evidence:
 
     def has_failed(self, entry: EntryView) -> bool:
         """Whether a call failed, whatever its tool called that."""
-        known = self._failed.get(entry.index)
+        key = entry.session, entry.index
+        known = self._failed.get(key)
         if known is None:
-            known = self._failed[entry.index] = reports_failure(entry, self._raw(entry))
+            known = self._failed[key] = reports_failure(entry, self._raw(entry))
         return known
 
     @cached_property
@@ -333,6 +336,9 @@ class Evidence:
     def source(self, entry: EntryView) -> str:
         """Return where a text is from, in words: "your Read of app.py at 12:03"."""
         whose = "your" if self.agent is None or entry.agent == self.agent else f"{clean(entry.agent)[:60]}'s"
+        # Agents of two sessions mostly have the same name
+        if self.recent and entry.session != self.recent[-1].session:
+            whose = "another session's"
         return clean(f"{whose} {subject(entry, self.name)}{clock(entry.ts)}").replace("\n", " ")
 
     def quote(self, entry: EntryView, text: str | None = None) -> Quote:
