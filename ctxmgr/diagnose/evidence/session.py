@@ -26,7 +26,7 @@ from ctxmgr.diagnose.evidence.calls import (
 )
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.outcomes import reports_failure
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, clean, clock, ends, excerpt, strip_wrapper, text_of
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, clean, clock, ends, excerpt, plain_name, strip_wrapper, text_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Finding, Quote
 from ctxmgr.types.view import EntryView
@@ -333,12 +333,19 @@ class Evidence:
         """Whether a person said a text."""
         return bool(text) and any(text in message.text for message in self.user_texts)
 
+    def is_own(self, entry: EntryView) -> bool:
+        """Whether a call of this session was made by the agent that is stuck."""
+        return self.agent is None or entry.agent == self.agent
+
+    def maker(self, entry: EntryView) -> str:
+        """Return who made a call of this session, for a sentence: "you", or the name of another agent."""
+        return "you" if self.is_own(entry) else clean(entry.agent)[:40] if plain_name(entry.agent) else "another agent"
+
     def source(self, entry: EntryView) -> str:
         """Return where a text is from, in words: "your Read of app.py at 12:03"."""
-        whose = "your" if self.agent is None or entry.agent == self.agent else f"{clean(entry.agent)[:60]}'s"
         # Agents of two sessions mostly have the same name
-        if self.recent and entry.session != self.recent[-1].session:
-            whose = "another session's"
+        foreign = bool(self.recent) and entry.session != self.recent[-1].session
+        whose = "another session's" if foreign else "your" if self.is_own(entry) else f"{clean(entry.agent)[:60]}'s"
         return clean(f"{whose} {subject(entry, self.name)}{clock(entry.ts)}").replace("\n", " ")
 
     def quote(self, entry: EntryView, text: str | None = None) -> Quote:
