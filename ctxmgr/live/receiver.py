@@ -103,7 +103,12 @@ class Receiver:
                 if not self.receiver.seat():
                     self.shutdown_request(request)
                     return
-                super().process_request(request, client_address)
+                try:
+                    super().process_request(request, client_address)
+                # No thread could be started that would free the seat
+                except RuntimeError:
+                    self.receiver.leave()
+                    raise
 
             def process_request_thread(self, request: Any, client_address: Any) -> None:
                 """Serve it within the time limit."""
@@ -130,7 +135,13 @@ class Receiver:
 
     def seat(self) -> bool:
         """Wait for a free connection; return whether there was one in time."""
-        return self._seats.acquire(timeout=MAX_SECONDS) and not self._ending.is_set()
+        if not self._seats.acquire(timeout=MAX_SECONDS):
+            return False
+        is_ending = self._ending.is_set()
+        # The end waits for every seat, and nobody would free this one
+        if is_ending:
+            self.leave()
+        return not is_ending
 
     def leave(self) -> None:
         """Free a connection."""
