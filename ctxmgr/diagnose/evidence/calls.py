@@ -245,10 +245,11 @@ def diff_changes(text: str) -> list[tuple[str, Change]]:
         new.clear()
 
     inside = False
-    for line in text[:200_000].split("\n"):
-        # A line of a file's head ends the hunk before it
+    lines = text[:200_000].split("\n")
+    for place, line in enumerate(lines):
         named = _DIFF_FILE.match(line)
-        if named is not None or line.startswith(("--- ", "diff --git")):
+        # A line of a file's head ends the hunk before it
+        if line.startswith("diff --git") or ((named or line.startswith("--- ")) and not (inside and _is_content(lines, place))):
             close()
             inside = False
             path = named.group(1).strip() if named is not None else path
@@ -263,6 +264,13 @@ def diff_changes(text: str) -> list[tuple[str, Change]]:
             inside = False
     close()
     return found
+
+
+def _is_content(lines: list[str], place: int) -> bool:
+    """Whether a line of a hunk that looks like a file's head is a removed or added one: `--- old` is a comment of SQL."""
+    head = lines[place : place + 3]
+    behind = head[1:] if head[0].startswith("+++ ") else head[2:] if head[1:2] and head[1].startswith("+++ ") else []
+    return not behind or not behind[0].startswith("@@")
 
 
 def patch_changes(entry: EntryView, path: str) -> list[Change]:
