@@ -19,6 +19,8 @@ _PATHS = ("file_path", "filePath", "absolute_path", "path", "target_file", "file
 _OLD = ("old_string", "old_str", "oldString", "oldText", "old_text", "search", "find")
 _NEW = ("new_string", "new_str", "newString", "newText", "new_text", "replace")
 _CONTENT = ("content", "file_text", "contents", "text")
+FOLDER_FIELDS = ("workdir", "cwd", "working_directory", "directory")
+"""Fields of a call that name the folder in which it runs."""
 _TELLING = ("pattern", "query", "url", "prompt", "name", "description")
 _EDITOR_VERBS = frozenset(("view", "create", "str_replace", "insert", "undo_edit"))
 _MOST_COMMAND = 4_000
