@@ -231,7 +231,11 @@ class DetectSettings:
 
 
 # Not what counts rounds of several actions, nor what counts events.
-_PER_ACTION = frozenset({*_ROUNDS, "disabled", "left_after", "poll_gap", "idle_gap"}) - {"cycle_rounds", "compaction_rounds", *_UNWINDOWED}
+_PER_ACTION = frozenset({*_ROUNDS, "disabled", "left_after", "poll_gap", "idle_gap"}) - {
+    "cycle_rounds",
+    "compaction_rounds",
+    *_UNWINDOWED,
+}
 
 
 def _values(table: Mapping[str, object]) -> dict[str, Any]:

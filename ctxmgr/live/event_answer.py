@@ -360,7 +360,11 @@ class Rounds:
             for entry in found:
                 try:
                     # A second watcher could start beside one that runs for weeks
-                    if entry.name != WATCHER_LOCK and entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < limit:
+                    if (
+                        entry.name != WATCHER_LOCK
+                        and entry.is_file(follow_symlinks=False)
+                        and entry.stat(follow_symlinks=False).st_mtime < limit
+                    ):
                         os.unlink(entry.path)
                 except OSError:
                     continue

@@ -123,7 +123,10 @@ def test_a_synthetic_user_message_is_a_nudge() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "data", "resolved"),
-    [("nudge", {"text": "try another way"}, "answered"), ("user_message", {"text": "try another way", "synthetic": True}, None)],
+    [
+        ("nudge", {"text": "try another way"}, "answered"),
+        ("user_message", {"text": "try another way", "synthetic": True}, None),
+    ],
 )
 def test_only_a_nudge_corrects(kind: str, data: dict[str, Any], resolved: str | None) -> None:
     """An agent that does something else after a nudge has heeded it; what one program says to another asks for nothing."""

@@ -224,7 +224,11 @@ def test_a_seat_that_comes_free_at_the_end_is_not_taken(monkeypatch: pytest.Monk
     receiver.stop()
     assert [receiver.seat() for _ in range(MAX_CONNECTIONS)] == [False] * MAX_CONNECTIONS
     monkeypatch.setattr(module, "MAX_SECONDS", 3_600)
-    running = threading.Thread(target=receiver.run, args=(lambda _: 1, list[None]), daemon=True)
+
+    def take(export: dict[str, Any]) -> int:
+        return len(export)
+
+    running = threading.Thread(target=receiver.run, args=(take, list[None]), daemon=True)
     running.start()
     running.join(20)
     assert not running.is_alive()

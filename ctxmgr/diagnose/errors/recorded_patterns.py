@@ -1,7 +1,7 @@
 """Matches a text against a pattern from the record, in time that grows slowly with both.
 
-A recorded pattern may be written to take for ever (`^(a+)+$`), so `re` never runs it. What is read of it is what the patterns of
-validators consist of: characters, classes, and groups of alternatives without groups inside, each with a count.
+A recorded pattern may be written to take for ever (`^(a+)+$`), so `re` never runs it. What is read of it is what the patterns
+of validators consist of: characters, classes, and groups of alternatives without groups inside, each with a count.
 """
 
 from __future__ import annotations

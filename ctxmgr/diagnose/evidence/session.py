@@ -26,7 +26,16 @@ from ctxmgr.diagnose.evidence.calls import (
 )
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.outcomes import reports_failure
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, clean, clock, ends, excerpt, plain_name, strip_wrapper, text_of
+from ctxmgr.diagnose.evidence.texts import (
+    blanks_for_underscores,
+    clean,
+    clock,
+    ends,
+    excerpt,
+    plain_name,
+    strip_wrapper,
+    text_of,
+)
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Finding, Quote
 from ctxmgr.types.view import EntryView

@@ -127,7 +127,8 @@ def test_an_error_that_returns_after_other_work_is_a_new_story() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        "Error executing tool {action}: {file} not found", "{action} failed: {file} does not exist", "{action}: {file} does not exist",
+        "Error executing tool {action}: {file} not found", "{action} failed: {file} does not exist",
+        "{action}: {file} does not exist",
         "{action}ME does not exist", "Tool {action} failed because {file} was not found", "{action}: {file}: command not found",
     ],
 )  # fmt: skip
@@ -144,7 +145,8 @@ def test_a_missing_file_is_no_missing_tool(error: str) -> None:
     "error",
     [
         "Tool '{action}' is not available", "Tool {action} was not found in the registry", "tool: {action} not found",
-        "Error: no tool named {action}", "{action} does not exist", "Function `{action}` not found", "{action}: no such function",
+        "Error: no tool named {action}", "{action} does not exist", "Function `{action}` not found",
+        "{action}: no such function",
         "'{action}' is not a valid tool", "{action}: tool not found", "The tool you called ({action}) does not exist",
     ],
 )  # fmt: skip

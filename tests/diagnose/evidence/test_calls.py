@@ -22,4 +22,5 @@ def test_a_line_of_a_hunk_may_look_like_a_head(hunk: str, old: str, new: str) ->
     """A comment of SQL that is removed is no head of a file; the head of the next file is one."""
     diff = f"{HEAD}@@ -1,2 +1,1 @@\n{hunk}\n--- a/b.sql\n+++ b/b.sql\n@@ -1 +1 @@\n-a\n+b\n"
 
-    assert [(path, change.old, change.new) for path, change in diff_changes(diff)] == [("shop.sql", old, new), ("b.sql", "a", "b")]
+    found = [(path, change.old, change.new) for path, change in diff_changes(diff)]
+    assert found == [("shop.sql", old, new), ("b.sql", "a", "b")]

@@ -128,8 +128,8 @@ def _other_one(evidence: Evidence) -> Diagnosis | None:
                 continue
             polled, wanted = near[0]
             cause = (
-                f"You poll {code(polled, 60)}, {len(evidence.equal(entry))} times; what {evidence.maker(start)} started is {code(wanted, 60)}, as"
-                f" {evidence.source(start)} answered. They are two."
+                f"You poll {code(polled, 60)}, {len(evidence.equal(entry))} times; what {evidence.maker(start)} started is"
+                f" {code(wanted, 60)}, as {evidence.source(start)} answered. They are two."
             )
             step = f"Ask once for {code(wanted, 60)} in place of {code(polled, 60)}."
             return diagnosis(

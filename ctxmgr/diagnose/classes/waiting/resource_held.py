@@ -111,9 +111,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
         cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
         quotes.append(evidence.quote_of(message, sentence))
     other = _another(port)
-    check = (
-        f"Port {port} must be free before you start yours." if fixed else f"It must say that it listens on port {other}."
-    )
+    check = f"Port {port} must be free before you start yours." if fixed else f"It must say that it listens on port {other}."
     if listing is not None:
         shown, program, pid = listing
         cause += (
@@ -131,8 +129,8 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
         return diagnosis(KIND, cause, step, *quotes, check=check)
     if told is not None:
         step = (
-            f"See what holds it with `ss -ltnp` and leave that alone: tell the user that port {port}, which is to stay as it is, is"
-            " taken, and ask whether what holds it may be stopped."
+            f"See what holds it with `ss -ltnp` and leave that alone: tell the user that port {port}, which is to stay as it"
+            " is, is taken, and ask whether what holds it may be stopped."
             if fixed
             else f"Leave what holds it alone, and start yours on another port, such as {other}; if it must be {port}, ask the"
             " user."

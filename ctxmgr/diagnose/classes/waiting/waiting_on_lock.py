@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, clock, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, in_background, parts_of, tool
 from ctxmgr.diagnose.evidence.interactive_commands import waits_for
 from ctxmgr.diagnose.evidence.items import ids_in, items_in
-from ctxmgr.diagnose.evidence.texts import capital, clean, code, join_names, plain_name, text_of, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, text_of, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -250,7 +250,8 @@ def _taken(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote
     ids = sorted(ids_in(call_input(holder)) | ids_in(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
     locks = [each for each in ids if each not in call_input(holder)][:1] or ids[:1]
     cause += (
-        f" {'You' if own else name} took it{clock(holder.ts)} with {call}{f' ({join_names(locks)})' if locks else ''} and did not give it back."
+        f" {'You' if own else name} took it{clock(holder.ts)} with {call}{f' ({join_names(locks)})' if locks else ''} and did"
+        " not give it back."
     )
     folded = holder.action.casefold()
     back = next((words for part, words in _BACK if part in folded), "unlock it")

@@ -8,7 +8,9 @@ from ctxmgr.diagnose import diagnose
 from tests.diagnose.build import Call, evidence
 
 
-@pytest.mark.parametrize(("shown", "start"), [("first ,lines shown", "in parts"), ("first 1,200 lines shown", "from line 1201 on")])
+@pytest.mark.parametrize(
+    ("shown", "start"), [("first ,lines shown", "in parts"), ("first 1,200 lines shown", "from line 1201 on")]
+)
 def test_a_notice_without_a_number_names_no_line(shown: str, start: str) -> None:
     """A comma alone is no number of lines."""
     call = Call("Read", {"file_path": "app.py"}, f"import os\n[output truncated: {shown}]")

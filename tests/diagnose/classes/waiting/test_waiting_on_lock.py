@@ -13,7 +13,10 @@ OPEN = bash("flock /tmp/shop.lock make", status="open")
 
 @pytest.mark.parametrize(
     ("begun", "calls"),
-    [(bash("sqlite3 shop.db .dump &", "[1] 4711"), [LOCKED] * 3), (bash("flock /tmp/shop.lock sleep 900 &", "[1] 4711"), [OPEN])],
+    [
+        (bash("sqlite3 shop.db .dump &", "[1] 4711"), [LOCKED] * 3),
+        (bash("flock /tmp/shop.lock sleep 900 &", "[1] 4711"), [OPEN]),
+    ],
     ids=["refused", "waits"],
 )
 @pytest.mark.parametrize("agent", ["main", "builder", "not; a name"])
