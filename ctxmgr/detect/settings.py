@@ -60,7 +60,7 @@ class DetectSettings:
         denied_rounds: refusals of one call; ``denied_varied_rounds``: of one action with varying input.
         monologue_rounds: identical or empty messages, or identical thoughts, without an action between.
         paraphrase_rounds: messages without an action between that say the same in other words.
-        chant_rounds: repeats of one phrase within one message or stream, at most `MAX_CHANT_ROUNDS`.
+        chant_rounds: repeats of one phrase within one message or stream, at most 132.
         volume_chars, volume_seconds: text without an action: more than both is a warning; in at least
             ``monologue_rounds`` messages on end, a loop.
         compaction_rounds: compactions of the context without new work between.

@@ -103,12 +103,7 @@ class Receiver:
                 if not self.receiver.seat():
                     self.shutdown_request(request)
                     return
-                try:
-                    super().process_request(request, client_address)
-                # No thread could be started that would free the seat
-                except RuntimeError:
-                    self.receiver.leave()
-                    raise
+                super().process_request(request, client_address)
 
             def process_request_thread(self, request: Any, client_address: Any) -> None:
                 """Serve it within the time limit."""
