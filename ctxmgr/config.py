@@ -267,6 +267,12 @@ class Config:
         """Return the file that a setting's value is from, None when it is built in."""
         return {"user": self.user, "project": self.path}.get(self.origins.get(setting, "built-in"))
 
+    def is_quiet(self, kind: str, evidence: Mapping[str, Any]) -> bool:
+        """Whether nothing is said of a finding with this evidence: its kind is quiet, or each of the actions that it names."""
+        kinds, actions = self.live_quiet
+        named = {str(step.get("action")) for name in ("steps", "openCalls") for step in evidence.get(name) or ()}
+        return kind in kinds or (bool(named) and named <= actions)
+
     @property
     def routes_confined(self) -> Path | None:
         """The folder that files named by the routing table must lie in; None where they may lie anywhere."""

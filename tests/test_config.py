@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,3 +132,20 @@ def test_which_store_is_meant(tmp_path: Path) -> None:
     assert find_store(here, {}, Config()) == (str(tmp_path / STORE_NAME), False)
     _write(here / STORE_NAME, "")
     assert find_store(here, {}, Config()) == (str(here / STORE_NAME), False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "evidence", "is_quiet"),
+    [
+        ("hung", {"openCalls": [{"action": "build"}]}, True),
+        ("hung", {"openCalls": [{"action": "build"}, {"action": "Bash"}]}, False),
+        ("cycle", {"steps": [{"action": "build"}, {"action": "Bash"}]}, False),
+        ("cycle", {"steps": [{"action": "build"}]}, True),
+        ("hung", {"openCalls": []}, False),
+        ("monologue", {"steps": [{"action": "Bash"}]}, True),
+    ],
+)
+def test_a_quiet_action_silences_what_is_about_nothing_else(kind: str, evidence: dict[str, Any], is_quiet: bool) -> None:
+    """A hang or loop is told as long as one action of it is none of the quiet ones; of a quiet kind none is."""
+    config = Config(live_quiet=(frozenset({"monologue"}), frozenset({"build", "wait"})))
+    assert config.is_quiet(kind, evidence) == is_quiet

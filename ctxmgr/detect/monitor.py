@@ -322,7 +322,8 @@ class Monitor:
                 watch.hear(event)
                 self._reset(effects.resets)
                 return []
-            # A program's message in a person's name corrects the agent but forgets nothing (design ruling 8).
+            # A program's message in a person's name forgets nothing (design ruling 8). It corrects nobody either: it may be
+            # one of a conversation of programs, where a nudge is meant as a correction.
             event = replace(event, type="nudge")
             kind = "nudge"
             effects = self._effects.of(kind)

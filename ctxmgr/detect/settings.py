@@ -18,8 +18,10 @@ _ROUNDS = (
     "denied_varied_rounds", "monologue_rounds", "paraphrase_rounds", "chant_rounds", "compaction_rounds",
     "context_error_rounds", "revert_rounds", "handoff_rounds",
 )  # fmt: skip
-# Counted over events, of which no window of steps must hold all.
-_UNWINDOWED = frozenset({"chant_rounds", "compaction_rounds", "monologue_rounds", "paraphrase_rounds"})
+# Counted over words, of which no window of steps must hold all.
+_UNWINDOWED = frozenset({"chant_rounds", "monologue_rounds", "paraphrase_rounds"})
+MAX_CHANT_ROUNDS = 132
+"""Phrases of a stream that are kept: a phrase that is wanted more often is never chanted."""
 _COUNTS = ("escalate_attempts", "recovery_rounds", "volume_chars", "stalled_ledgers", "ignored_updates", "sleep_rounds")
 _SECONDS = ("poll_gap", "idle_gap", "stall_seconds", "call_seconds", "volume_seconds", "sleep_seconds")
 
@@ -58,7 +60,7 @@ class DetectSettings:
         denied_rounds: refusals of one call; ``denied_varied_rounds``: of one action with varying input.
         monologue_rounds: identical or empty messages, or identical thoughts, without an action between.
         paraphrase_rounds: messages without an action between that say the same in other words.
-        chant_rounds: repeats of one phrase within one message or stream.
+        chant_rounds: repeats of one phrase within one message or stream, at most 132.
         volume_chars, volume_seconds: text without an action: more than both is a warning; in at least
             ``monologue_rounds`` messages on end, a loop.
         compaction_rounds: compactions of the context without new work between.
@@ -212,6 +214,8 @@ class DetectSettings:
         for name in _ROUNDS:
             if getattr(self, name) < 2:
                 raise InvalidInput(f"{name} must be at least 2: one call is no repetition")
+        if self.chant_rounds > MAX_CHANT_ROUNDS:
+            raise InvalidInput(f"chant_rounds must be at most {MAX_CHANT_ROUNDS}: no more phrases are kept")
         for name in _COUNTS:
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} must be at least 1")
@@ -227,7 +231,11 @@ class DetectSettings:
 
 
 # Not what counts rounds of several actions, nor what counts events.
-_PER_ACTION = frozenset({*_ROUNDS, "disabled", "left_after", "poll_gap", "idle_gap"}) - {"cycle_rounds", *_UNWINDOWED}
+_PER_ACTION = frozenset({*_ROUNDS, "disabled", "left_after", "poll_gap", "idle_gap"}) - {
+    "cycle_rounds",
+    "compaction_rounds",
+    *_UNWINDOWED,
+}
 
 
 def _values(table: Mapping[str, object]) -> dict[str, Any]:

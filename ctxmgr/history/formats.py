@@ -30,6 +30,7 @@ IMPORTERS: tuple[Importer, ...] = importers(open_tables)
 _FIRST = 4096
 FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
 _LINES = 50
+_MAX_STRIPPED = 50  # bytes around a document that are no part of it: a mark, blanks
 _MAX_LINE = 1 << 20  # bytes of a line that are read to look for an own record
 _OWN_START = re.compile(rb'\{"v": ?1, ?"kind": ?"')
 _MAY_BE_LOG = re.compile(rb"(?:\xef\xbb\xbf)?[\0 \t\r\n]*[{\[]|SQLite format 3\0|PK\x03\x04|" + PACKED.pattern)
@@ -202,7 +203,7 @@ def _json_shape(text: bytes) -> str | None:
             continue
         return (name if b"\n" in text or name != "JSON lines" else "a JSON document") + _keys(value)
     # What was read may end within a long document, and one on many lines often has a bracket alone on its first.
-    if len(text) >= HEAD_SIZE - _LINES or line in (b"{", b"["):
+    if len(text) >= HEAD_SIZE - _MAX_STRIPPED or line in (b"{", b"["):
         return "a JSON document"
     return "damaged JSON"
 

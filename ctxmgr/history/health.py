@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import stat
 import subprocess
@@ -177,7 +178,7 @@ def _permissions(place: Path) -> Check:
         return Check(
             name="store.permissions", level="warn", detail=detail,
             finding=f"{open_ones[0]} has mode {detail[open_ones[0]]}: other users may get at the history",
-            hint="chmod go= " + " ".join(open_ones),
+            hint=f"chmod go= {shlex.join(open_ones)}",
         )  # fmt: skip
     return Check(name="store.permissions", level="ok", finding="only its owner may read it", detail=detail)
 

@@ -87,7 +87,11 @@ class Progress:
         fields = asdict(self)
         del fields["mark"], fields["last"]
         fields["leftOut"] = fields.pop("left_out")
-        return {**fields, "lag": self.lag, "unit": "bytes" if self.source.endswith(LOG_SUFFIXES) else "records"}
+        return {**fields, "lag": self.lag, "unit": "bytes" if _is_log(self.source) else "records"}
+
+
+def _is_log(path: str) -> bool:
+    return path.lower().endswith(LOG_SUFFIXES)
 
 
 def _note_of(source: str, target: str) -> str:
@@ -206,7 +210,7 @@ class _Database:
 
 
 def _source(path: str) -> _Log | _Database:
-    return _Log(path) if path.lower().endswith(LOG_SUFFIXES) else _Database(path)
+    return _Log(path) if _is_log(path) else _Database(path)
 
 
 class Shipper:

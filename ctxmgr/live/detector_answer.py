@@ -21,7 +21,7 @@ import tempfile
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from ctxmgr.base.paths import open_regular, replace_file
 from ctxmgr.clients import MAX_ANSWER_CHARS, Call, Client, Event, as_object, event_bytes, parse_event
@@ -132,12 +132,8 @@ def _findings(workspace: Workspace, now: str | None) -> list[Finding]:
 
 def _is_meant(finding: Finding, config: Config, severity: str) -> bool:
     """Whether an agent shall be told of a finding: it is unresolved, and no setting silences its kind or its actions."""
-    if finding.resolved is not None or finding.severity != severity:
-        return False
-    kinds, actions = config.live_quiet
-    steps: Any = finding.evidence.get("steps")
-    named = {str(each.get("action")) for each in cast("list[dict[str, Any]]", steps or [])}
-    return finding.kind not in kinds and not (named and named <= actions)
+    unresolved = finding.resolved is None and finding.severity == severity
+    return unresolved and not config.is_quiet(finding.kind, finding.evidence)
 
 
 def _answer(client: Client, event: Event, rounds: Rounds, exact: str, config: Config, prompt: str) -> bytes:

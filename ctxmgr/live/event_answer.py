@@ -310,7 +310,9 @@ class Rounds:
         try:
             descriptor = os.open(self.path, flags, 0o600)
         except FileNotFoundError:
-            self._prepare()
+            from ctxmgr.base.paths import make_private_folder
+
+            make_private_folder(os.path.dirname(self.path))
             descriptor = os.open(self.path, flags, 0o600)
         try:
             content = "".join(" ".join(row) + "\n" for row in rows).encode("ascii")
@@ -319,6 +321,8 @@ class Rounds:
             self.is_new = size == len(content)
         finally:
             os.close(descriptor)
+        if self.is_new:
+            self._remove_old_files()
         if size > _MAX_FILE_BYTES:
             self._cut()
 
@@ -328,9 +332,9 @@ class Rounds:
         Raises:
             OSError: the disk is full, or the file can't be written.
         """
-        from ctxmgr.base.paths import replace_file
+        from ctxmgr.base.paths import make_private_folder, replace_file
 
-        self._prepare()
+        make_private_folder(os.path.dirname(self.log))
         replace_file(self.log, content.encode("ascii"))
 
     def _load(self, descriptor: int) -> int:
@@ -343,19 +347,24 @@ class Rounds:
         self.rows = rows[spoken + 1 :]
         return size
 
-    def _prepare(self) -> None:
-        """Make the folder where it is missing, and remove files of sessions that ended long ago."""
+    def _remove_old_files(self) -> None:
+        """Remove files of sessions that ended long ago: once in a session, for it reads the whole folder."""
         from time import time
 
-        from ctxmgr.base.paths import make_private_folder
-
-        folder = os.path.dirname(self.path)
-        make_private_folder(folder)
         limit = time() - _MAX_AGE
-        with os.scandir(folder) as found:
+        try:
+            found = os.scandir(os.path.dirname(self.path))
+        except OSError:
+            return
+        with found:
             for entry in found:
                 try:
-                    if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < limit:
+                    # A second watcher could start beside one that runs for weeks
+                    if (
+                        entry.name != WATCHER_LOCK
+                        and entry.is_file(follow_symlinks=False)
+                        and entry.stat(follow_symlinks=False).st_mtime < limit
+                    ):
                         os.unlink(entry.path)
                 except OSError:
                     continue

@@ -21,7 +21,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from ctxmgr import __file__ as package
 from ctxmgr.base.paths import make_private_folder, read_regular, replace_file
@@ -116,8 +116,9 @@ def _holds(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], client: Cl
     if not text.strip():
         return False
     root: Any = json.loads((blank_comments(text) if client.comments else text).removeprefix("\ufeff"))
-    hooks: dict[str, list[Any]] = root.get(_TOP) or {}
-    items = [item for listed in hooks.values() for item in listed]
+    hooks: dict[str, Any] = root.get(_TOP) or {}
+    # People may write anything beside our events: `"Foo": 5`
+    items = [item for listed in hooks.values() if isinstance(listed, list) for item in cast("list[Any]", listed)]
     wanted = [item for _, item in entries]
     return sum(_OURS.search(json.dumps(item)) is not None for item in items) == len(wanted) and all(
         item in hooks.get(keys[-1], []) for keys, item in entries

@@ -130,7 +130,13 @@ class Receiver:
 
     def seat(self) -> bool:
         """Wait for a free connection; return whether there was one in time."""
-        return self._seats.acquire(timeout=MAX_SECONDS) and not self._ending.is_set()
+        if not self._seats.acquire(timeout=MAX_SECONDS):
+            return False
+        is_ending = self._ending.is_set()
+        # The end waits for every seat, and nobody would free this one
+        if is_ending:
+            self.leave()
+        return not is_ending
 
     def leave(self) -> None:
         """Free a connection."""

@@ -49,19 +49,28 @@ class Copies:
     def offer(self, sender: bytes, data: bytes) -> None:
         """Take a copy; one that finds no room is dropped and counted."""
         with self._changed:
-            if self._over or self._size + len(data) > _MAX_HELD_BYTES:
+            if self._over or self._size + HEADER.size + len(data) > _MAX_HELD_BYTES:
                 self._lost += not self._over
                 return
-            if self._lost:  # told where it happened: a message with a gap must not be joined across it
-                self._held.append(HEADER.pack(LOST, time.time(), self._lost))
-                self._lost = 0
-            self._held.append(HEADER.pack(sender, time.time(), len(data)) + data)
-            self._size += len(data)
+            # Told where it happened: a message with a gap must not be joined across it.
+            self._tell_lost()
+            self._hold(HEADER.pack(sender, time.time(), len(data)) + data)
             self._changed.notify()
+
+    def _tell_lost(self) -> None:
+        if self._lost:
+            self._hold(HEADER.pack(LOST, time.time(), self._lost))
+            self._lost = 0
+
+    def _hold(self, piece: bytes) -> None:
+        self._held.append(piece)
+        self._size += len(piece)
 
     def close(self, patience: float) -> None:
         """Hand over the remaining copies, within so many seconds, and close the pipe, which tells the recorder the end."""
         with self._changed:
+            # Nothing follows in front of which it could be told
+            self._tell_lost()
             self._over = True
             self._changed.notify()
         self._thread.join(patience)

@@ -286,18 +286,20 @@ class Lines:
                     yield json.loads(content)
                 except (ValueError, RecursionError):
                     self.odd += 1
+        if self._skipped or not rest:
+            return
         self._size += len(rest)
+        self._parts.append(rest)
         if self._size > _MAX_LINE_BYTES:
             self.break_off()
-        elif rest and not self._skipped:
-            self._parts.append(rest)
 
     def break_off(self) -> None:
         """Skip the rest of this line, of which a part is missing."""
         self._parts.clear()
         self._size = 0
+        # One line, however often it is broken off
+        self.odd += not self._skipped
         self._skipped = True
-        self.odd += 1
 
 
 class _NewRecords:
@@ -397,21 +399,31 @@ class TapRecorder:
             try:
                 self._store.append(part, on_conflict="keep")
             except InvalidInput:
-                self._one_by_one(part)
+                if not self._one_by_one(part):
+                    return
+                continue
             except (Busy, StorageFailed) as error:
                 self._refusal = error.message
                 return
             for _ in part:
                 self._waiting.popleft()
 
-    def _one_by_one(self, records: list[Record]) -> None:
-        """Append records of which some can't be stored, each by itself; those that can't be are counted as lost."""
+    def _one_by_one(self, records: list[Record]) -> bool:
+        """Append the first waiting records, of which some can't be stored, each by itself; those are counted as lost.
+
+        Return False when the store is locked or full: the rest waits.
+        """
         for record in records:
             try:
                 self._store.append([record], on_conflict="keep")
+            except (Busy, StorageFailed) as error:
+                self._refusal = error.message
+                return False
             except CtxmgrError as error:
                 self.lost += 1
                 self._refusal = error.message
+            self._waiting.popleft()
+        return True
 
 
 def record_copies(copied: int, orders: int, location: str, config: Config, *, masked: bool, cancel: bool) -> None:

@@ -159,7 +159,7 @@ class HookedSessions:
             # Only the end of a hang that somebody was told of is news.
             if sight.event == "over" and hung.pop(finding.id, None) is not None:
                 sights.append(sight)
-            elif sight.event != "over" and finding.severity == "hung" and _is_meant(finding, config):
+            elif sight.event != "over" and finding.severity == "hung" and not config.is_quiet(finding.kind, finding.evidence):
                 hung[finding.id] = sight
                 sights.append(sight)
                 _tell(each, finding, config, self._clock())
@@ -211,12 +211,6 @@ def _source(each: Watched) -> Source:
 
 def _config(folder: str) -> Config:
     return load_config(Path(folder) if os.path.isabs(folder) and os.path.isdir(folder) else Path.home())
-
-
-def _is_meant(finding: Finding, config: Config) -> bool:
-    kinds, actions = config.live_quiet
-    called: list[dict[str, Any]] = finding.evidence["openCalls"]
-    return finding.kind not in kinds and not any(each["action"] in actions for each in called)
 
 
 def _tell(each: Watched, finding: Finding, config: Config, now: float) -> None:

@@ -121,6 +121,24 @@ def test_a_synthetic_user_message_is_a_nudge() -> None:
     assert len(story.found()) == 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "data", "resolved"),
+    [
+        ("nudge", {"text": "try another way"}, "answered"),
+        ("user_message", {"text": "try another way", "synthetic": True}, None),
+    ],
+)
+def test_only_a_nudge_corrects(kind: str, data: dict[str, Any], resolved: str | None) -> None:
+    """An agent that does something else after a nudge has heeded it; what one program says to another asks for nothing."""
+    story = Scenario()
+    for _ in range(3):
+        story.call("Read", {"path": "a"}, "text")
+    story.say(kind, data)
+    story.call("Read", {"path": "b"}, "other text")
+    (finding,) = story.found()
+    assert finding.resolved == resolved
+
+
 def test_an_interrupted_call_is_a_person_stepping_in() -> None:
     """A result with status interrupted resets like the interrupt itself."""
     story = stuck(2)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.settings import MAX_CHANT_ROUNDS, DetectSettings
 from ctxmgr.errors import InvalidInput
+from tests.detect.scenario import Scenario
 
 
 @pytest.mark.parametrize(
@@ -23,12 +24,21 @@ from ctxmgr.errors import InvalidInput
         {"poll_gap": float("inf")},
         {"left_after": 0},
         {"call_grace": -1.0},
+        {"chant_rounds": 133},
+        {"window": 64, "compaction_rounds": 65},
     ],
 )
 def test_a_threshold_that_can_never_fire_is_refused(odd: dict[str, Any]) -> None:
     """Neither a window shorter than its thresholds nor a nonsense number gets as far as a run."""
     with pytest.raises(InvalidInput):
         DetectSettings(**odd)
+
+
+def test_the_highest_number_of_chants_can_be_reached() -> None:
+    """A phrase that is said as often as the highest threshold wants is found."""
+    story = Scenario()
+    story.say("message", {"text": "I will look into it once more now.\n" * MAX_CHANT_ROUNDS}, agent="main")
+    assert [finding.kind for finding in story.found(DetectSettings(chant_rounds=MAX_CHANT_ROUNDS))] == ["chanting"]
 
 
 @pytest.mark.requirement("FR-001")

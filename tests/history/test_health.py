@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -121,6 +122,17 @@ def test_a_store_that_others_may_read_is_warned_of(home: Path) -> None:
     assert found.level == "warn"
     assert found.hint == f"chmod go= {home / '.ctxmgr'}"
     assert found.detail[str(home / ".ctxmgr")] == "0755"
+
+
+def test_the_command_is_for_a_shell(tmp_path: Path) -> None:
+    """A path with blanks is one word of it."""
+    (tmp_path / "my files").mkdir()
+    place = make_history(tmp_path / "my files" / "history.db")
+    place.chmod(0o644)
+    hint = looked(place, tmp_path)["store.permissions"].hint
+
+    assert hint is not None
+    assert str(place) in shlex.split(hint)
 
 
 def test_a_folder_that_others_made_may_be_open(tmp_path: Path) -> None:

@@ -400,3 +400,11 @@ def test_who_follows_says_that_it_ships_again(tmp_path: Path, server_url: str) -
             shutil.rmtree(absent.parent)
     with closing(open_store(server_url, readonly=True)) as store:
         assert store.sessions.count() == 1
+
+
+def test_the_unit_of_a_log_is_bytes_however_its_name_is_written(tmp_path: Path) -> None:
+    """A log is known by its suffix in capitals as well."""
+    recorded(tmp_path / "run.jsonl", 5)
+    (tmp_path / "run.jsonl").rename(tmp_path / "RUN.JSONL")
+    shipper = shipped(tmp_path / "RUN.JSONL", str(tmp_path / "target.db"))
+    assert (shipper.progress.done, shipper.progress.to_json()["unit"]) == ((tmp_path / "RUN.JSONL").stat().st_size, "bytes")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.clients import AFTER, Call, Event, state_folder
+from ctxmgr.clients import AFTER, WATCHER_LOCK, Call, Event, state_folder
 from ctxmgr.live.event_answer import Rounds, fingerprints, is_circling, rows_of
 
 FAILED = "Exit code 1\nImportError: No module named calc"
@@ -132,11 +132,17 @@ def test_a_session_never_names_a_place(name: str) -> None:
 
 
 def test_the_file_stays_small_and_old_ones_go() -> None:
-    """A long session keeps its last rows; files of sessions that ended weeks ago are removed when a new folder is made."""
+    """A long session keeps its last rows; files of sessions that ended weeks ago are removed when another one begins."""
+    old, held = Path(state_folder()) / "old.told", Path(state_folder()) / WATCHER_LOCK
+    old.parent.mkdir(parents=True)
+    for path in (old, held):
+        path.touch()
+        os.utime(path, (1, 1))
     rounds = Rounds("claude-code", "long", "")
     for _ in range(30):
         rounds.append(*rows_of(_event(*[("test", FAILED)] * 100)))
 
+    assert (old.exists(), held.exists()) == (False, True)
     assert os.path.getsize(rounds.path) <= 70_000
     assert rounds.rows[-1][0] == "c"
     assert all(len(row) == 5 for row in rounds.rows)

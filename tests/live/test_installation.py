@@ -144,6 +144,20 @@ def test_settings_of_every_shape_are_left_as_they_were(shape: str, name: str) ->
 
 
 @pytest.mark.requirement("LV-install")
+@pytest.mark.parametrize("written", ["5", "null", '{"a": 1}', '"words"', "[5, null]"])
+def test_other_events_may_hold_anything(written: str) -> None:
+    """What people wrote beside our events is left as it is, of whatever type it is."""
+    path = _path("claude-code")
+    path.write_text(f'{{"hooks": {{"Foo": {written}}}}}\n')
+
+    _install("claude-code")
+    assert not _install("claude-code").needed
+    assert _read(path.read_text())["hooks"]["Foo"] == json.loads(written)
+    _uninstall("claude-code")
+    assert path.read_text() == f'{{"hooks": {{"Foo": {written}}}}}\n'
+
+
+@pytest.mark.requirement("LV-install")
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if SHAPES[shape].strip()])
 def test_what_was_written_meanwhile_stays(shape: str) -> None:
     """A setting that somebody adds after the installation stays when it is undone; only what is ours goes."""

@@ -21,7 +21,7 @@ import pytest
 
 from ctxmgr.errors import Busy, InvalidInput
 from ctxmgr.live import receiver as module
-from ctxmgr.live.receiver import Limits, Receiver
+from ctxmgr.live.receiver import MAX_CONNECTIONS, Limits, Receiver
 from ctxmgr.types.operations import DetectRequest
 from ctxmgr.workspace import Workspace
 
@@ -216,3 +216,19 @@ def test_a_request_under_way_is_recorded_when_the_end_comes() -> None:
     running.join(30)
     client.close()
     assert len(taken) == 1
+
+
+def test_a_seat_that_comes_free_at_the_end_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waited for a connection when the end came gets none, and leaves every seat free."""
+    receiver = Receiver("127.0.0.1", 0)
+    receiver.stop()
+    assert [receiver.seat() for _ in range(MAX_CONNECTIONS)] == [False] * MAX_CONNECTIONS
+    monkeypatch.setattr(module, "MAX_SECONDS", 3_600)
+
+    def take(export: dict[str, Any]) -> int:
+        return len(export)
+
+    running = threading.Thread(target=receiver.run, args=(take, list[None]), daemon=True)
+    running.start()
+    running.join(20)
+    assert not running.is_alive()

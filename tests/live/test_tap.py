@@ -7,17 +7,22 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from ctxmgr.live.tap import FROM_CLIENT, HEADER, LOST
+from ctxmgr.config import Config
+from ctxmgr.errors import Busy, CtxmgrError, InvalidInput
+from ctxmgr.live import tap, tap_recorder
+from ctxmgr.live.tap import FROM_CLIENT, HEADER, LOST, Copies, write_all
 from ctxmgr.live.tap_recorder import AGENT, CLIENT, AcpReader, Lines, TapRecorder
-from ctxmgr.store import open_store
+from ctxmgr.log.codec import Record
+from ctxmgr.store import Store, open_store
 from tests.cli.console import process
 
 AGENT_FILE = Path(__file__).with_name("acp_agent.py")
@@ -211,9 +216,85 @@ def test_pieces_that_were_left_out_break_their_messages_off() -> None:
     assert lines.odd == 2
 
 
-def _recorder(folder: Path, clock: Callable[[], float], told: list[str]) -> TapRecorder:
-    from ctxmgr.config import Config
+def test_a_line_above_the_limit_is_one_odd_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many pieces it comes in, and if some of them are left out."""
+    monkeypatch.setattr(tap_recorder, "_MAX_LINE_BYTES", 10)
+    lines = Lines()
+    for _ in range(20):
+        assert list(lines.take(b"1234567")) == []
+    lines.break_off()
+    assert list(lines.take(b'8\n{"a": 1}\n')) == [{"a": 1}]
+    assert lines.odd == 1
 
+
+def _pieces(pipe: int) -> list[tuple[bytes, int]]:
+    """Return the senders and sizes of the pieces that are in a pipe, up to its end."""
+    with open(pipe, "rb") as stream:
+        held, pieces = stream.read(), list[tuple[bytes, int]]()
+    while held:
+        sender, _, size = HEADER.unpack_from(held)
+        pieces.append((sender, size))
+        held = held[HEADER.size + (0 if sender == LOST else size) :]
+    return pieces
+
+
+def test_pieces_that_found_no_room_are_told_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is dropped last is counted as well, and after a thousand pieces there is as much room as before."""
+    entered, gate = threading.Semaphore(0), threading.Event()
+
+    def write(pipe: int, data: bytes) -> None:
+        entered.release()
+        gate.wait()
+        write_all(pipe, data)
+
+    monkeypatch.setattr(tap, "write_all", write)
+    monkeypatch.setattr(tap, "_MAX_HELD_BYTES", 2 * (HEADER.size + 10))
+    gate.set()
+    copied, pipe = os.pipe()
+    copies = Copies(pipe)
+    for _ in range(1000):
+        copies.offer(FROM_CLIENT, b"1")
+        entered.acquire()
+    gate.clear()
+    copies.offer(FROM_CLIENT, b"1")
+    entered.acquire()
+    # The thread holds one piece, and two more find room
+    for _ in range(5):
+        copies.offer(FROM_CLIENT, b"1234567890")
+    threading.Timer(0.1, gate.set).start()
+    copies.close(SECONDS)
+
+    assert _pieces(copied)[1001:] == [(FROM_CLIENT, 10)] * 2 + [(LOST, 3)]
+
+
+class _RefusingStore:
+    """A store that refuses a batch and its first record for good, and the second once."""
+
+    def __init__(self) -> None:
+        self.kept: list[Record] = []
+        self._answers: list[CtxmgrError] = [InvalidInput("odd"), InvalidInput("odd"), Busy("held")]
+
+    def append(self, records: list[Record], *, on_conflict: str) -> None:
+        """Refuse as long as there is an error for it, else keep."""
+        assert on_conflict == "keep"
+        if self._answers:
+            raise self._answers.pop(0)
+        self.kept += records
+
+
+def test_a_store_that_is_locked_amid_a_bad_batch_gets_the_rest_later() -> None:
+    """Only the record that can't be stored is lost; the others wait for the lock to end."""
+    store = _RefusingStore()
+    recorder = TapRecorder(cast("Store", store), Config(), None, list[str]().append)
+    recorder.take(FROM_CLIENT, time.time(), b"".join(_messages("one", "two", "three")))
+    recorder.look()
+    assert (store.kept, recorder.lost) == ([], 1)
+    recorder.look()
+    assert len(store.kept) >= 3
+    assert recorder.lost == 1
+
+
+def _recorder(folder: Path, clock: Callable[[], float], told: list[str]) -> TapRecorder:
     return TapRecorder(open_store(str(folder / "h.db"), create=True), Config(), None, told.append, clock)
 
 

@@ -158,7 +158,8 @@ def _is_round(same: tuple[Step, ...], past: Sequence[Step]) -> bool:
 
 
 _RULE = "in a row"
-_PROVIDER = "provider"
+_PROVIDER = None
+"""Key of the provider's errors beside those of actions: whatever an action is called, it is no text."""
 
 
 class _Streak(NamedTuple):
@@ -196,7 +197,7 @@ class FailureStreakDetector(StepDetector):
         # Refusals have a detector of their own, and trouble that may pass proves nothing.
         if len(step.calls) > 1 or _is_refused(step) or (step.transient and not vocabulary.is_own_limit(step.first.error())):
             return None
-        streaks: dict[str, _Streak] = self.state
+        streaks: dict[str | None, _Streak] = self.state
         old = streaks.get(step.action)
         if old is None or step.number - old.steps[-1].number > self._settings.error_gap:
             streak = _Streak((step,), None)
@@ -206,7 +207,7 @@ class FailureStreakDetector(StepDetector):
             keep = self._settings.window
             streak = _Streak((*old.steps, step)[-keep:], cause) if cause == known else _Streak((step,), cause)
         # Another action's failure begins a row of its own; the provider's errors are events, and it does not end their row.
-        self.state = {step.action: streak} | {name: other for name, other in streaks.items() if name == _PROVIDER}
+        self.state = {step.action: streak} | {name: other for name, other in streaks.items() if name is _PROVIDER}
         return self._sighting(streak)
 
     def _ends(self, step: Step) -> bool:
@@ -218,7 +219,7 @@ class FailureStreakDetector(StepDetector):
         message = text_of(event)
         if event.type != "error":
             if message and _PROVIDER in self.state:
-                self.state = {name: other for name, other in self.state.items() if name != _PROVIDER}
+                self.state = {name: other for name, other in self.state.items() if name is not _PROVIDER}
             return None
         if not message:
             return None
@@ -267,7 +268,7 @@ class FailureStreakDetector(StepDetector):
 
     def reset(self) -> None:
         """Forget all failures."""
-        self.state: dict[str, _Streak] = {}
+        self.state: dict[str | None, _Streak] = {}
 
 
 def _cause_of(step: Step) -> str:
@@ -391,14 +392,19 @@ _MAX_TOOL_GAP = 6
 """Steps after which another unknown tool is a new story."""
 # As `_type` writes them: "ToolNotFoundError" and "tool_not_found_error" are one.
 _TYPES = frozenset({"unknowntool", "toolnotfound", "nosuchtool", "unknownfunction", "toolnotfounderror", "nosuchtoolerror"})
-# The 80 characters are for the name between: "Tool 'search_web' is not available".
+# The 80 characters are for the name between: "Tool 'search_web' is not available". Behind a colon or a failure stands
+# what the tool itself says: "Error executing tool read_config: a.py not found".
 _TOOL = lazy_pattern(
     r"\b(?:unknown|no such|unrecogni[sz]ed|unsupported|invalid) tool\b|\bno tool (?:named|called)\b"
-    r"|\btool\b.{1,80}\b(?:not found|does not exist|doesn't exist|is not (?:available|registered|defined))",
+    r"|\btool\b:?(?:(?!: | - |\b(?:fail(?:ed|s|ure)?|error|because)\b).){1,80}"
+    r"\b(?:not found|does not exist|doesn't exist|is not (?:available|registered|defined))",
     re.IGNORECASE,
 )
+# What stands behind the name of the action: "read_config does not exist" is about the tool, "Read failed: a.py does not
+# exist" about a file
 _NAMED = lazy_pattern(
-    r"\b(?:not found|does not exist|unknown function|no such function|is not a (?:known|valid) )", re.IGNORECASE
+    r"['\"`]?(?:\(\))?:? (?:(?:tool|function|is|was|could) ){0,2}"
+    r"(?:not found|not be found|does not exist|unknown function|no such function|not a (?:known|valid) )"
 )
 
 
@@ -446,11 +452,8 @@ def _is_unknown(action: str, meta: object, error: str, kind: str) -> bool:
     if "tool" in error.lower() and _TOOL.search(error):
         return True
     # "a.py not found" is about a file; only an error that names the action itself is about the tool.
-    return (
-        bool(action)
-        and error.strip("`'\" ").lower().startswith((action.lower(), f"function {action.lower()}"))
-        and bool(_NAMED.search(error))
-    )
+    said = error.strip("`'\" ").lower().removeprefix("function ").lstrip("`'\"")
+    return bool(action) and said.startswith(action.lower()) and _NAMED.match(said, len(action.lower())) is not None
 
 
 def _type(finish: object) -> str:
@@ -469,7 +472,7 @@ _CONTEXT_WORDS = (
 )  # fmt: skip
 
 _CONTEXT_HINTS = ("context", "is too long", "token", "reduce the length")
-"""Each of `_WORDS` holds one of these: four searches spare most errors the longer list."""
+"""Each of `_CONTEXT_WORDS` holds one of these: four searches spare most errors the longer list."""
 
 
 class _ContextErrors(NamedTuple):

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
-from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.settings import MAX_CHANT_ROUNDS, DetectSettings
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.detect.text.comparison import CHUNKS, MESSAGES, THOUGHTS, MessageText, are_alike, length_of, may_hold_stub, text_of
 from ctxmgr.detect.text.fingerprints import one_line
@@ -40,7 +40,6 @@ _MAX_PERIOD = 250
 _MIN_REPEATED = 200
 """Characters that must repeat where no phrases can be told apart."""
 _MAX_TEXT = 2 * _MAX_PHRASE + _MAX_PERIOD * 2
-_MAX_PHRASES_KEPT = 132
 _MAX_ROUND = 12
 _SHARE = 4
 """A phrase that makes up a fourth of the last ones is chanted, whatever is said between."""
@@ -303,7 +302,7 @@ def _take(stream: _Stream, phrase: str, rounds: int) -> _Stream:
         return stream._replace(tail="", taken=0)
     stream = _take_text(stream, phrase, rounds)._replace(tail="", taken=0, prose=stream.prose + length_of(phrase))
     words = " ".join(phrase.lower().split())
-    phrases = (*stream.phrases[1 - _MAX_PHRASES_KEPT :], words)
+    phrases = (*stream.phrases[1 - MAX_CHANT_ROUNDS :], words)
     stream = stream._replace(phrases=phrases)
     chant = stream.chant
     if chant is None:

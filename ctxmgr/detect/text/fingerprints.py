@@ -55,7 +55,7 @@ _MAX_END = 4_096
 _RULED = lazy_pattern(r"([=_*#~-])\1{7,}")
 # "ValueError: bad token", "> IO Error: disk full", "fatal: not a git repository"; a bare "error:" names no cause.
 _ERROR_LINE = lazy_pattern(
-    r"^\W*(?:(?:[A-Z]\w{1,30} )?[\w.]*(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I
+    r"^\W*(?:(?:(?:[A-Z]\w{1,30} )?[\w.]*(?:Error|Exception|Fault|Refused)|fatal|panic)\b|error\[\w{1,30}\]) ?:.*\w", re.I
 )
 _LONG_WORD = lazy_pattern(r"[a-z]{3,}", re.IGNORECASE)
 # Words that errors of any cause hold; two others are wanted for one error to be the same cause in different calls.
@@ -211,9 +211,12 @@ def _parts_of(call_input: object) -> set[str]:
         elif isinstance(value, str):
             text = value[:_MAX_QUOTED].strip()
             parts.add(text)
-            parts |= {word for word in _NAMING.findall(text)[:_MAX_LEAVES] if not word.isalpha() or len(text.split()) < 3}
+            words = text.split()
+            # A plain word of a sentence or a command names nothing: errors of any cause may hold it
+            names = [word for word in words[:_MAX_LEAVES] if len(words) < 3 or not word.isalpha()]
+            parts |= {word for word in _NAMING.findall(text)[:_MAX_LEAVES] if not word.isalpha() or len(words) < 3}
             parts |= set(_ADDRESS_PATH.findall(text)[:_MAX_LEAVES])
-            parts |= {part for word in text.split()[:_MAX_LEAVES] for part in word.strip("'\"").split("/")[-1:]}
+            parts |= {part for word in names for part in word.strip("'\"").split("/")[-1:]}
         elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MAX_NUMBER:
             parts.add(str(value))
     return {part for part in parts if part}

@@ -17,7 +17,7 @@ like a mutation."""
 
 MUTATIONS = word_set(
     "edit write create update delete remove move rename insert append replace patch commit push send reply post put "
-    "publish install upload add set apply save merge deploy mkdir copy multiedit drop reply submit assign close"
+    "publish install upload add set apply save merge deploy mkdir copy multiedit drop submit assign close"
 )
 # Verbs of other languages stand beside the English ones: tools are named in the language of their authors.
 QUERIES = word_set(

@@ -77,6 +77,8 @@ _FORM = lazy_pattern(
     r"(?:pattern|regex|format|in the form)\b[^\n'\"`/^]{0,20}(?:['\"`/]([^\n'\"`]{2,80})['\"`/]|(\^\S{2,80}\$))", re.IGNORECASE
 )
 _HAD = lazy_pattern(r"(?:value:? |received |got |choice: )[`'\"]([^`'\"\n]{1,60})")
+# Other digits than these are no number for `int` (`²`), and nothing holds more members
+_POSITION = lazy_pattern(r"[0-9]{1,9}")
 _DATED = lazy_pattern(r"\b([YMD]{2,4}[-/.][YMD]{2,4}[-/.][YMD]{2,4})\b")
 _TYPE = lazy_pattern(
     r"(?:must be|should be|expected|expects|not of type|of type|valid types?:?|to be|not a valid)(?: an?| of type"
@@ -235,7 +237,7 @@ def _path(value: Any) -> tuple[str | int, ...]:
     """Return a path, given as a list or as text: `body.items[0].sku`, `/items/0/sku`."""
     if isinstance(value, str):
         value = [part for part in re.split(r"[./\[\]]+", value.strip("`'\"# ")[:200]) if part]
-        value = [int(part) if part.isdigit() else part for part in value]
+        value = [int(part) if _POSITION.fullmatch(part) else part for part in value]
     if not isinstance(value, list):
         return ()
     parts = [part for part in cast("list[Any]", value)[:12] if isinstance(part, str | int) and not isinstance(part, bool)]

@@ -19,6 +19,8 @@ _PATHS = ("file_path", "filePath", "absolute_path", "path", "target_file", "file
 _OLD = ("old_string", "old_str", "oldString", "oldText", "old_text", "search", "find")
 _NEW = ("new_string", "new_str", "newString", "newText", "new_text", "replace")
 _CONTENT = ("content", "file_text", "contents", "text")
+FOLDER_FIELDS = ("workdir", "cwd", "working_directory", "directory")
+"""Fields of a call that name the folder in which it runs."""
 _TELLING = ("pattern", "query", "url", "prompt", "name", "description")
 EDITOR_VERBS = ("view", "create", "str_replace", "insert", "undo_edit")
 """What editing tools call a command; a tuple, for a recorded one may be of any type."""
@@ -246,10 +248,11 @@ def diff_changes(text: str) -> list[tuple[str, Change]]:
         new.clear()
 
     inside = False
-    for line in text[:200_000].split("\n"):
-        # A line of a file's head ends the hunk before it
+    lines = text[:200_000].split("\n")
+    for place, line in enumerate(lines):
         named = _DIFF_FILE.match(line)
-        if named is not None or line.startswith(("--- ", "diff --git")):
+        # A line of a file's head ends the hunk before it
+        if line.startswith("diff --git") or ((named or line.startswith("--- ")) and not (inside and _is_content(lines, place))):
             close()
             inside = False
             path = named.group(1).strip() if named is not None else path
@@ -264,6 +267,13 @@ def diff_changes(text: str) -> list[tuple[str, Change]]:
             inside = False
     close()
     return found
+
+
+def _is_content(lines: list[str], place: int) -> bool:
+    """Whether a line of a hunk that looks like a file's head is a removed or added one: `--- old` is a comment of SQL."""
+    head = lines[place : place + 3]
+    behind = head[1:] if head[0].startswith("+++ ") else head[2:] if head[1:2] and head[1].startswith("+++ ") else []
+    return not behind or not behind[0].startswith("@@")
 
 
 def patch_changes(entry: EntryView, path: str) -> list[Change]:

@@ -26,7 +26,7 @@ _READS = frozenset(("read", "view", "open", "cat", "show"))
 _WORD = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _RANGE = lazy_pattern(r"(\d{1,7}),(\d{1,7})p")
 _MOST_LINES = 20_000
-_REWRITES = lazy_pattern(
+REWRITES = lazy_pattern(
     r"\b(?:git (?:checkout|restore|reset|stash|pull|merge|rebase|apply|revert|switch|am|cherry-pick)|ruff format|black|isort"
     r"|prettier|gofmt|goimports|rustfmt|cargo fmt|clang-format|eslint .{0,40}--fix|ruff check .{0,40}--fix|autopep8|patch)\b"
 )
@@ -178,7 +178,7 @@ def _changed(known: Content, entry: EntryView, path: str) -> Content:
     else:
         command = command_of(entry)
         name = path.rpartition("/")[2]
-        touches = bool(command) and (_REWRITES.search(command) is not None or (name in command and _writes_to(command, name)))
+        touches = bool(command) and (REWRITES.search(command) is not None or (name in command and _writes_to(command, name)))
         # What wrote the file is not known, so all that is known of it is doubtful
         return replace(known, doubtful=True) if touches else known
     text = known.text

@@ -26,7 +26,16 @@ from ctxmgr.diagnose.evidence.calls import (
 )
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.outcomes import reports_failure
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, clean, clock, ends, excerpt, strip_wrapper, text_of
+from ctxmgr.diagnose.evidence.texts import (
+    blanks_for_underscores,
+    clean,
+    clock,
+    ends,
+    excerpt,
+    plain_name,
+    strip_wrapper,
+    text_of,
+)
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Finding, Quote
 from ctxmgr.types.view import EntryView
@@ -68,8 +77,9 @@ class Evidence:
     messages: Sequence[Message] = ()
     related: Sequence[EntryView] = ()
     home: str = ""
-    _texts: dict[int, str] = field(default_factory=lambda: dict[int, str](), repr=False)
-    _failed: dict[int, bool] = field(default_factory=lambda: dict[int, bool](), repr=False)
+    # By session and index: related entries come from other sessions
+    _texts: dict[tuple[str, int], str] = field(default_factory=lambda: dict[tuple[str, int], str](), repr=False)
+    _failed: dict[tuple[str, int], bool] = field(default_factory=lambda: dict[tuple[str, int], bool](), repr=False)
 
     @cached_property
     def recent(self) -> Sequence[EntryView]:
@@ -251,9 +261,10 @@ class Evidence:
 
     def text(self, entry: EntryView) -> str:
         """Return what an entry's result says, clean and bounded: its error message and its output."""
-        known = self._texts.get(entry.index)
+        key = entry.session, entry.index
+        known = self._texts.get(key)
         if known is None:
-            known = self._texts[entry.index] = strip_wrapper(self._raw(entry)).strip("\n")
+            known = self._texts[key] = strip_wrapper(self._raw(entry)).strip("\n")
         return known
 
     def _raw(self, entry: EntryView) -> str:
@@ -274,9 +285,10 @@ class Evidence:
 
     def has_failed(self, entry: EntryView) -> bool:
         """Whether a call failed, whatever its tool called that."""
-        known = self._failed.get(entry.index)
+        key = entry.session, entry.index
+        known = self._failed.get(key)
         if known is None:
-            known = self._failed[entry.index] = reports_failure(entry, self._raw(entry))
+            known = self._failed[key] = reports_failure(entry, self._raw(entry))
         return known
 
     @cached_property
@@ -330,9 +342,19 @@ class Evidence:
         """Whether a person said a text."""
         return bool(text) and any(text in message.text for message in self.user_texts)
 
+    def is_own(self, entry: EntryView) -> bool:
+        """Whether a call of this session was made by the agent that is stuck."""
+        return self.agent is None or entry.agent == self.agent
+
+    def maker(self, entry: EntryView) -> str:
+        """Return who made a call of this session, for a sentence: "you", or the name of another agent."""
+        return "you" if self.is_own(entry) else clean(entry.agent)[:40] if plain_name(entry.agent) else "another agent"
+
     def source(self, entry: EntryView) -> str:
         """Return where a text is from, in words: "your Read of app.py at 12:03"."""
-        whose = "your" if self.agent is None or entry.agent == self.agent else f"{clean(entry.agent)[:60]}'s"
+        # Agents of two sessions mostly have the same name
+        foreign = bool(self.recent) and entry.session != self.recent[-1].session
+        whose = "another session's" if foreign else "your" if self.is_own(entry) else f"{clean(entry.agent)[:60]}'s"
         return clean(f"{whose} {subject(entry, self.name)}{clock(entry.ts)}").replace("\n", " ")
 
     def quote(self, entry: EntryView, text: str | None = None) -> Quote:

@@ -139,10 +139,12 @@ class Subscription:
 
     Attributes:
         published: number of events published since it began, i.e. the number of the latest one.
+        is_closed: whether it has ended.
     """
 
     def __init__(self, bus: EventBus, receive: Callable[[object, int], object], name: str) -> None:
         self.published = 0
+        self.is_closed = False
         self.receive = receive
         self.name = name
         self._bus = bus
@@ -214,6 +216,8 @@ class EventBus:
     def unsubscribe(self, subscription: Subscription) -> None:
         """End a subscription; see `Subscription.close`."""
         with self._lock:
+            # Also for the events on their way: it was listed for them when they were published
+            subscription.is_closed = True
             if subscription in self._subscriptions:
                 self._subscriptions.remove(subscription)
 
@@ -256,6 +260,8 @@ class EventBus:
                 delivery = self._queue.popleft()
                 self._depth = delivery.depth
                 for subscription, seq in delivery.to:
+                    if subscription.is_closed:
+                        continue
                     try:
                         subscription.receive(delivery.event, seq)
                     except Exception as error:

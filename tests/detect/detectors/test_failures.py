@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.detect.scenario import Scenario
 
 LOCKED = "PermissionError: the key file is locked"
@@ -120,3 +122,37 @@ def test_an_error_that_returns_after_other_work_is_a_new_story() -> None:
         for other in range(8):
             story.call("Read", {"path": f"r{number}.{other}"}, f"text {number} {other}")
     assert story.found() == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Error executing tool {action}: {file} not found", "{action} failed: {file} does not exist",
+        "{action}: {file} does not exist",
+        "{action}ME does not exist", "Tool {action} failed because {file} was not found", "{action}: {file}: command not found",
+    ],
+)  # fmt: skip
+def test_a_missing_file_is_no_missing_tool(error: str) -> None:
+    """A tool that tells of a file which is not there is there itself."""
+    for action in ("Read", "read_config"):
+        story = Scenario()
+        for number in range(3):
+            story.fail(action, {"path": f"a{number}.py"}, error.format(action=action, file=f"a{number}.py"))
+        assert "unknownTool" not in {finding.kind for finding in story.found()}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Tool '{action}' is not available", "Tool {action} was not found in the registry", "tool: {action} not found",
+        "Error: no tool named {action}", "{action} does not exist", "Function `{action}` not found",
+        "{action}: no such function",
+        "'{action}' is not a valid tool", "{action}: tool not found", "The tool you called ({action}) does not exist",
+    ],
+)  # fmt: skip
+def test_a_missing_tool_is_told_in_many_words(error: str) -> None:
+    """However it is said, three calls of tools that do not exist are a loop."""
+    story = Scenario()
+    for number in range(3):
+        story.fail("find_it", {"query": number}, error.format(action="find_it"))
+    assert "unknownTool" in {finding.kind for finding in story.found()}

@@ -114,3 +114,23 @@ def test_taking_out_the_input_never_fails(parts: list[str]) -> None:
 def test_only_whole_words_of_the_input_are_taken_out() -> None:
     """A short input that is part of a longer word or number by chance stays."""
     assert without_input("3 of 35 failed in a35", {"n": 3, "name": "a"}) == "§ of 35 failed in a35"
+
+
+@pytest.mark.parametrize("action", ["provider", "vendor"])
+def test_an_action_may_be_called_like_the_provider(action: str) -> None:
+    """After an error of the provider, the failures of an action count whatever it is called."""
+    story = Scenario()
+    story.say("error", {"text": "API Error: 401 invalid x-api-key"}, agent="main")
+    for number in range(20):
+        story.fail(action, {"row": number, "text": f"text {number}"}, f"row {number} is locked by the ledger")
+    assert [finding.kind for finding in story.found()] == ["errorRepetition"]
+
+
+@pytest.mark.parametrize("note", ["no permission is asked for", "nothing is asked for"])
+def test_plain_words_of_the_input_stay_in_the_error(note: str) -> None:
+    """A word that half of the notes share with the error does not make two causes of one."""
+    story = Scenario()
+    for number in range(20):
+        given = {"row": number, "note": f"{note} by {number}" if number % 2 else f"it is {number}"}
+        story.fail("save_row", given, f"permission denied for row {number}")
+    assert [finding.kind for finding in story.found()] == ["errorRepetition"]

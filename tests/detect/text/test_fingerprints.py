@@ -155,3 +155,10 @@ def test_a_time_in_the_name_of_a_log_is_no_news_in_an_error() -> None:
     told = "npm error A complete log of this run can be found in: /home/dev/.npm/_logs/2026-11-22T{}Z-debug-0.log"
     assert blur(told.format("22_07_23_218"), ids=True) == blur(told.format("22_09_01_7"), ids=True)
     assert blur(told.format("22_07_23_218")) != blur(told.format("22_09_01_7"))
+
+
+def test_the_errors_of_rustc_name_their_cause() -> None:
+    """An error with a code in brackets is its line, whatever was compiled around it."""
+    texts = [f"Compiling shop v0.{n}\nerror[E0308]: mismatched types\n  --> src/main.rs:{n}" for n in (1, 2)]
+    assert [fingerprints.error_core(text) for text in texts] == ["error[E0308]: mismatched types"] * 2
+    assert fingerprints.error_core("note\nerror : bad\nmore") == "error : bad"

@@ -24,3 +24,9 @@ def test_validators_share_one_shape(said: str, shown: str, kind: str) -> None:
     found = violations_of(None, said)
 
     assert [(each.shown, each.kind) for each in found] == [(shown, kind)]
+
+
+@pytest.mark.parametrize("place", ["²", "٣", "9" * 5_000, "9" * 190])
+def test_a_position_in_other_digits_is_none(place: str) -> None:
+    """Digits that are no position of a list raise nothing."""
+    assert violations_of({"errors": [{"path": f"items.{place}", "message": "is required"}]}, "") == []

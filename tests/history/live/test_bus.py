@@ -238,6 +238,22 @@ def test_joining_and_leaving_while_events_are_delivered() -> None:
     assert newcomer.heard == [("b", 1)]
 
 
+def test_who_was_closed_hears_nothing_more() -> None:
+    """An event that is on its way reaches nobody who was closed while others received it, nor one in the queue behind it."""
+    bus, closed = EventBus(), Listener()
+
+    def closing(event: object, seq: int) -> None:
+        if event == "a":
+            bus.publish("b")
+            other.close()
+
+    bus.subscribe(closing)
+    other = bus.subscribe(closed)
+    bus.publish("a")
+
+    assert closed.heard == []
+
+
 def test_only_what_can_receive_may_subscribe() -> None:
     """Coroutine functions, which nobody would await, and other objects are refused at once."""
 

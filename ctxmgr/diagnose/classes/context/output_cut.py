@@ -28,8 +28,8 @@ _CUT = lazy_pattern(
     re.IGNORECASE,
 )
 _TAG = lazy_pattern(r"</?[a-z][\w-]{1,40}>")
-_FIRST = lazy_pattern(r"\b(?:only )?(?:the )?first ([\d,]{1,9})(?: lines)?\b", re.IGNORECASE)
-_TOTAL = lazy_pattern(r"\b(?:has|of|total(?: of)?:?) ([\d,]{1,9}) lines\b", re.IGNORECASE)
+_FIRST = lazy_pattern(r"\b(?:only )?(?:the )?first (\d[\d,]{0,8})(?: lines)?\b", re.IGNORECASE)
+_TOTAL = lazy_pattern(r"\b(?:has|of|total(?: of)?:?) (\d[\d,]{0,8}) lines\b", re.IGNORECASE)
 _MARK = 120
 _SHOWN = lazy_pattern(
     r"(?:lines?|showing)\s*(?:lines? )?(\d{1,7})\s*(?:-|to|–)\s*(\d{1,7})\s*(?:of|/)\s*(\d{1,8})",

@@ -37,18 +37,9 @@ _RUNS = lazy_pattern(
     r"test|spec|check|\b(?:make|ninja|gradlew?|mvn|bazel|tsc|turbo|nx|cargo|go|dotnet|docker build|npm run|yarn|pnpm)\b"
 )
 _SOURCES = (".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".go", ".java", ".ts", ".tsx", ".kt", ".swift", ".cs")
-_COPIES = (
-    "build/",
-    "dist/",
-    "site-packages/",
-    "target/",
-    "out/",
-    "lib/",
-    ".next/",
-    "node_modules/",
-    "__pycache__/",
-    "vendor/",
-    "egg",
+# Folders by their whole names: `layout/` is no `out/`
+_COPIES = lazy_pattern(
+    r"(?:^|/)(?:build|dist|site-packages|target|out|lib|\.next|node_modules|__pycache__|vendor|[^/\s]{1,100}\.egg)/"
 )
 _OUTPUT = lazy_pattern(r"-o\s+(\S{1,120})")
 _LEAST = 2
@@ -151,7 +142,7 @@ def _copy_in(line: str, stem: str) -> str | None:
     for match in re.finditer(rf"((?:\.{{0,2}}/)?(?:[\w.@-]{{1,40}}/){{1,8}}{re.escape(stem)}(?:\.\w{{1,5}})?)(?![\w/])", line):
         copy = match.group(1).lstrip("./")
         # Only folders that hold built things: a file of the same name elsewhere may be another module
-        if plain_name(copy) and any(f"/{part}" in f"/{copy}" for part in _COPIES if part.endswith("/")):
+        if plain_name(copy) and _COPIES.search(copy):
             return copy
     return None
 
@@ -226,7 +217,7 @@ def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagn
                 continue
             # Built copies are to be built again, others are files of their own
             shown, own = evidence.name(copy), evidence.name(path)
-            built = any(part in copy for part in _COPIES)
+            built = _COPIES.search(copy) is not None
             cause = (
                 f"{_start(evidence, entry, edits)}, because it runs another file: its message comes from {code(shown, 90)}, not"
                 f" from {code(own, 70)}."

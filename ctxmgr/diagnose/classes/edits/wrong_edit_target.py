@@ -20,7 +20,7 @@ from ctxmgr.diagnose.evidence.calls import (
     same_file,
     tool,
 )
-from ctxmgr.diagnose.evidence.contents import Content
+from ctxmgr.diagnose.evidence.contents import REWRITES, Content
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -142,12 +142,10 @@ def _judged(evidence: Evidence, entry: EntryView, path: str, change: Change) -> 
     return _differs(evidence, entry, known, missing, number, change)
 
 
-_REWRITES = lazy_pattern(
-    r"\b(?:black|ruff|isort|autopep8|yapf|prettier|biome|gofmt|goimports|rustfmt|clang-format|standard|dprint"
-    r"|shfmt|sqlfluff|pre-commit)\b"
-    r"|\bfmt\b|\bformat\b|--fix\b|--write\b|\bsed -\w*i|\bgit (?:checkout|switch|pull|merge|rebase|reset|stash|restore"
-    r"|revert|cherry-pick|apply)\b"
-    r"|\b(?:generate|codegen|protoc|openapi)\b"
+# More than `REWRITES`: these may have changed the file, which is enough where the edit does not fit any more
+_MAY_REWRITE = lazy_pattern(
+    r"\b(?:ruff|yapf|biome|standard|dprint|shfmt|sqlfluff|pre-commit|fmt|format|generate|codegen|protoc|openapi)\b"
+    r"|--fix\b|--write\b|\bsed -\w*i"
 )
 
 
@@ -157,7 +155,7 @@ def _changed_since(evidence: Evidence, entry: EntryView, known: Content, path: s
     between = [
         each for each in evidence.recent
         if known.entry.index < each.index < entry.index and each.status == "ok"
-        and (_REWRITES.search(command_of(each))
+        and (REWRITES.search(command_of(each)) or _MAY_REWRITE.search(command_of(each))
              or (each.agent != entry.agent and any(same_file(path, one) for one in edited_paths(each))))
     ]  # fmt: skip
     if not between:

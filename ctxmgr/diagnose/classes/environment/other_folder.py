@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.table import table
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, parts_of, path_of
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -35,7 +35,6 @@ def _needs() -> tuple[_Needs, ...]:
 _PATH = r"(?<![\w./-])((?:/|\.{{1,2}}/|~/)?(?:[\w.@+-]{{1,60}}/){{1,10}}){name}(?![\w/-])"
 _MOVED = lazy_pattern(r"^\s*cd\s+([\w./~@+-]{1,160})\s*$")
 _LOOKED_AT = 300
-_FOLDERS = ("workdir", "cwd", "working_directory", "directory")
 _FOREIGN = ("node_modules", "site-packages", "vendor", ".git", "target", "dist", "build", ".terraform", ".venv")
 
 
@@ -56,7 +55,7 @@ def _here(evidence: Evidence, entry: EntryView) -> str:
     """Return the folder in which a call runs, as far as it says so itself."""
     moved = [words[1] for words in parts_of(command_of(entry)) if words[0] == "cd" and len(words) > 1]
     fields = fields_of(entry)
-    named = next((str(fields[name]) for name in _FOLDERS if isinstance(fields.get(name), str)), "")
+    named = next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
     return evidence.inside((moved[-1] if moved else named).rstrip("/"))
 
 

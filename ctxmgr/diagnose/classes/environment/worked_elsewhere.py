@@ -7,7 +7,7 @@ import json
 import re
 
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_input, call_key, clock, program_of
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, parts_of, tool
+from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, parts_of, tool
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
@@ -17,7 +17,6 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "workedElsewhere"
 
-_FOLDER_FIELDS = ("workdir", "cwd", "working_directory", "directory")
 _LOOKED_AT = 300
 _ABSENT = lazy_pattern(
     r"not found|no such|unknown|does not exist|doesn't exist|ENOENT|invalid|cannot find|can't find|could not "
@@ -197,7 +196,7 @@ def _folder(entry: EntryView) -> str:
     """Return the folder that a call names for itself, or ""."""
     moved = [words[1] for words in parts_of(command_of(entry)) if words[0] == "cd" and len(words) > 1]
     fields = fields_of(entry)
-    return moved[-1] if moved else next((str(fields[name]) for name in _FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
+    return moved[-1] if moved else next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
 
 
 def _assignments(command: str) -> list[str]:

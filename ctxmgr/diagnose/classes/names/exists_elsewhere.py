@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, parts_of
+from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, call_phrase, command_of, fields_of, parts_of
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -30,7 +30,6 @@ _SCOPES = (
     "-e", "--server", "-s",
 )  # fmt: skip
 _COLUMNS = {"namespace": "-n", "database": "-d", "schema": "--schema", "region": "--region", "project": "--project"}
-_FOLDERS = ("workdir", "cwd", "working_directory", "directory")
 _EVERY = lazy_pattern(r"\bkubectl\b.*\s(?:-A|--all-namespaces)\b")
 _LOOKED_AT, _LEAST_NAME = 300, 3
 
@@ -100,6 +99,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 def _seen(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
     word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
     own = list(_places(entry))
+    asked = {each.value for each in own} | set(call_input(entry).split())
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # Names of another program's things are another kind of name
         if other.status != "ok" or evidence.has_failed(other) or not _same_program(entry, other):
@@ -110,7 +110,7 @@ def _seen(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
             continue
         place = _column(other, said, line, name) or next((each for each in _places(other) if each not in own), None)
         # The same place was asked, so the name is not there any more
-        if place is None or not plain_name(place.value) or place.value in own or place.value in call_input(entry).split():
+        if place is None or not plain_name(place.value) or place.value in asked:
             continue
         return _answer(evidence, entry, name, place, own, other, line)
     return None
@@ -136,12 +136,12 @@ def _places(entry: EntryView) -> Iterator[_Place]:
     for name, value in fields_of(entry).items():
         if (
             isinstance(value, str)
-            and name not in ("command", "cmd", "description", *_FOLDERS)
+            and name not in ("command", "cmd", "description", *FOLDER_FIELDS)
             and len(value) < 120
             and not command_of(entry)
         ):
             yield _Place(name, value)
-    for name in _FOLDERS:
+    for name in FOLDER_FIELDS:
         value = fields_of(entry).get(name)
         if isinstance(value, str) and value:
             yield _Place("in", value)

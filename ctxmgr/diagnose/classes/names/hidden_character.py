@@ -91,7 +91,8 @@ def _in_the_record(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 
 def _beside(kind: _Kind, raw: str, match: re.Match[str]) -> str:
     """Return the word that the character stands in, before or behind: a mark stands before a name, a line end behind it."""
-    before = re.search(r"([\w.-]{2,60})$", raw[max(0, match.start() - _NEAR) : match.end()].rstrip("\r\\^M"))
+    # The sign alone goes, for a name may end in M itself: `TEAM^M`
+    before = re.search(r"([\w.-]{2,60})(?:\\r|\^M|\r)*\Z", raw[max(0, match.start() - _NEAR) : match.end()])
     behind = re.match(r"\W{0,8}?(\w{2,60})", raw[match.end() : match.end() + 2 * _NEAR])
     found = behind if kind is _KINDS[0] else before
     if kind is _KINDS[0] and (dumped := re.search(r"\s{2,}\.{2,4}(\w{2,60})", raw[match.end() : match.end() + 3 * _NEAR])):

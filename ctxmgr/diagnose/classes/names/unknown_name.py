@@ -41,8 +41,7 @@ _WAYS = (
     _way("missing script", rf"missing script:? {_NAME}(?=[\s.]*$|\s)", "script", "package.json"),
     _way("script not found", rf"error: script not found {_NAME}(?=\s|$)", "script", "package.json"),
     _way("error command", rf"^error command {_NAME} not found", "script", "package.json"),
-    _way("no rule to make", rf"no rule to make target {_NAME}\.?  ?stop"
-         rf"|no rule to make target {_NAME}\.  stop", "target", "Makefile", "GNUmakefile"),
+    _way("no rule to make", rf"no rule to make target {_NAME}\.?  ?stop", "target", "Makefile", "GNUmakefile"),
     _way("justfile does not", rf"justfile does not contain recipe {_NAME}(?=[.\s]|$)", "recipe", "justfile", "Justfile"),
     _way("command: ", rf"no such (?:sub)?command: {_NAME}(?=\s|$)", "command"),
     _way("target named", rf"no (?:test|bin|example|bench) target named {_NAME}(?=[\s.]|$)", "target", "Cargo.toml"),

@@ -47,7 +47,7 @@ _UNTIL = lazy_pattern(
 )
 _ENDS = lazy_pattern(r"reset|retry|until|expire", re.IGNORECASE)
 _MOMENT = lazy_pattern(r"\d{4}-\d\d-\d\d[T ]?\d\d:\d\d|\d\d:\d\d")
-_UNITS = {"ms": 0.001, "mi": 60, "s": 1, "m": 60, "h": 3600}
+_UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:

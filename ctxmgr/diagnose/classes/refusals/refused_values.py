@@ -17,7 +17,8 @@ from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 _KIND = "schemaRefused"
-_NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
+NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
+"""Words that stand where an error names a field, and name none."""
 _KEY = lazy_pattern(r"[\"']([A-Za-z_]\w{0,60})[\"']\s*:|(?:^|\s)(--[a-z][\w-]{0,40})(?=[\s=]|$)|[?&]([A-Za-z_]\w{0,60})=")
 _REFUSES = lazy_pattern(
     r"not (?:one )?of|must be (?:one )?of|one of|invalid (?:value|choice|argument|option|parameter|enum)|not a "
@@ -208,7 +209,7 @@ def _of_call(evidence: Evidence, entry: EntryView, said: str, options: list[str]
     quoted = dict.fromkeys(one or other for one, other in _VALUE.findall(said[:4_000]))
     # A word that the call does not have is the answer's own
     values = [word for word in quoted if word not in options and word not in keys and _stands(word, call) and plain_name(word)]
-    values = [word for word in values if word.casefold() not in _NO_NAMES]
+    values = [word for word in values if word.casefold() not in NO_NAMES]
     wrong = max(values, key=lambda each: max(likeness(each, option) for option in options), default=None)
     if wrong is None:
         return None

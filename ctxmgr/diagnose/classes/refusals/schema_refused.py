@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ctxmgr.diagnose.classes.refusals.refused_values import argument_names, convert_value, refused_value
+from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, convert_value, refused_value
 from ctxmgr.diagnose.classes.refusals.wanted_values import (
     arguments_of,
     given_value,
@@ -73,7 +73,6 @@ _ONE_OF = lazy_pattern(
 )
 _RECEIVED = lazy_pattern(r"received ['\"]([\w./-]{1,60})")
 _OPTION = lazy_pattern(r"(?<![\w-])(--[a-z][\w-]{1,40})")
-_NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
 
 
 class _Asked(NamedTuple):
@@ -257,7 +256,7 @@ def _asked(entry: EntryView, said: str) -> _Asked:
 
 def _all(patterns: Iterable[re.Pattern[str]], said: str) -> list[str]:
     found = [name for pattern in patterns for name in pattern.findall(said)]
-    fair = [name for name in found if name.lower() not in _NO_NAMES and plain_name(name.lstrip("-"))]
+    fair = [name for name in found if name.lower() not in NO_NAMES and plain_name(name.lstrip("-"))]
     return list(dict.fromkeys(fair))[:8]
 
 

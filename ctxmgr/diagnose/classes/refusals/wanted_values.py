@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.diagnose.classes.refusals.refused_values import convert_value, iso_date
+from ctxmgr.diagnose.errors.recorded_patterns import matches
 from ctxmgr.diagnose.errors.violations import Violation
 from ctxmgr.diagnose.evidence import Evidence, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
@@ -47,7 +49,7 @@ _QUANTITY = lazy_pattern(
     r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+(?:[.]\d+)?|\d+,\d{1,2})\s{0,2}([A-Za-z]{1,12}|[€$£])(?![\w])|([€$£])\s?(\d+(?:\.\d{1,2})?)"
 )
 _PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_LOOKED_AT, _SHORT, _MOST = 200, 60, 12_000
+_LOOKED_AT, _SHORT, _MOST, _MOST_PARTS = 200, 60, 12_000, 12
 _MISSING = object()
 
 
@@ -83,7 +85,7 @@ def value_at(value: Any, path: tuple[str | int, ...]) -> Any:
         for part in path[start:]:
             if isinstance(found, dict) and part in found:
                 found = cast("dict[str, Any]", found)[str(part)]
-            elif isinstance(found, list) and isinstance(part, int) and part < len(cast("list[Any]", found)):
+            elif isinstance(found, list) and isinstance(part, int) and 0 <= part < len(cast("list[Any]", found)):
                 found = cast("list[Any]", found)[part]
             else:
                 break
@@ -119,17 +121,14 @@ def worked_out(evidence: Evidence, entry: EntryView, violation: Violation, given
 
 def _fitted(pattern: str, text: str) -> str:
     """Return a text with the fixed words of a pattern put around its own part, where that makes it match."""
-    try:
-        wanted = re.compile(pattern)
-    except re.error:
-        return ""
     plain = re.sub(r"\\([-./_])", r"\1", pattern.strip("^$"))
     match = re.match(r"[\w/.-]*?(?=[\[\\(]|$)", plain)
     before = match.group(0) if match else ""
+    parts = (each.group() for form in (r"\d+", r"[A-Za-z]+") for each in islice(re.finditer(form, text), _MOST_PARTS))
     # The whole text first: what is cut out of it may lose something
-    for core in (text, *re.findall(r"\d+", text), *re.findall(r"[A-Za-z]+", text), text.lower(), text.upper()):
+    for core in dict.fromkeys((text, *parts, text.lower(), text.upper())):
         for try_ in (f"{before}{core}", core):
-            if try_ != text and 0 < len(try_) <= _SHORT and wanted.fullmatch(try_):
+            if try_ != text and 0 < len(try_) <= _SHORT and matches(pattern, try_):
                 return try_
     return ""
 

@@ -370,6 +370,11 @@ def _network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
     return diagnosis(KIND, cause, step, evidence.quote(entry, command), confidence="medium")
 
 
+def _count_changes(evidence: Evidence, changed: list[EntryView]) -> str:
+    own = all(evidence.is_own(each) for each in changed)
+    return f"you made {len(changed)} changes" if own else f"{len(changed)} changes were made"
+
+
 def _took(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say how long the same call took before, where it returned then."""
     for other in evidence.entries_before(entry.index):
@@ -386,7 +391,9 @@ def _took(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | Non
             )
             changed = evidence.changes(other.index, entry.index)
             since = (
-                (f" Since then you made {len(changed)} changes, the last by {evidence.source(changed[-1])}.") if changed else ""
+                f" Since then {_count_changes(evidence, changed)}, the last by {evidence.source(changed[-1])}."
+                if changed
+                else ""
             )
             step = (
                 "Stop it and run it again once with a time limit, `timeout 60 COMMAND`; if it does not return, look at what was"

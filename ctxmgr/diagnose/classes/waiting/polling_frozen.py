@@ -112,7 +112,7 @@ _ID = lazy_pattern(r"(?<![\w-])(?=[\w-]*\d)[A-Za-z0-9][\w-]{3,59}(?![\w-])")
 
 
 def _other_one(evidence: Evidence) -> Diagnosis | None:
-    """Say that the name which is polled differs a little from the one that the agent's own start gave back."""
+    """Say that the name which is polled differs a little from the one that the call which started it gave back."""
     for entry in evidence.repeated_calls:
         asked = set(_ID.findall(call_input(entry)))
         begun = [
@@ -128,8 +128,8 @@ def _other_one(evidence: Evidence) -> Diagnosis | None:
                 continue
             polled, wanted = near[0]
             cause = (
-                f"You poll {code(polled, 60)}, {len(evidence.equal(entry))} times; what you started is {code(wanted, 60)}, as"
-                f" {evidence.source(start)} answered. They are two."
+                f"You poll {code(polled, 60)}, {len(evidence.equal(entry))} times; what {evidence.maker(start)} started is"
+                f" {code(wanted, 60)}, as {evidence.source(start)} answered. They are two."
             )
             step = f"Ask once for {code(wanted, 60)} in place of {code(polled, 60)}."
             return diagnosis(

@@ -98,16 +98,20 @@ def _port_around(evidence: Evidence, entry: EntryView, said: str) -> str | None:
 def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnosis:
     quotes = [evidence.quote(entry, line)]
     told = _said_of(evidence, port)
+    # The user wants the port as it is, so another one is no way out
+    fixed = told is not None and _FIXED.search(told[1]) is not None
     cause = f"{code(command_of(entry) or tool(entry), 90)} can't start: port {port} is taken, {words_of(_TAKEN, line)}."
     own = _starter(evidence, entry, port)
     listing = _listing(evidence, port)
     if own is not None:
-        return _started_here(evidence, entry, port, *own, cause, quotes)
+        quotes += [evidence.quote_of(*told)] if told is not None and fixed else []
+        return _started_here(evidence, entry, port, *own, cause, quotes, fixed=fixed)
     if told is not None:
         message, sentence = told
         cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
         quotes.append(evidence.quote_of(message, sentence))
-    other = str(int(port) + 1) if int(port) < 65_000 else str(int(port) - 1)
+    other = _another(port)
+    check = f"Port {port} must be free before you start yours." if fixed else f"It must say that it listens on port {other}."
     if listing is not None:
         shown, program, pid = listing
         cause += (
@@ -118,17 +122,20 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
         quotes.append(evidence.quote(shown))
         held = f"the container {code(program, 40)}" if not pid else f"{code(program, 40)} (process {pid})"
         step = f"You did not start {held}, so leave it alone: " + (
-            # The user wants the port as it is, so another one is no way out
             f"tell the user that it holds port {port}, which is to stay as it is, and ask whether it may be stopped."
-            if told is not None and _FIXED.search(told[1])
+            if fixed
             else f"start yours on another port, such as {other}, or ask the user."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
+        return diagnosis(KIND, cause, step, *quotes, check=check)
     if told is not None:
         step = (
-            f"Leave what holds it alone, and start yours on another port, such as {other}; if it must be {port}, ask the user."
+            f"See what holds it with `ss -ltnp` and leave that alone: tell the user that port {port}, which is to stay as it"
+            " is, is taken, and ask whether what holds it may be stopped."
+            if fixed
+            else f"Leave what holds it alone, and start yours on another port, such as {other}; if it must be {port}, ask the"
+            " user."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
+        return diagnosis(KIND, cause, step, *quotes, check=check)
     begun = _begun_before(evidence, entry)
     # Without a listing the agent's own server is the likeliest holder, yet not a sure one
     if begun is not None:
@@ -139,14 +146,26 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
     )
 
 
+def _another(port: str) -> str:
+    return str(int(port) + 1) if int(port) < 65_000 else str(int(port) - 1)
+
+
 def _started_here(
-    evidence: Evidence, entry: EntryView, port: str, started: EntryView, worked: bool, cause: str, quotes: list[Quote]
+    evidence: Evidence,
+    entry: EntryView,
+    port: str,
+    started: EntryView,
+    worked: bool,
+    cause: str,
+    quotes: list[Quote],
+    *,
+    fixed: bool,
 ) -> Diagnosis:
     """Say which call of the session took the port."""
     who = "You" if started.agent == entry.agent else clean(started.agent)[:40]
     cause += f" {who} started what holds it{clock(started.ts)} with {code(command_of(started), 90)}."
     quotes.append(evidence.quote(started, command_of(started)))
-    free = str(int(port) + 1) if int(port) < 65_000 else str(int(port) - 1)
+    free = _another(port)
     # What this agent started it may stop; another's must be asked about
     again = (
         f"If it must be a new one, stop the one you started{clock(started.ts)} first, then start it once."
@@ -156,6 +175,8 @@ def _started_here(
     step = (
         f"Use the one that runs already: send your request to port {port}. {again}"
         if _is_same_program(started, entry) or (started.agent == entry.agent and not worked)
+        else f"That is another program, and the user wants port {port} for yours: ask which of the two is to have it."
+        if fixed
         else f"That is another program: leave it, and start yours on another port, such as {free} (`PORT={free}`,"
         f" `--port {free}`)."
     )
@@ -166,16 +187,21 @@ def _started_here(
 
 
 def _own_left(evidence: Evidence, begun: EntryView, cause: str, port: str, quotes: list[Quote]) -> Diagnosis:
-    """Say that a server which the agent left running is probably what holds the port."""
+    """Say that a server which was left running is probably what holds the port."""
     number = re.search(r"^\D{0,20}(\d{2,7})\s*$", evidence.text(begun), re.MULTILINE)
     process = f" (process {number.group(1)})" if number else ""
+    own, who = evidence.is_own(begun), evidence.maker(begun)
     cause += (
-        f" You started a server yourself{clock(begun.ts)}{process}, with {code(command_of(begun), 80)}, and did not end it."
+        f" {'You' if own else who} started a server{' yourself' if own else ''}{clock(begun.ts)}{process}, with"
+        f" {code(command_of(begun), 80)}, and did not end it."
     )
     kill = f"`kill {number.group(1)}`" if number else "end that process"
     step = (
         f"Make sure that it is yours that still listens at port {port}, stop it ({kill}), and start it once; port {port}"
         " is free then."
+        if own
+        else f"See with `ss -ltnp` whether it still listens at port {port}. If it does, use it, or ask {who} to stop it; do not"
+        " stop it yourself."
     )
     return diagnosis(
         KIND, cause, step, *quotes, evidence.quote(begun, command_of(begun)),
@@ -184,7 +210,7 @@ def _own_left(evidence: Evidence, begun: EntryView, cause: str, port: str, quote
 
 
 def _begun_before(evidence: Evidence, entry: EntryView) -> EntryView | None:
-    """Return the call by which the agent left a server running, of the same kind as one of those that fail now."""
+    """Return the call by which a server was left running, of the same kind as one of those that fail now."""
     failing = {" ".join(words) for each in evidence.failing_calls for words in parts_of(command_of(each))}
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)

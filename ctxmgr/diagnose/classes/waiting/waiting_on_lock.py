@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, clock, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, in_background, parts_of, tool
 from ctxmgr.diagnose.evidence.interactive_commands import waits_for
 from ctxmgr.diagnose.evidence.items import ids_in, items_in
-from ctxmgr.diagnose.evidence.texts import capital, clean, code, join_names, plain_name, text_of, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, text_of, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -98,16 +98,17 @@ def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diag
 
 
 def _own(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
-    """Say which call of the agent's own, left running, holds the lock, and what that one waits for."""
-    cause += f" {_held_by(holder)}."
+    """Say which call that was left running holds the lock, and what that one waits for."""
+    cause += f" {_held_by(evidence, holder)}."
     quotes.append(evidence.quote(holder, command_of(holder)))
     number = _process(holder)
     which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
     shown = _shows(evidence, holder)
     waits = waits_for(parts_of(command_of(holder))[-1]) if parts_of(command_of(holder)) else None
     cause += f" There {waits.why}." if waits else ""
+    begun = f"{which}, which {evidence.maker(holder)} started{clock(holder.ts)}"
     step = (
-        f"End {which}, which you started{clock(holder.ts)}, or wait until it has ended"
+        f"{f'End {begun}' if evidence.is_own(holder) else _ask_to_end(evidence, holder, begun)}, or wait until it has ended"
         f"{f'; {shown} shows what it waits for' if shown else ''}. Then run this once more."
         f"{f' For next time: {waits.step}' if waits else ''}"
     )
@@ -243,14 +244,14 @@ def _verbs(entry: EntryView) -> str:
 
 def _taken(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
     """Say which call of which agent took what is refused, and that it must be given back."""
-    own = evidence.agent is None or holder.agent == evidence.agent
-    name = clean(holder.agent)[:40] if plain_name(holder.agent) else "another agent"
-    who = "You" if own else name
+    own = evidence.is_own(holder)
+    name = evidence.maker(holder)
     call = code(command_of(holder) or tool(holder), 60)
     ids = sorted(ids_in(call_input(holder)) | ids_in(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
     locks = [each for each in ids if each not in call_input(holder)][:1] or ids[:1]
     cause += (
-        f" {who} took it{clock(holder.ts)} with {call}{f' ({join_names(locks)})' if locks else ''} and did not give it back."
+        f" {'You' if own else name} took it{clock(holder.ts)} with {call}{f' ({join_names(locks)})' if locks else ''} and did"
+        " not give it back."
     )
     folded = holder.action.casefold()
     back = next((words for part, words in _BACK if part in folded), "unlock it")
@@ -359,9 +360,14 @@ def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | 
         quotes.append(evidence.quote(shown, line))
     holder = _holder(evidence, entry, lock)
     if holder is not None:
-        cause += f" {_held_by(holder)}."
+        cause += f" {_held_by(evidence, holder)}."
         quotes.append(evidence.quote(holder, command_of(holder)))
-        step = f"Stop this call, end {code(command_of(holder), 80)}, which holds the lock, and run it once more."
+        held = f"{code(command_of(holder), 80)}, which holds the lock"
+        step = (
+            f"Stop this call, end {held}, and run it once more."
+            if evidence.is_own(holder)
+            else f"Stop this call. {_ask_to_end(evidence, holder, held)}, and run yours once more when it has ended."
+        )
         return diagnosis(KIND, cause, step, *quotes, check="Make sure the holder is gone before you run it again.")
     seen = _listed(evidence, entry, lock)
     if seen is not None:
@@ -448,10 +454,16 @@ def _listed(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None
     return None
 
 
-def _held_by(holder: EntryView) -> str:
+def _ask_to_end(evidence: Evidence, holder: EntryView, what: str) -> str:
+    """Return the step that leaves to another agent what it started."""
+    return f"Ask {evidence.maker(holder)} to end {what}"
+
+
+def _held_by(evidence: Evidence, holder: EntryView) -> str:
     number = _process(holder)
     process = f" ({'process ' if number.isdigit() else ''}{number})" if number else ""
-    return f"You hold it yourself: {code(command_of(holder), 90)}{process}, started{clock(holder.ts)}, was not ended"
+    who = "You hold it yourself" if evidence.is_own(holder) else f"{evidence.maker(holder)} holds it"
+    return f"{who}: {code(command_of(holder), 90)}{process}, started{clock(holder.ts)}, was not ended"
 
 
 def _often(evidence: Evidence, entry: EntryView) -> str:

@@ -1,0 +1,37 @@
+"""A port that is taken: what the user said of it, and who started what holds it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxmgr.diagnose import diagnose
+from tests.diagnose.build import Call, Said, bash, evidence, failed
+
+TAKEN = "OSError: [Errno 98] Address already in use: ('0.0.0.0', 8080)"
+LISTED = bash("ss -ltnp | grep 8080", 'LISTEN 0 5 0.0.0.0:8080 0.0.0.0:* users:(("java",pid=4711,fd=7))')
+OTHER = bash("nohup ./metrics --port 8080 &", "[1] 900")
+
+
+@pytest.mark.parametrize("before", [[LISTED], [], [OTHER]], ids=["listed", "unknown", "another program of ours"])
+def test_a_port_that_must_stay_is_kept(before: list[Call]) -> None:
+    """Where the user wants the port as it is, neither step nor check speak of another one."""
+    call = failed("python serve.py --port 8080", TAKEN)
+    told = diagnose(evidence(Said("The port must stay 8080."), *before, call, call, call))
+
+    assert told is not None
+    assert told.kind == "resourceHeld"
+    assert "8081" not in f"{told.next_step} {told.check}"
+    assert "ask" in told.next_step
+
+
+def test_another_agents_server_is_not_ours() -> None:
+    """A server that another agent left running is told as its own, and is not to be stopped."""
+    begun = bash("nohup python serve.py & disown", "")._replace(agent="builder")
+    call = failed("python serve.py --host 127.0.0.1", "error: address already in use: 127.0.0.1:8080")
+    told = diagnose(evidence(begun, call, call, call))
+
+    assert told is not None
+    assert told.kind == "resourceHeld"
+    assert "You started" not in told.cause
+    assert "builder" in told.cause
+    assert "kill" not in told.next_step
