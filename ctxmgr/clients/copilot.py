@@ -42,7 +42,7 @@ class Copilot(Client):
         given: Any = fields.get("toolArgs")
         # Arguments may come as a text of JSON.
         if isinstance(given, str) and given[:1] == "{":
-            try:
+            try:  # noqa: SIM105 - `contextlib` would have to be loaded for it
                 given = loads(given)
             except (ValueError, RecursionError):  # a text that only looks like JSON is meant as it is
                 pass

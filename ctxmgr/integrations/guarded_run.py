@@ -116,7 +116,7 @@ class GuardedRun:
 
 def plain_text(content: object) -> str:
     """Return the words of a message's content: of blocks those that are texts, one a line."""
-    return words_of(content) if isinstance(content, list | str) else str(content)
+    return words_of(cast("object", content)) if isinstance(content, list | str) else str(content)
 
 
 def with_text(content: Any, text: str) -> Any:

@@ -13,7 +13,7 @@ import pytest
 from ctxmgr.integrations.langgraph import LangGraphGuard
 
 
-class GraphBubbleUp(Exception):
+class GraphBubbleUp(Exception):  # noqa: N818 - LangGraph's own name
     """What LangGraph raises to get out of a node."""
 
 
