@@ -20,6 +20,9 @@ MAX_SETTINGS_BYTES = 1_000_000
 SIDE_FILES = ("-wal", "-shm", "-journal")
 """Suffixes of the files that SQLite keeps beside a database (sqlite.org/tempfiles.html)."""
 
+DATABASES = (".db", ".sqlite", ".sqlite3")
+"""Suffixes by which a file is a database, though it may be empty while all records are still in the file beside it."""
+
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a pipe that is put there meanwhile must not block
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # ends a journal that names another file (sqlite.org/fileformat2.html)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ctxmgr.base.paths import is_url
+from ctxmgr.base.paths import DATABASES, is_url
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound
 from ctxmgr.history.query.address import Address as Address
 from ctxmgr.history.query.address import is_number
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_DATABASES = (".db", ".sqlite", ".sqlite3")  # may be empty while all records are still in the WAL file beside it
 # Endings of the logs that importers read: ``.traj`` is SWE-agent's, ``.eval`` Inspect's.
-_FILES = (".jsonl", ".ndjson", ".json", ".zst", ".gz", ".xz", ".bz2", ".traj", ".eval", *_DATABASES, ".log")
+_FILES = (".jsonl", ".ndjson", ".json", ".zst", ".gz", ".xz", ".bz2", ".traj", ".eval", *DATABASES, ".log")
 
 
 def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, list[int], list[str]]:
@@ -196,6 +195,6 @@ def _one_store(path: str, store: str | None) -> str:
     if os.path.isdir(path):
         raise InvalidInput(f"{path} is a folder", f"name a log in it, or 'ctxmgr import {path}'")
     # Named and empty is an error: to say "healthy" of it would be false (ruling 28).
-    if os.path.isfile(path) and not os.path.getsize(path) and not path.lower().endswith(_DATABASES):
+    if os.path.isfile(path) and not os.path.getsize(path) and not path.lower().endswith(DATABASES):
         raise NoHistory(f"{path} is an empty file: nothing was read")
     return path

@@ -106,8 +106,11 @@ def _report_misuse(error: TyperException, arguments: Sequence[str]) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help itself
         typer.echo(error.format_message(), err=True)
         return error.exit_code
-    # Without the name of the program: the envelope names the command alone, e.g. "note add".
-    path = str(context.command_path).split()[1:] if context is not None else []
+    # Without the program, which may be "python -m ctxmgr": the envelope names the command alone, e.g. "note add".
+    path = list[str]()
+    while context is not None and context.parent is not None:
+        path.insert(0, context.info_name)
+        context = context.parent
     # Our own messages end without a full stop.
     fault = InvalidInput(error.format_message().removesuffix("."), f"see '{' '.join(['ctxmgr', *path])} --help'")
     return report_failure(fault, arguments, " ".join(path))

@@ -87,7 +87,6 @@ _CHOICES = {
     "shell": ("bash", "zsh", "fish"),
 }
 _SESSIONS = frozenset({"session", "target", "address"})
-_CLIENTS = ("claude-code", "codex", "gemini", "copilot", "opencode", "pi")
 _MAX_SESSIONS = 200  # a list that a person can still look through, and that a shell waits for
 
 
@@ -169,7 +168,9 @@ def _values(command: str, parameter: str) -> Iterator[str]:
     elif parameter == "command" and command == "schema":
         yield from TABLE
     elif parameter == "name" and command in ("install", "uninstall", "hook"):
-        yield from _CLIENTS
+        from ctxmgr.clients import CLIENTS
+
+        yield from CLIENTS
     elif parameter == "name" and command.startswith("config "):
         from ctxmgr.config import SETTINGS
 

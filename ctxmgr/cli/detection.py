@@ -150,7 +150,13 @@ def detect_in_folder(folder: str, now: str | None, changes: list[str] | None, *,
         InvalidInput: nothing in it could be read; a wrong setting or time.
     """
     found = FolderFindings()
+    from ctxmgr.config import load_config
+    from ctxmgr.detect.settings import DetectSettings
     from ctxmgr.history.ingest import find_logs
+
+    # Asked once, or every log would be passed over as one that can't be read.
+    DetectSettings.from_table(merge_settings(dict(load_config(Path.cwd()).detect), changes))
+    moment(now, time.time())
 
     # Files that are no logs are told from damaged logs: only the latter make the answer partial.
     there = find_logs([Path(folder)])

@@ -85,8 +85,9 @@ def take(store: Store, session: str | None, *, trusted: bool) -> RecordCounts:
             if line[1]["kind"] == "sessionEnd":
                 done.ended.append(line[1]["session"])
             if len(batch) >= _BATCH:
-                _append(store, batch, done)
-                batch.clear()
+                # Taken away first: what is refused here must not be appended once more below.
+                full, batch = batch, []
+                _append(store, full, done)
     finally:  # what came before a faulty line or an interrupt is kept
         _append(store, batch, done)
     if done.ended:

@@ -23,6 +23,20 @@ if TYPE_CHECKING:
     _Request = TypeVar("_Request", bound=Shape)
 
 
+_OPTIONS = {
+    "completed_at": "--completed",
+    "execution_id": "--id",
+    "input_artifacts": "--input-artifact",
+    "links": "--link",
+    "max_results": "--limit",
+    "output_artifacts": "--output-artifact",
+    "started_at": "--started",
+    "tags": "--tag",
+    **dict.fromkeys(("content", "key", "keys", "query", "text"), "the text"),
+}
+"""Fields of requests -> the option that is not spelled like them, or what an argument without an option is called."""
+
+
 def build(request: type[_Request], **values: Any) -> _Request:
     """Return a request from option values; options that were not given are left out.
 
@@ -39,7 +53,8 @@ def build(request: type[_Request], **values: Any) -> _Request:
         from ctxmgr.types.base import first_fault
 
         first = first_fault(error)
-        name = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "the request"
+        field = str(first["loc"][0]) if first["loc"] else ""
+        name = _OPTIONS.get(field, f"--{field.replace('_', '-')}") if field else "the request"
         raise InvalidInput(f"{name}: {first['msg']}", f"given: {first['input']!r}") from None
 
 

@@ -16,7 +16,6 @@ import unicodedata
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby, islice
-from typing import TextIO
 
 from ctxmgr.cli.invocation import at_words, columns, global_options
 from ctxmgr.cli.views.layout import ASCII, GAP, UNICODE, Cell, Column, Span, Symbols, as_span, fit_columns, wrap_spans

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -90,14 +91,19 @@ def markdown_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(escape_markdown(text).replace("\n", "<br>") for text in cells) + " |"
 
 
-_MARKS = str.maketrans({char: "\\" + char for char in "\\`*[]<|~"})
-# Inside of a word, as in ``snake_case``, an underscore means nothing to Markdown and stays readable.
-_EDGES = lazy_pattern(r"(?<![^\W_])_|_(?![^\W_])|^[ ]*[#>]")
+_MARKS = str.maketrans({char: "\\" + char for char in "\\`*[]<|~$"})
+# Inside of a word, as in ``snake_case``, an underscore means nothing to Markdown and stays readable. A number sign before a
+# number is a link to an issue in a comment on GitHub, and ``&lt;`` another character.
+_EDGES = lazy_pattern(r"(?<![^\W_])_|_(?![^\W_])|^[ ]*[#>]|#(?=\d)|&(?=#?\w+;)")
+# A bare address is a link, and a name behind "@" mentions somebody. ``session@12`` is neither.
+_LINKED = lazy_pattern(r"(?<!\w)@(?=\w)|@(?=[^\W\d])|://|www\.", re.IGNORECASE)
 
 
 def escape_markdown(text: str) -> str:
-    """Return filtered text in which nothing means anything to Markdown: no link, no picture, no HTML."""
-    return _EDGES.sub(lambda found: found[0][:-1] + "\\" + found[0][-1], text.translate(_MARKS))
+    """Return filtered text in which nothing means anything to Markdown: no link, no mention, no picture, no HTML."""
+    shown = _EDGES.sub(lambda found: found[0][:-1] + "\\" + found[0][-1], text.translate(_MARKS))
+    # An empty comment shows as nothing and parts what would be a link.
+    return _LINKED.sub(r"\g<0><!-- -->", shown)
 
 
 WRITERS = {"csv": as_csv, "tsv": as_tsv, "md": as_markdown_table}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients import AFTER, END, PERSON, Call, Client, Event, as_object, text_of
+from ctxmgr.clients import AFTER, END, PERSON, Call, Client, Event, as_object, home_of, text_of
 from ctxmgr.log.fast_json import loads
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ class Copilot(Client):
         # No event names the session's log.
         log = ""
         if session and _ID.issuperset(session):
-            log = os.path.join(os.path.expanduser("~"), ".copilot", "session-state", session, "events.jsonl")
+            log = f"{_home(os.environ)}/session-state/{session}/events.jsonl"
         result: Any = fields.get("toolResult")
         if result is None:
             if "toolName" not in fields and isinstance(fields.get("reason"), str):
@@ -42,7 +42,10 @@ class Copilot(Client):
         given: Any = fields.get("toolArgs")
         # Arguments may come as a text of JSON.
         if isinstance(given, str) and given[:1] == "{":
-            given = loads(given)
+            try:  # noqa: SIM105 - `contextlib` would have to be loaded for it
+                given = loads(given)
+            except (ValueError, RecursionError):  # a text that only looks like JSON is meant as it is
+                pass
         # Not "resultType": a command that exits with 1 is a "success" there.
         content = as_object(result)
         answer = result if content is None else text_of(content, "textResultForLlm")
@@ -55,9 +58,7 @@ class Copilot(Client):
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
         """Return the user's file; hooks of a project would be shared with everybody who clones it."""
-        import os
-
-        return os.path.join(os.path.expanduser("~"), ".copilot", "hooks", "ctxmgr.json") if scope == "user" else None
+        return f"{_home(environment)}/hooks/ctxmgr.json" if scope == "user" else None
 
     def whole_file(self, command: Sequence[str]) -> str | None:
         """Return the file of hooks."""
@@ -67,6 +68,10 @@ class Copilot(Client):
         hook = {"type": "command", "bash": join(command), "timeoutSec": self.seconds}
         hooks = {name: [hook] for name in ("postToolUse", "userPromptSubmitted", "sessionEnd")}
         return dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
+
+
+def _home(environment: Mapping[str, str]) -> str:
+    return home_of(environment, "COPILOT_HOME", ".copilot")
 
 
 CLIENT = Copilot()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, text_of
+from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, home_of, text_of
 from ctxmgr.log.fast_json import dumps
 
 TYPE_CHECKING = False
@@ -59,9 +59,8 @@ class Gemini(Client):
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
         """Return the settings of the user or of the project."""
-        import os
-
-        return os.path.join(folder if scope == "project" else os.path.expanduser("~"), ".gemini", "settings.json")
+        home = folder if scope == "project" else home_of(environment, "GEMINI_CLI_HOME", "")
+        return home.rstrip("/") + "/.gemini/settings.json"
 
     def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:
         """Return one hook for each event; the time limit is in milliseconds here."""

@@ -154,13 +154,12 @@ class PluginClient(Client):
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
         """Return the new calls, or the silence, that the plug-in reports; all that it sent is kept in ``raw`` for the log."""
-        listed = fields.get("calls")
-        calls = [as_object(each) for each in cast("list[Any]", listed)] if isinstance(listed, list) else []
-        if fields.get("quiet") is True and None not in calls:
+        calls = _calls_of(fields)
+        if fields.get("quiet") is True:
             event = Event(QUIET, "quiet", text_of(fields, "session"), folder=text_of(fields, "folder"))
             event.raw = fields
             return event
-        made = [Call(text_of(each, "action"), each.get("input"), "", each.get("result")) for each in calls if each is not None]
+        made = [Call(text_of(each, "action"), each.get("input"), "", each.get("result")) for each in calls]
         fresh = fields.get("fresh")
         if type(fresh) is not int or not 0 < fresh <= len(made):
             return None
@@ -186,7 +185,7 @@ class PluginClient(Client):
             {"kind": "event", "id": f"m{n}", "type": "user_message", "data": {"text": each}} for n, each in enumerate(words)
         ]
         moment = _moment(event.raw, 0.0)
-        for number, each in enumerate(cast("list[dict[str, Any]]", event.raw["calls"])):
+        for number, each in enumerate(_calls_of(event.raw)):
             # An open call may have begun before the last finished one ended, but the times of a log must not go back.
             moment = max(moment if number else 0.0, _moment(each, moment))
             action = text_of(each, "action") or "?"
@@ -274,10 +273,14 @@ export default function (pi) {
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
         """Return the extension's file, the user's or the project's."""
-        import os
+        home = f"{folder}/.pi" if scope == "project" else home_of(environment, "PI_CODING_AGENT_DIR", ".pi/agent")
+        return f"{home}/extensions/ctxmgr.js"
 
-        home = folder if scope == "project" else os.path.join(os.path.expanduser("~"), ".pi", "agent")
-        return f"{home}/.pi/extensions/ctxmgr.js" if scope == "project" else f"{home}/extensions/ctxmgr.js"
+
+def _calls_of(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the calls that a plug-in sent; what is none is left out, since events are not to be trusted."""
+    listed = fields.get("calls")
+    return [each for each in map(as_object, cast("list[Any]", listed)) if each is not None] if isinstance(listed, list) else []
 
 
 def _moment(fields: Mapping[str, Any], default: float) -> float:

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.base.paths import SIDE_FILES, is_url
+from ctxmgr.base.paths import DATABASES, SIDE_FILES, is_url
 from ctxmgr.clients import with_waits
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.formats import (
@@ -53,9 +53,8 @@ from ctxmgr.types.record import check
 _T = TypeVar("_T")
 
 _PLAIN = (".jsonl", ".json", ".ndjson", ".traj")
-_DATABASES = (".db", ".sqlite", ".sqlite3")
 _PACKED = (*PACKED_SUFFIXES, ".zip", ".lz4")
-_SUFFIXES = (*_PLAIN, ".eval", *(f"{plain}{packed}" for plain in _PLAIN for packed in _PACKED), *_DATABASES)
+_SUFFIXES = (*_PLAIN, ".eval", *(f"{plain}{packed}" for plain in _PLAIN for packed in _PACKED), *DATABASES)
 
 _NOT_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
 """Paths of files that agents, and ctxmgr, keep beside logs."""
@@ -266,7 +265,7 @@ def _recognise(
 def _is_other(file: Path, head: bytes) -> bool:
     """Whether an unrecognised file in a folder is not worth a report: settings, or another program's database."""
     # Settings are JSON and any program has databases, but a .jsonl of no known format may be a log that nobody reads.
-    if (file.name.endswith(_SUFFIXES) and file.suffix not in (".json", *_DATABASES)) or holds_own(head):
+    if (file.name.endswith(_SUFFIXES) and file.suffix not in (".json", *DATABASES)) or holds_own(head):
         return False
     return not head.lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith((b"{", b"[")) or not _CONVERSATION.search(head)
 

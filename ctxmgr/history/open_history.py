@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ctxmgr.base.paths import is_foreign, is_url, open_regular
+from ctxmgr.base.paths import DATABASES, is_foreign, is_url, open_regular
 from ctxmgr.errors import Damaged, InvalidInput, StorageFailed
 from ctxmgr.store import empty_store, exists, open_store
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 NOTHING_RECORDED = "nothing was recorded: {} is another agent's log; 'ctxmgr import' it to keep what is answered"
 NOTHING_ARCHIVED = "nothing was recorded: {} is an archive; 'ctxmgr store restore' takes a session back"
-_DATABASES = (".db", ".sqlite", ".sqlite3")
 _DATABASE = b"SQLite format 3\0"
 _OWN = (b'{"v":1,"kind":"', b'{"v": 1, "kind": "')
 _OWN_TABLE = b"record_once"
@@ -124,7 +123,7 @@ def _head(path: str) -> bytes:
                 return b"" if _OWN_TABLE in head + stream.read(_SCHEMA) else head
     except OSError:  # reported by whoever opens it
         return b""
-    return b"" if path.lower().endswith(_DATABASES) else head
+    return b"" if path.lower().endswith(DATABASES) else head
 
 
 def _open_foreign(path: str, *, readonly: bool, scratch: bool, progress: Progress | None) -> Store | None:

@@ -202,13 +202,20 @@ class Log:
             part: what the ids of this agent's part begin with, where the session has several.
             parent: the entry by which another agent started this one.
         """
-        name = (text(session) or session_name(self.path))[:_MAX_ID]
-        key = name, part or name
+        key = name, _ = self._key(session, part)
         if key not in self.transcripts:
             self.transcripts[key] = self._unsettled[key] = Transcript(
                 name, self.count, self.name, agent, parent, part=part, cursor=self.cursor, counter=self.counter
             )
         return self.transcripts[key]
+
+    def has_part(self, session: object, part: str) -> bool:
+        """Whether there is a transcript of this part of a session."""
+        return self._key(session, part) in self.transcripts
+
+    def _key(self, session: object, part: str) -> tuple[str, str]:
+        name = (text(session) or session_name(self.path))[:_MAX_ID]
+        return name, part or name
 
     def sub_agent(self, main: Transcript, own: str, name: str, call: object) -> Transcript:
         """Return the part of an agent that another one started.
@@ -465,8 +472,14 @@ def damage_reporter(count: FileCount) -> Report:
     return damaged
 
 
-LISTS = ("messages", "contents", "trajectory", "history", "steps", "samples", "events", "resourceSpans", "resourceLogs", "")
-"""Members that hold the records of some format's documents, for reading the beginning of one that is not all there."""
+LISTS = (
+    "messages", "contents", "conversation", "traj", "simulations", "trajectory", "history", "steps", "samples", "events",
+    "data", "resourceSpans", "resourceLogs", "",
+)  # fmt: skip
+"""Members that hold the records of some format's documents, for reading the beginning of one that is not all there.
+
+All that any importer names as its `lists` are among them.
+"""
 
 
 class Tables(Protocol):

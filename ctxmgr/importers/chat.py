@@ -28,7 +28,10 @@ _CALL_IDS, _RESULT_IDS = (
     ("id", "call_id", "toolCallId", "toolUseId"),
     ("tool_call_id", "toolCallId", "tool_use_id", "call_id", "toolUseId"),
 )
-_ITEMS = frozenset(("function_call", "function_call_output", "reasoning"))
+_ITEMS = frozenset(("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"))
+_INPUTS, _OUTPUTS = ("arguments", "input", "action", "operation", "code", "queries"), ("output", "outputs", "results")
+"""Members of the Responses API's items that hold what a tool was given, and what one of the model host's own answered."""
+
 _THOUGHTS = frozenset(("thinking", "reasoning", "thought", "redacted_thinking"))
 
 # What programs put into a message with the role of a user: reminders and contexts by their tags, guards by their words.
@@ -38,10 +41,11 @@ _HARNESS_TEXT = lazy_pattern(
     r"|(System: Potential loop detected|\[SYSTEM|Loop detection halted|\[Context: conversation summarized))"
 )
 # Cline puts a person's words between tags: ``<user_input mode="act">Do it</user_input>``. Only a text that is all of it is
-# unwrapped, since a person may quote such a tag.
-_WRAPPED = lazy_pattern(r"\s*<(user_input|task|feedback|answer|user_message)(?: [^<>]*)?>\s*(.*?)\s*</\1>\s*", re.DOTALL)
+# unwrapped, since a person may quote such a tag. These patterns end with the opening tag: looking for the closing one by
+# a pattern would cost the square of the text's length.
+_WRAPPER = lazy_pattern(r"\s*<(user_input|task|feedback|answer|user_message)(?: [^<>]*)?>")
 # Notices of Cline's, which stand inside of the person's words: ``<mode_notice>You are in act mode</mode_notice>``.
-_DETAILS = lazy_pattern(r"\s*<(environment_details|mode_notice)(?: [^<>]*)?>.*?</\1>\s*", re.DOTALL)
+_DETAILS = lazy_pattern(r"<(environment_details|mode_notice)(?: [^<>]*)?>")
 # In a line of its own: a text that quotes such words stands inside a line.
 _EXIT = lazy_pattern(
     r"^(?:\[?(?:Command|Process) exited with (?:code|exit code) |Exit [Cc]ode: |exit code: )(-?\d{1,9})\b", re.MULTILINE
@@ -161,10 +165,13 @@ def read_item(t: Transcript, item: Mapping[str, Any], at: object, response: int)
         t.event("compaction", {"text": words_of(item.get("summary"))}, at, item.get("id"))
     elif kind.endswith("_call"):
         t.step = f"{t.part}:response{response}"
-        t.call(key, item.get("name") or kind.removesuffix("_call"), parse_json(item.get("arguments", item.get("action"))), at)
+        given = _first_member(item, _INPUTS)
+        # A custom tool takes a text, which is none of JSON even where it looks so.
+        given = given if kind == "custom_tool_call" and isinstance(given, str) else parse_json(given)
+        t.call(key, item.get("name") or kind.removesuffix("_call"), given, at)
         if "call_id" not in item:  # a tool of the model host's own: its result came with it
             failed = item.get("error") is not None or item.get("status") in ("failed", "incomplete")
-            t.result(key, item.get("output"), at, status="error" if failed else "ok", error=item.get("error"))
+            t.result(key, _first_member(item, _OUTPUTS), at, status="error" if failed else "ok", error=item.get("error"))
     elif kind.endswith("_call_output"):
         shown = item.get("output")
         failed = _SDK_ERROR.match(shown if isinstance(shown, str) else words_of(shown)) is not None
@@ -174,6 +181,11 @@ def read_item(t: Transcript, item: Mapping[str, Any], at: object, response: int)
     else:
         t.count.unknown[kind[:60]] += 1
     return response
+
+
+def _first_member(item: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    """Return the first of these members that there is and that is not null."""
+    return next((item[name] for name in names if item.get(name) is not None), None)
 
 
 def words_of(content: object) -> str:
@@ -200,9 +212,25 @@ def harness_origin(words: str) -> str | None:
 
 def unwrap(words: str) -> str:
     """Return a person's words without the tags that a program put around them."""
-    words = _DETAILS.sub("", words) if "<environment_details" in words or "<mode_notice" in words else words
-    found = _WRAPPED.fullmatch(words)
-    return found[2] if found else words
+    words = _without_details(words) if "<environment_details" in words or "<mode_notice" in words else words
+    opened = _WRAPPER.match(words)
+    inner = words[opened.end() :].rstrip() if opened else ""
+    return inner.removesuffix(end).strip() if opened and inner.endswith(end := f"</{opened[1]}>") else words
+
+
+def _without_details(words: str) -> str:
+    last = {tag: words.rfind(f"</{tag}>") for tag in ("environment_details", "mode_notice")}
+    between, begin, at = list[str](), 0, 0
+    while opened := _DETAILS.search(words, at):
+        at = opened.end()
+        # What is not closed is no notice; asking that first keeps many such tags from costing the rest of the text each.
+        if at <= last[opened[1]]:
+            between.append(words[begin : opened.start()])
+            begin = at = words.find(f"</{opened[1]}>", at) + len(f"</{opened[1]}>")
+    if not between:
+        return words
+    first, *others = between
+    return first.rstrip() + "".join(map(str.strip, others)) + words[begin:].lstrip()
 
 
 def speak(t: Transcript, words: str, at: object, record_id: object, *, pictures: int = 0) -> None:
@@ -242,7 +270,7 @@ def _parts(t: Transcript, role: str, content: object, at: object, record_id: str
         # Gemini's parts have no type: a thought among them is marked ``"thought": true``.
         elif kind in _THOUGHTS or body.get("thought") is True:
             t.thought(text(body.get("thinking")) or words_of([body]) or text(body.get("content")) or "", at)
-        elif "image" in kind or kind in ("document", "file", "blob", "media") or "inlineData" in body:
+        elif _is_medium(kind) or "inlineData" in body:
             pictures += 1
         elif words := _part_text(part):
             said.append(words)
@@ -361,7 +389,17 @@ def _output(shown: object) -> Any:
     parts = sequence(shown)
     if parts and all(_part_text(part) is not None for part in parts):
         return words_of(shown)
-    return [clean(part) for part in parts if "data" not in mapping(part)] if parts else clean(shown)
+    return [clean(part) for part in parts if not _is_data(mapping(part))] if parts else clean(shown)
+
+
+def _is_medium(kind: str) -> bool:
+    """Whether parts of this type are pictures, sounds or files."""
+    return "image" in kind or "audio" in kind or kind in ("document", "file", "file-data", "blob", "media")
+
+
+def _is_data(part: dict[str, Any]) -> bool:
+    """Whether a part holds the bytes of a picture or another medium; a record that has a member ``data`` too does not."""
+    return isinstance(part.get("data"), str) and _is_medium(text(part.get("type")) or "")
 
 
 def exit_code(words: str) -> int | None:

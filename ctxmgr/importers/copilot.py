@@ -16,7 +16,7 @@ _FAMILIES = frozenset(
         "model", "command", "commands", "user_input", "elicitation", "sampling", "mcp", "exit_plan_mode",
         "auto_mode_switch", "pending_messages", "abort", "binary_asset", "capabilities",
     )
-)  # fmt: skip  # fmt: skip
+)  # fmt: skip
 """First words of the names of all events; new names of these families come with every version."""
 
 _MAIN = frozenset(
@@ -25,7 +25,7 @@ _MAIN = frozenset(
         "tool.execution_complete", "session.resume", "session.mcp_servers_loaded", "session.tools_updated",
         "session.skills_loaded", "system.message",
     )
-)  # fmt: skip  # fmt: skip
+)  # fmt: skip
 _WAITING = frozenset(("permission.requested", "user_input.requested", "elicitation.requested", "exit_plan_mode.requested"))
 _DENIED = frozenset(("denied", "rejected"))
 _ABORTED = frozenset(("aborted", "cancelled"))

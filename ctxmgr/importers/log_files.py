@@ -45,6 +45,10 @@ ELEMENTS = ""
 
 _MAX_SMALL_FILE = 1 << 24
 _SNIFFED_LINES = 50
+_MIN_PIECE = 1 << 9
+_PIECE_GROWTH = 16
+_MAX_ESCAPE = 16
+"""Characters before the end of a piece in which an escape, a number or a name may be cut, with some to spare."""
 _MAX_TRIES = 10_000
 """Places behind one tear at which an element may begin that are tried."""
 _MAX_SCANNED = 1 << 26
@@ -301,13 +305,31 @@ class _Salvage:
         self.shapes = set[frozenset[str]]() if shapes is None else shapes
         self._scan_budget = _MAX_SCANNED
         self.reported_end = False
+        self._measured = 0, 0
 
     def value(self, at: int) -> tuple[Any, int] | None:
         """Return the value at a place and where it ends, or None."""
-        try:
-            return self._decoder.raw_decode(self.text, at)
-        except (ValueError, RecursionError):
-            return None
+        found = self._decode(at)
+        return found if isinstance(found, tuple) else None
+
+    def _decode(self, at: int) -> tuple[Any, int] | int:
+        """Return the value at a place and where it ends, or the place where it goes wrong."""
+        # In pieces that grow: to say in which line a fault lies, `json` reads all that stands before it, for every fault.
+        size = _MIN_PIECE
+        while True:
+            piece = self.text[at : at + size]
+            whole = at + size >= len(self.text)
+            try:
+                value, end = self._decoder.raw_decode(piece)
+            except json.JSONDecodeError as error:
+                if whole or (error.pos < len(piece) - _MAX_ESCAPE and not error.msg.startswith("Unterminated string")):
+                    return at + error.pos
+            except (ValueError, RecursionError):
+                return at
+            else:
+                if whole or end < len(piece):
+                    return value, at + end
+            size *= _PIECE_GROWTH
 
     def past_space(self, at: int) -> int:
         found = _SPACE.match(self.text, at)
@@ -316,8 +338,14 @@ class _Salvage:
     def damaged(self, start: int, end: int) -> None:
         """Report a range, given in characters."""
         self.reported_end = end >= len(self.text)
-        offset = len(self.text[:start].encode("utf-8", "surrogatepass"))
-        self._report(offset, len(self.text[start:end].encode("utf-8", "surrogatepass")), "torn or unreadable JSON")
+        # Counted on from the last place: there may be a tear at every other character.
+        place, offset = self._measured if self._measured[0] <= start else (0, 0)
+        offset += self._bytes(place, start)
+        self._measured = start, offset
+        self._report(offset, self._bytes(start, end), "torn or unreadable JSON")
+
+    def _bytes(self, start: int, end: int) -> int:
+        return len(self.text[start:end].encode("utf-8", "surrogatepass"))
 
     def ended(self, end: int) -> None:
         """Report what follows a document; or that its end is not there, unless its last part was reported as torn."""
@@ -365,13 +393,8 @@ class _Salvage:
 
     def _tear(self, at: int) -> int:
         """Return where the tear in the value at a place may lie: in the last text before it goes wrong, or behind."""
-        try:
-            self._decoder.raw_decode(self.text, at)
-        except json.JSONDecodeError as error:
-            return max(at, self.text.rfind('"', at, max(at, self.text.rfind('"', at, error.pos))))
-        except (ValueError, RecursionError):
-            pass
-        return at
+        fault = self._decode(at)
+        return at if isinstance(fault, tuple) else max(at, self.text.rfind('"', at, max(at, self.text.rfind('"', at, fault))))
 
     def _is_last_part(self, start: int) -> bool:
         """Whether from here on there are elements, the end of their list, and the rest of the document."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ctxmgr.importers.base import Coverage, JsonImporter, Log
 from ctxmgr.importers.chat import CALL_PARTS, PEOPLE, judge_result, read_message, role_of, speak, words_of
@@ -29,6 +29,7 @@ from ctxmgr.importers.values import (
     text,
 )
 
+_T = TypeVar("_T")
 _MODEL_CALLS = frozenset(("chat", "text_completion", "generate_content", "completion"))
 _SESSIONS = ("gen_ai.conversation.id", "session.id", "conversation.id", "thread_id", "langgraph.thread_id")
 _EXPORTS = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")
@@ -98,6 +99,7 @@ class SpanReader:
         self._ended: dict[str, tuple[str, str | None]] = {}
         self._inputs: dict[tuple[str, str], str] = {}
         self._in_batches = False
+        self._tools_above: dict[int, Span | None] = {}
 
     def read(self, value: dict[str, Any]) -> int:
         """Take the spans and log records of an export; return how many are new."""
@@ -121,6 +123,7 @@ class SpanReader:
     def finish(self) -> None:
         """Tell of the spans that are new: what began first comes first, and each result at its end."""
         new, self._new = self._new, []
+        self._tools_above = {}
         self._by_id.update((span.own, span) for span in new if not span.is_log)
         # Of spans that begin together the longest is the outer one; one without an end still runs.
         ordered = sorted(new, key=lambda span: (span.start, span.end and -span.end, span.order))
@@ -170,14 +173,11 @@ class SpanReader:
 
     def _place(self, ordered: list[Span]) -> None:
         """Find the session and the first agent of each trace that was not told of, and the agent of each span."""
+        agents = dict[int, str | None]()
         for span in ordered:
             for late in self._late.pop(span.own, ()):
                 take_message(span, late.name, late.attributes)
-            above, seen = span, set[str]()
-            while above is not None and above.own not in seen and not span.agent:
-                seen.add(above.own)
-                span.agent = above.agent or _agent_of(above)
-                above = self._by_id.get(above.parent)
+            span.agent = self._nearest(span, agents, lambda above: above.agent or _agent_of(above)) or ""
         met: dict[str, tuple[str, str]] = {}
         for span in ordered:
             own = text(span.first(*_SESSIONS)) or text(mapping(parse_json(span.first("metadata"))).get("thread_id")) or ""
@@ -191,20 +191,56 @@ class SpanReader:
 
     def _transcript(self, span: Span) -> Transcript:
         """Return the part of the agent whose span it is; one that a tool call of another agent started is a sub-agent's."""
+        # The agents above it, up to one that is known already or that no call started. A loop and no recursion: a hostile
+        # trace holds thousands of them, or a circle.
+        line, met = [span], {id(span)}
+        while (calling := self._calling_span(line[-1])) is not None and id(calling) not in met:
+            line.append(calling)
+            met.add(id(calling))
+        parent, found = "", None
+        for each in reversed(line):
+            name, agent, part = self._part_of(each)
+            found = self._log.session(name, agent=agent, part=part, parent=parent if part else None)
+            parent = next((found.calls[key].entry for key in (each.key, each.own) if key in found.calls), "")
+        assert found is not None
+        return found
+
+    def _part_of(self, span: Span) -> tuple[str, str, str]:
+        """Return the session of a span, its agent, and the part of a sub-agent, which is empty for the session's own agent."""
         name, first = self._traces.get(span.trace, (span.trace, ""))
         agent = span.agent or first or "main"
         # The first agent of a trace is the session's own; every other name in it is a sub-agent.
-        if agent in (first, "main"):
-            return self._log.session(name, agent=agent)
-        above, parent, seen = self._by_id.get(span.parent), "", {span.own}
-        while above is not None and above.own not in seen:
-            seen.add(above.own)
-            if above.kind == "tool" and above.agent != agent:
-                owner = self._transcript(above)
-                parent = next((owner.calls[key].entry for key in (above.key, above.own) if key in owner.calls), "")
-                break
-            above = self._by_id.get(above.parent)
-        return self._log.session(name, agent=agent, part=f"{name}/{agent}", parent=parent)
+        return name, agent, "" if agent in (first, "main") else f"{name}/{agent}"
+
+    def _calling_span(self, span: Span) -> Span | None:
+        """Return the tool call of another agent that started the agent of this span; None where it is known or has none."""
+        name, agent, part = self._part_of(span)
+        if not part or self._log.has_part(name, part):
+            return None
+        above, seen = span, {id(span)}
+        while (above := self._by_id.get(above.parent)) is not None and id(above) not in seen:
+            seen.add(id(above))
+            above = self._nearest(above, self._tools_above, lambda each: each if each.kind == "tool" else None)
+            if above is None or above.agent != agent:
+                return above
+        return None
+
+    def _nearest(self, span: Span, known: dict[int, _T | None], read: Callable[[Span], _T | None]) -> _T | None:
+        """Return what is read of a span or of the nearest one above it.
+
+        Args:
+            span: where to begin.
+            known: what was found so far, by the identity of spans; a long chain is climbed once and not from each of its spans.
+            read: returns what is looked for, or nothing.
+        """
+        climbed, found, above = list[int](), None, span
+        while above is not None and id(above) not in known:
+            climbed.append(id(above))
+            known[id(above)] = found = read(above) or None
+            above = None if found else self._by_id.get(above.parent)
+        found = found or (known[id(above)] if above is not None else None)
+        known.update(dict.fromkeys(climbed, found))
+        return found
 
     def _add_happening(self, t: Transcript, span: Span, at: object, *, starting: bool) -> None:
         if span.kind == "waiting":

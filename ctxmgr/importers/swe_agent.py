@@ -111,7 +111,7 @@ SWE_AGENT = JsonImporter(
 )
 
 
-_COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
+_COMMAND = re.compile(r"```(?:mswea_bash_command|bash)[^\S\n]*\n")
 _SUBMITTED = "action was not executed"
 """Answer to the last command, the one that hands in the work: it is no failure."""
 
@@ -169,10 +169,9 @@ class _MiniRun:
 def _add_answer(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at: object) -> None:
     """Add what stands beside an answer: the command, where it is no tool's call, and the tokens."""
     if not sequence(message.get("tool_calls")):
-        written = _COMMAND.findall(words_of(message.get("content")))
         listed = [text(mapping(action).get("command")) for action in sequence(extra.get("actions"))]
         # Versions that list no ``actions`` run one command an answer, which stands in a block of its text.
-        for command in filter(None, listed or written[:1]):
+        for command in filter(None, listed or [_written_command(words_of(message.get("content")))]):
             t.unnamed.append(t.call(None, "bash", {"command": command}, at))
     response = mapping(extra.get("response"))
     used = mapping(response.get("usage"))
@@ -180,6 +179,15 @@ def _add_answer(t: Transcript, message: dict[str, Any], extra: dict[str, Any], a
         at, response.get("id"), response.get("model"), inputTokens=used.get("prompt_tokens"),
         outputTokens=used.get("completion_tokens"),
     )  # fmt: skip
+
+
+def _written_command(words: str) -> str:
+    """Return the command in the first block of a text, without the empty lines before it; an empty text if there is none."""
+    opened = _COMMAND.search(words)
+    end = words.find("\n```", opened.end()) if opened else -1
+    command = words[opened.end() : end] if opened and end >= 0 else ""
+    blank = len(command) - len(command.lstrip())
+    return command[command.rfind("\n", 0, blank) + 1 :]
 
 
 def _add_observation(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at: object) -> None:

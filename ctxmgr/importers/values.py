@@ -31,6 +31,7 @@ _MAX_TITLE = 80
 _MAX_DIGITS = 30  # a longer text of digits is no time, and hostile ones have millions
 _YEAR_2300 = 10_413_792_000
 """Seconds since 1970. A larger number is not in seconds but in milliseconds, micro- or nanoseconds."""
+_INTEGER = re.compile(r"-?[0-9]+")
 # Days up to the 28th alone: those exist in every month.
 _PLAIN_TIME = re.compile(
     r"[12]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3}|\.\d{6})?Z", re.ASCII
@@ -370,7 +371,7 @@ def _unwrap(value: object, depth: int = 0) -> Any:
     # OTLP/JSON writes 64-bit numbers as text, since JavaScript would lose their digits.
     if "intValue" in body:
         given = body["intValue"]
-        return int(given) if isinstance(given, str) and given.lstrip("-").isdecimal() and len(given) < 20 else integer(given)
+        return int(given) if isinstance(given, str) and len(given) < 20 and _INTEGER.fullmatch(given) else integer(given)
     if "arrayValue" in body:
         return [_unwrap(item, depth + 1) for item in sequence(mapping(body["arrayValue"]).get("values"))]
     if "kvlistValue" in body:

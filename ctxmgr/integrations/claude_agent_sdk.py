@@ -8,13 +8,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from ctxmgr.clients import MAX_ANSWER_CHARS
 from ctxmgr.errors import AttemptsUsedUp
 from ctxmgr.integrations.guarded_run import GuardedRun
 
 # A failing tool fires PostToolUseFailure instead of PostToolUse, so both are needed.
 _EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure")
-_MAX_CONTEXT_CHARS = 8_900
-"""Limit in characters: Claude Code puts a context above 10,000 into a file that the model does not read."""
 
 
 class ClaudeAgentGuard(GuardedRun):
@@ -54,4 +53,4 @@ class ClaudeAgentGuard(GuardedRun):
         if continuation is None:
             return {}
         # The client takes the context only under the name of the event that it sent.
-        return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": continuation[:_MAX_CONTEXT_CHARS]}}
+        return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": continuation[:MAX_ANSWER_CHARS]}}

@@ -14,6 +14,7 @@ from typing import Any, Self, cast
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import DegenerateLoopError
 from ctxmgr.history.live.blackboard import BlackboardHistory
+from ctxmgr.importers.chat import words_of
 from ctxmgr.recover.recovery import Limits
 from ctxmgr.recover.stuck_handler import RecoveryStuckHandler
 
@@ -63,8 +64,8 @@ class GuardedRun:
         return self.board.session
 
     def user(self, text: object) -> None:
-        """Record what a person said; what came before counts no more."""
-        self.board.event("user_message", {"text": text if isinstance(text, str) else str(text)})
+        """Record what a person said, a text or blocks of content; what came before counts no more."""
+        self.board.event("user_message", {"text": plain_text(text)})
 
     def hear(self, messages: Sequence[object]) -> None:
         """Record the new ones among a conversation's user messages; ``messages`` are the texts of all of them, in order."""
@@ -111,6 +112,11 @@ class GuardedRun:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         # Not `end`: a block that was left by an exception is recorded as a run that failed.
         self.board.__exit__(kind, error, trace)
+
+
+def plain_text(content: object) -> str:
+    """Return the words of a message's content: of blocks those that are texts, one a line."""
+    return words_of(cast("object", content)) if isinstance(content, list | str) else str(content)
 
 
 def with_text(content: Any, text: str) -> Any:

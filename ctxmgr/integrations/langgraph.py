@@ -7,10 +7,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, cast
 
-from ctxmgr.integrations.guarded_run import GuardedRun, with_text
+from ctxmgr.errors import DegenerateLoopError
+from ctxmgr.integrations.guarded_run import GuardedRun, plain_text, with_text
+
+_CONTROL, _INTERRUPT = "GraphBubbleUp", "GraphInterrupt"
+"""Exceptions by which LangGraph itself goes on, and by which it asks a person: no failures, and their arguments are its own.
+
+By name, as the framework is not imported before the user has.
+"""
 
 
 class LangGraphGuard(GuardedRun):
@@ -67,6 +75,14 @@ class LangGraphGuard(GuardedRun):
         return self.begin(request.tool_call["name"], request.tool_call["args"])
 
     def _fail_call(self, entry: str, error: Exception) -> None:
+        names = [each.__name__ for each in type(error).__mro__]
+        if _CONTROL in names:
+            # No continuation may be put into it, so a loop that it closes is left to the next call.
+            with suppress(DegenerateLoopError):
+                if _INTERRUPT in names:
+                    self.board.event("waiting", {"reason": type(error).__name__}, entry=entry)
+                self.board.result(entry, "interrupted" if _INTERRUPT in names else "ok")
+            return
         continuation = self.finish(entry, error=error)
         if continuation is not None:
             # The tool's exception must stay the one that the graph's error handling expects, so the text goes into it.
@@ -75,7 +91,7 @@ class LangGraphGuard(GuardedRun):
     def _finish_call(self, entry: str, message: Any) -> Any:
         content = getattr(message, "content", None)
         failed = getattr(message, "status", None) == "error"
-        continuation = self.finish(entry, None if failed else content, error=str(content) if failed else None)
+        continuation = self.finish(entry, None if failed else content, error=plain_text(content) if failed else None)
         if continuation is None or content is None:  # a Command changes the state of the graph and has no content
             return message
         return message.model_copy(update={"content": with_text(content, continuation)})

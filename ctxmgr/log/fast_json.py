@@ -47,7 +47,8 @@ def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan
         bare = text.strip(_SPACE)
         try:
             value, end = scan(bare, 0)
-        except StopIteration:
+        # The scanner looks for its exception in `json`; as long as that is not loaded, it fails without one.
+        except (StopIteration, SystemError):
             raise ValueError("no JSON value") from None
         if end != len(bare):
             raise ValueError("more than one JSON value")

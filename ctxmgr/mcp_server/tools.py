@@ -325,14 +325,15 @@ class Tools:
 
         ``input`` is what the action was given: an object, its JSON, or the text itself.
         """
-        wanted = _comparison_key(_from_json(input) if isinstance(input, str) else input)
+        # A text may be meant as it is, though it is JSON: a command `1e3`, or the arguments as a client recorded them.
+        wanted = {_comparison_key(input), _comparison_key(_from_json(input) if isinstance(input, str) else input)}
 
         def work(workspace: Workspace) -> EarlierCalls:
             # The latest first: an agent wants to know whether a call fails now.
             asked = ListRequest(session=session, action=[action], newest_first=True, limit=_MAX_COMPARED)
             # A page of a list may hold events too; only entries have an input to compare.
             entries = [row for row in workspace.list(asked).rows if isinstance(row, EntryView)]
-            same = [entry for entry in entries if wanted in (_comparison_key(entry.input), *_values(entry.input))]
+            same = [entry for entry in entries if not wanted.isdisjoint((_comparison_key(entry.input), *_values(entry.input)))]
             failed = sum(entry.status in ("error", "denied") for entry in same)
             return EarlierCalls(
                 times=len(same), ok=sum(entry.status == "ok" for entry in same), failed=failed,
@@ -456,7 +457,7 @@ def _one_name(name: str | None) -> list[str]:
 def _from_json(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:  # a text that is no JSON is meant as it is
+    except (ValueError, RecursionError):  # a text that is no JSON is meant as it is
         return text
 
 

@@ -398,7 +398,7 @@ class Verbatim:
             record, end = self._object(body, 0, _LEVELS)
             if end == len(body):
                 return record
-        except (StopIteration, ValueError, IndexError):
+        except (StopIteration, ValueError, IndexError, SystemError):  # the last one stands for the first two (`fast_json`)
             pass
         # The marks made so far are in no line: `load` decodes the body anew.
         del self._texts[held:]

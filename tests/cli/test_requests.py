@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from ctxmgr.cli.requests import merge_settings, parse_settings
+from ctxmgr.cli.requests import build, merge_settings, parse_settings
 from ctxmgr.errors import InvalidInput
 from ctxmgr.store import Store
+from ctxmgr.types.query import SearchRequest
 from tests.builders import write
+from tests.cli.console import make_history, run
 from tests.doors import run_json
 
 
@@ -55,3 +59,16 @@ def test_a_threshold_decides_what_is_found(store: Store) -> None:
     assert run_json(["detect", "--set", "repeat_rounds=4", *where])[0] == 0
     code, envelope = run_json(["detect", "--set", "repeat_rounds=1", *where])
     assert (code, envelope["error"]["kind"]) == (2, "invalid")
+
+
+@pytest.mark.parametrize("option", ["--max", "--limit", "-n"])
+def test_a_fault_names_an_option_that_there_is(option: str, tmp_path: Path) -> None:
+    """The field of a request may be spelled otherwise than the option that sets it."""
+    ran = run("search", "x", option, "0", "--store", str(make_history(tmp_path / "h.db")))
+    assert (ran.code, ran.err.splitlines()[0]) == (2, "ctxmgr: --limit: Input should be greater than or equal to 1")
+
+
+def test_a_fault_of_an_argument_names_no_option() -> None:
+    """An argument has no option to name."""
+    with pytest.raises(InvalidInput, match=r"^the text: "):
+        build(SearchRequest, query=["x"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +140,71 @@ def test_a_count_that_can_not_be_is_passed_over(fresh: object) -> None:
     """A plug-in that sends nonsense is answered with nothing."""
     event = {**AFTER_EVENTS["pi"], "fresh": fresh}
     assert hooked("pi", event) == SILENT
+
+
+@pytest.mark.parametrize("name", ["opencode", "pi"])
+@pytest.mark.parametrize("calls", [[1, {"action": "Bash", "result": "a"}], [{"action": "Bash", "result": "a"}, None, "x"]])
+def test_calls_that_are_none_are_left_out(name: str, calls: list[object]) -> None:
+    """What a plug-in sends beside a call keeps nobody from hearing of the call, nor of a silence."""
+    asked = _client(name)
+    event = asked.event({"session": "s", "folder": "/", "calls": calls, "fresh": 1})
+    assert event is not None
+    assert [call.action for call in event.calls] == ["Bash"]
+    assert (asked.log_content(event) or "").count('"kind":"entry"') == 1
+    quiet = asked.event({"session": "s", "folder": "/", "calls": calls, "quiet": True})
+    assert quiet is not None
+    assert (asked.log_content(quiet) or "").count('"kind":"entry"') == 1
+
+
+@pytest.mark.parametrize("name", ["opencode", "pi"])
+@pytest.mark.parametrize("fields", [{}, {"calls": None}, {"calls": 5}, {"calls": []}])
+def test_a_silence_without_calls_is_one(name: str, fields: dict[str, Any]) -> None:
+    """Its log holds the session alone."""
+    asked = _client(name)
+    quiet = asked.event({"session": "s", "quiet": True, **fields})
+    assert quiet is not None
+    assert (asked.log_content(quiet) or "").count("\n") == 1
+
+
+@pytest.mark.parametrize("given", ["{echo", '{"a', "{" * 100_000, '{"a":' * 100_000, "plain"])
+def test_arguments_that_are_no_json_are_the_text_they_are(given: str) -> None:
+    """Copilot CLI sends arguments as a text; a shell's may begin with a brace."""
+    event = _client("copilot").event({**AFTER_EVENTS["copilot"], "toolArgs": given})
+    assert event is not None
+    assert [call.given for call in event.calls] == [given]
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "path"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", "settings.json"),
+        ("codex", "CODEX_HOME", "hooks.json"),
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("copilot", "COPILOT_HOME", "hooks/ctxmgr.json"),
+        ("opencode", "XDG_CONFIG_HOME", "opencode/plugins/ctxmgr.js"),
+        ("pi", "PI_CODING_AGENT_DIR", "extensions/ctxmgr.js"),
+    ],
+)
+def test_a_client_may_have_its_folder_elsewhere(name: str, variable: str, path: str, tmp_path: Path) -> None:
+    """Hooks go where the client looks for them, which is where the importers find its logs; a relative folder is none."""
+    asked, default = _client(name), _client(name).settings_file("user", "/p", {})
+    assert asked.settings_file("user", "/p", {variable: str(tmp_path)}) == f"{tmp_path}/{path}"
+    assert asked.settings_file("user", "/p", {variable: "here"}) == default
+    assert asked.settings_file("project", "/p", {variable: str(tmp_path)}) == asked.settings_file("project", "/p", {})
+
+
+def test_the_log_of_copilot_is_sought_in_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its events name no log."""
+    monkeypatch.setenv("COPILOT_HOME", "/elsewhere")
+    event = _client("copilot").event(AFTER_EVENTS["copilot"])
+    assert event is not None
+    assert event.transcript == "/elsewhere/session-state/s/events.jsonl"
+
+
+def test_a_torn_line_of_a_session_is_passed_over(tmp_path: Path) -> None:
+    """Also by a hook, in which the package `json` is not loaded."""
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"v":1,"kind":"event"}\n{"v":1,"ki', encoding="utf-8")
+    code = f"import sys\nfrom ctxmgr.clients import rows_in\nprint(rows_in({str(path)!r}), 'json' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr) == ("[{'v': 1, 'kind': 'event'}] False\n", "")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from ctxmgr.importers.base import Log
+from ctxmgr.history.formats import IMPORTERS
+from ctxmgr.importers.base import LISTS, JsonImporter, Log
+from ctxmgr.importers.log_files import HEAD_SIZE
 from ctxmgr.importers.message_list import MESSAGE_LIST
+from ctxmgr.importers.openai_agents import OPENAI_AGENTS_TRACES
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.types.import_report import FileCount
 
@@ -92,3 +96,24 @@ def test_a_call_in_a_member_that_no_message_has_is_counted(tmp_path: Path) -> No
     list(MESSAGE_LIST.read([path], counts))
 
     assert counts[0].unknown == {"assistant message with a member tool": 1}
+
+
+def test_every_list_of_a_format_is_read_of_a_head() -> None:
+    """A document longer than its head is recognised only by the lists of which the head is read."""
+    lists = {importer.name: set(importer.lists) - set(LISTS) for importer in IMPORTERS if isinstance(importer, JsonImporter)}
+
+    assert {name: lost for name, lost in lists.items() if lost} == {}
+
+
+def test_a_long_batch_of_the_agents_sdk_is_recognised(tmp_path: Path) -> None:
+    """The SDK's exporter sends one object of many spans."""
+    span = {
+        "object": "trace.span",
+        "id": "span_1",
+        "trace_id": "trace_1",
+        "span_data": {"type": "function", "input": "x" * 500},
+    }
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"data": [span] * 250}), encoding="utf-8")
+
+    assert OPENAI_AGENTS_TRACES.sniff(path, path.read_bytes()[:HEAD_SIZE])

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.importers.log_files import ELEMENTS, read_values
+from tests.growth import grows_linearly
 
 ITEMS = [{"role": "user", "content": f"words {n}", "parts": [{"type": "text", "n": n}]} for n in range(6)]
 
@@ -89,3 +90,26 @@ def test_a_first_line_of_megabytes_does_not_cost_those_behind_it(end: str, tmp_p
     path.write_text(json.dumps(first) + end)
     assert numbers() == [1]
     assert not told
+
+
+@pytest.mark.parametrize("torn", ["x,", "{x},", '{"a" 1},', '{"a":"', '["a":1],', '{"b":1,{"c":x'])
+def test_tears_cost_linear_time(tmp_path: Path, torn: str) -> None:
+    """A hostile document may be torn behind every element."""
+
+    def work(size: int) -> None:
+        unit = '{"a":1},' + torn
+        read(tmp_path / "a.json", ("[" + unit * (size // len(unit))).encode())
+
+    assert grows_linearly(work, 20_000)
+
+
+@pytest.mark.parametrize("length", [10, 470, 483, 512, 8_150, 8_192, 140_000])
+@pytest.mark.parametrize("fill", ["x", "\\u00e9", "\u00e9", "\\n", "\\ud83d\\ude00"])
+def test_elements_of_every_length_are_kept_beside_a_tear(tmp_path: Path, length: int, fill: str) -> None:
+    """A damaged document is read in pieces; where one ends within a value, the value is whole all the same."""
+    element = f'{{"role": "user", "content": "{fill * (length // len(fill))}"}}'
+    text = f"[{element}, {element}, x {element}, 12345, {element}]"
+    document, told = read(tmp_path / "a.json", text.encode())
+    assert document[ELEMENTS] == [json.loads(element)] * 3 + [12345, json.loads(element)]
+    at = text.index("x {")
+    assert told == [(len(text[:at].encode()), 2, "torn or unreadable JSON")]

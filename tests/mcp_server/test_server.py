@@ -131,6 +131,14 @@ def test_tried_before_counts_equal_inputs(store: str) -> None:
         assert call(tools, "tried_before", action="Bash", input=spelled, session="fields")["times"] == 1
 
 
+@pytest.mark.parametrize("text", ["1e3", '{"a":1}', '{"command": "ls"}', "null", "[1,  2]", '"quoted"', "[" * 100_000])
+def test_a_text_that_looks_like_json_is_found_as_it_was_recorded(store: str, text: str) -> None:
+    """A tool may take a text, and what stands in it may be JSON."""
+    with closing(open_store(store)) as opened:
+        opened.append([b.entry("texts", 0, "Bash", text), b.result("texts", 0, "a")])
+    assert Tools(store).tried_before("Bash", text, "texts").times == 1
+
+
 def test_a_long_output_comes_in_pages(store: str) -> None:
     """A list cuts long texts and says so; the pages of the entry hold all of it."""
     text = "".join(f"line {number}\n" for number in range(3000))

@@ -174,6 +174,7 @@ class _Reader:
         self._thread = ThreadPoolExecutor(1, "ctxmgr-browse")
         self._workspace: Workspace | None = None
         self._files: list[tuple[int, int]] = []
+        self._is_outdated = False
         self._seen: dict[str | None, list[SessionView]] = {}
 
     async def ask(self, question: Callable[[Workspace], _T], progress: Progress | None = None) -> _T:
@@ -211,11 +212,13 @@ class _Reader:
         """Read what was recorded; return whether that is anything since this was last asked. On the reader's thread only."""
         workspace = self._open_workspace()
         if workspace.store.origin is not None:  # another agent's log is read anew where it has changed
-            if _file_states(workspace) == self._files:
-                return False
-            self._close()
-            self._open_workspace()
-            return True
+            if _file_states(workspace) != self._files:
+                # Noted until it is open again: where that fails, as between two files of a rotation, the next look says so.
+                self._is_outdated = True
+                self._close()
+                self._open_workspace()
+            changed, self._is_outdated = self._is_outdated, False
+            return changed
         workspace.store.catch_up()
         before, now = self._seen.get(session), _summary(workspace, session)
         self._seen[session] = now

@@ -32,6 +32,7 @@ from ctxmgr.cli.views.layout import (
     verdict_style,
 )
 from ctxmgr.cli.views.safe_text import cells, cut
+from ctxmgr.cli.views.sessions import verdict_words
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.query import MessagesResponse, SearchHit
@@ -100,11 +101,8 @@ def session_row(session: SessionView, width: int) -> Line:
     moment = session.last if session.last_progress is None else session.last_progress
     verdict, style = "…", "dim"
     if session.verdict is not None:
-        style = verdict_style(session.verdict)
-        verdict = session.verdict
-        if verdict == "healthy" and session.summary not in (None, "healthy"):
-            verdict, style = session.summary.removeprefix("no loop found, "), "warn"
-        verdict = f"{verdict_sign(printer.symbols, 'warn' if style == 'warn' else session.verdict)} {verdict}"
+        words, kind = verdict_words(session, session.verdict)
+        verdict, style = f"{verdict_sign(printer.symbols, kind)} {words}", verdict_style(kind)
     parts = [
         (Span(short_ids([session.session])[session.session], "strong"), 12), (Span(verdict, style), 12 if width < 100 else 22),
         (Span(f"{session.entries:,}"), -7), (Span(ago(moment, time.time())), -11),

@@ -329,7 +329,7 @@ class TimelineScreen(BrowseScreen):
         self._judged: Judged | None = None
         self._timeline = Timeline()
         self._follows = False
-        self._again = False
+        self._is_judging = self._again = False
         self.head = Head(3)
         self.rows: PagedList[EntryView] = PagedList(self._read, self._timeline.row, empty="No entry is recorded here yet.")
         self.pane = LinesPane(id="pane")
@@ -381,16 +381,23 @@ class TimelineScreen(BrowseScreen):
     @work(group="judge")
     async def _judge(self) -> None:
         """Judge the session; while that goes on, one more time is remembered, not more."""
-        if self._again:
+        self._again = True
+        if self._is_judging:
             return
-        self._again = self._judged is not None
+        self._is_judging = True
+        try:
+            while self._again:
+                self._again = False
+                await self._judge_once()
+        finally:
+            self._is_judging = False
+
+    async def _judge_once(self) -> None:
         try:
             judged = await self.history.judge(self.session)
         except CtxmgrError as error:
             self.tell(error.message, wrong=True)
             return
-        finally:
-            self._again = False
         self._judged = judged
         self._timeline.take(judged)
         self._draw_head()

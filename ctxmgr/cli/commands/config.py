@@ -266,9 +266,9 @@ def show_value(printer: Printer, row: SettingView) -> None:
 def show_paths(printer: Printer, rows: Sequence[SettingsPath]) -> None:
     """Show the files in the order in which they count."""
     for row in rows:
-        printer.line(
-            Span(row.path, "strong" if row.holds else "dim"), Span(f"  {row.kind}{'' if row.holds else ', not there'}", "dim")
-        )
+        # Of the files of a project only the nearest is read.
+        why = "" if row.holds else ", not read" if os.path.isfile(row.path) else ", not there"
+        printer.line(Span(row.path, "strong" if row.holds else "dim"), Span(f"  {row.kind}{why}", "dim"))
 
 
 def show_explained(printer: Printer, rows: Sequence[SettingView]) -> None:

@@ -397,7 +397,7 @@ _EXECUTION_HELP = """Record runs of agents: their task, what they were given, wh
 
 \b
 Examples:
-  ctxmgr execution record parser_developer started --task T-8 --input system_architect/architecture.yaml
+  ctxmgr execution record parser_developer started --task T-8 --input-artifact system_architect/architecture.yaml
   ctxmgr execution record parser_developer failed --id 01a1ffcb --error "Parse error at line 45"
   ctxmgr execution list --agent parser_developer --status failed
 """
@@ -445,7 +445,7 @@ def record_execution(
 
     Examples:
       ctxmgr execution record parser_developer started --task T-8 --json
-      ctxmgr execution record parser_developer completed --id 01a1ffcb --output parser_developer/csv.py
+      ctxmgr execution record parser_developer completed --id 01a1ffcb --output-artifact parser_developer/csv.py
     """
 
     def work(workspace: Workspace) -> Answer:

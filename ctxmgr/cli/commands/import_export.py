@@ -173,7 +173,7 @@ def _write(lines: Iterator[bytes], output: Path | None, *, sealed: bool) -> int:
         return sum(1 for line in lines if sys.stdout.write(line.decode("ascii") + "\n"))
     # Before anything is read, so that nobody waits for an export that is refused at its end.
     if output.exists():
-        raise InvalidInput(f"{output} exists already", "name a new file: export never overwrites")
+        raise _exists(output)
     # Cut, since a file system takes names of 255 bytes. With our id, so that two exports beside one another have two files.
     part = output.with_name(f".{output.name[:200]}.{os.getpid()}.part")
     try:
@@ -189,15 +189,36 @@ def _write(lines: Iterator[bytes], output: Path | None, *, sealed: bool) -> int:
             stream.flush()
             # Before it gets its name: after a loss of power a file of that name must not be empty.
             os.fsync(stream.fileno())
+        _name_new(part, output)
         if sealed:
             # With the place of its end noted outside, `verify` can tell later whether the new log was cut.
             anchor.begin(str(output))
-        part.rename(output)
+    except FileExistsError:
+        raise _exists(output) from None
     except OSError as error:
         raise StorageFailed(f"can't write {output}: {error.strerror}", "choose another place") from None
     finally:
         part.unlink(missing_ok=True)
     return written
+
+
+def _exists(output: Path) -> InvalidInput:
+    return InvalidInput(f"{output} exists already", "name a new file: export never overwrites")
+
+
+def _name_new(part: Path, output: Path) -> None:
+    """Give a file its name, unless a file of that name was made meanwhile.
+
+    Raises:
+        FileExistsError: one was. OSError: the system refused.
+    """
+    try:
+        os.link(part, output)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: the name is taken first, and then given to the file
+        os.close(os.open(output, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        part.rename(output)
 
 
 def _lines_with_sums(records: Iterator[codec.Record]) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -87,19 +87,21 @@ def _print(page: str) -> None:
     sys.stdout.write(page)
 
 
-def _pages_answer(pages: list[tuple[Path, SessionReport]]) -> Answer:
-    """Return the pages as rows; people see the path of the last one, the index that leads to the others."""
-    rows = [{"file": str(path), "session": found.session, "verdict": found.verdict} for path, found in pages]
+def _pages_answer(pages: Sequence[tuple[Path, SessionReport | None]]) -> Answer:
+    """Return the pages as rows; people see the path of the last one, the index that leads to the others and is of none."""
+    rows = [
+        {"file": str(path), "session": found and found.session, "verdict": found and found.verdict} for path, found in pages
+    ]
     return Answer(rows, lambda out: out.line(str(pages[-1][0])))
 
 
-def _write_all(workspace: Workspace, folder: Path, *, focus: bool, redact: bool) -> list[tuple[Path, SessionReport]]:
+def _write_all(workspace: Workspace, folder: Path, *, focus: bool, redact: bool) -> list[tuple[Path, SessionReport | None]]:
     pages = PageFolder(folder)
     for name in _names(workspace):
         pages.add(read_session(workspace, name, focus=focus, redact=redact))
     if not pages.pages:
         raise NoHistory(NOTHING_READ)
-    return [*pages.pages, (pages.finish(), pages.pages[-1][1])]
+    return [*pages.pages, (pages.finish(), None)]
 
 
 def _names(workspace: Workspace) -> Iterator[str]:

@@ -24,7 +24,6 @@ from ctxmgr.types import (
     setup,
     view,
 )
-from ctxmgr.types import goal as comparison
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.query import Envelope
 from ctxmgr.types.record_models import MODELS
@@ -166,7 +165,7 @@ SHAPES: dict[str, tuple[Row, type[Shape] | None]] = {
     "goal add": (goal.GoalAnswer, goal.AddRequest),
     "goal block": (goal.GoalAnswer, goal.BlockRequest),
     "goal brief": (goal.BriefAnswer, goal.BriefRequest),
-    "goal compare": (comparison.Comparison, None),
+    "goal compare": (goal.Comparison, None),
     "goal done": (goal.GoalAnswer, goal.EndRequest),
     "goal drop": (goal.GoalAnswer, goal.DropRequest),
     "goal fail": (goal.GoalAnswer, goal.EndRequest),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, cast
 
+from ctxmgr.base.paths import DATABASES
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
@@ -36,7 +37,6 @@ from ctxmgr.workspace import Workspace
 HEARTBEAT = 60.0
 """Interval of the heartbeat in the JSON output, in seconds."""
 
-_STORES = (".db", ".sqlite")
 _MAX_VARIABLE_BYTES = 100_000  # Linux starts no program with a variable above 128 KiB
 _HOOK_SECONDS = 60.0  # findings wait meanwhile, so a command that hangs must not stop the watch
 _SEVERITIES = ("loop", "hung", "warn")
@@ -152,7 +152,7 @@ def _follow(
 ) -> Generator[Follower]:
     path = Path(target) if target is not None else None
     # A log is followed as it grows and needs no index for that; what has the suffix of a store is opened as one.
-    if path is not None and path.is_file() and path.suffix.lower() not in _STORES:
+    if path is not None and path.is_file() and path.suffix.lower() not in DATABASES:
         yield Follower(LogSource(path, session=session, every=every, once=once), load_config(Path.cwd()).detect)
         return
     # A session's id has neither a suffix nor a slash, so this was meant for a file.

@@ -14,6 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ctxmgr.cli.detection import NOTHING_READ, damaged_part
+from ctxmgr.cli.text_formats import escape_markdown
 from ctxmgr.cli.views.layout import plural
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
@@ -207,9 +208,6 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 """What a SARIF file names as its schema (SARIF 2.1.0, section 3.13.3); nothing is fetched from it."""
 
 _LEVELS = {"loop": "error", "hung": "error", "warn": "warning"}
-# What recorded text must not do in a pull request: format, link, or call somebody.
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
-_LINKED = re.compile(r"(@|://|www\.)")
 
 _HEALTHY_NAMED = 20
 """Sessions without trouble that the Markdown summary names; more are counted."""
@@ -268,14 +266,8 @@ def _plain(text: str) -> str:
     shown = safe(text).replace("\u23ce", " ")
     parts = shown.split("`")
     if len(parts) % 2 == 0:
-        return _escape_markdown(" ".join(shown.split()))
-    return "".join(_code(part) if number % 2 and part.strip() else _escape_markdown(part) for number, part in enumerate(parts))
-
-
-def _escape_markdown(text: str) -> str:
-    shown = _MARKUP.sub(r"\\\1", text)
-    # An empty comment shows as nothing and keeps "@name" from being a mention and an address from being a link.
-    return _LINKED.sub(r"\1<!-- -->", shown)
+        return escape_markdown(" ".join(shown.split()))
+    return "".join(_code(part) if number % 2 and part.strip() else escape_markdown(part) for number, part in enumerate(parts))
 
 
 def _code(text: str) -> str:

@@ -76,13 +76,19 @@ def _row(printer: Printer, session: SessionView, shorts: Mapping[str, str], now:
 def _verdict(printer: Printer, session: SessionView) -> Cell:
     if session.verdict is None:
         return Span(printer.symbols.dash if printer.terminal else "", "dim")
+    words, kind = verdict_words(session, session.verdict)
+    several = words == session.verdict and session.findings and session.findings > 1
+    count = f" {printer.symbols.times}{session.findings}" if several else ""
+    sign = f"{verdict_sign(printer.symbols, kind)} " if printer.terminal else ""
+    return Span(f"{sign}{words}{count}", verdict_style(kind))
+
+
+def verdict_words(session: SessionView, verdict: str) -> tuple[str, str]:
+    """Return how a session stands in words, and the verdict by which they are drawn."""
     # "Healthy" is said only where nothing is wrong (ruling 28); failures in a row, say, are named instead.
-    if session.verdict == "healthy" and session.summary not in (None, "healthy"):
-        sign = f"{verdict_sign(printer.symbols, 'warn')} " if printer.terminal else ""
-        return Span(f"{sign}{session.summary.removeprefix('no loop found, ')}", "warn")
-    count = f" {printer.symbols.times}{session.findings}" if session.findings and session.findings > 1 else ""
-    sign = f"{verdict_sign(printer.symbols, session.verdict)} " if printer.terminal else ""
-    return Span(f"{sign}{session.verdict}{count}", verdict_style(session.verdict))
+    if verdict == "healthy" and session.summary not in (None, "healthy"):
+        return session.summary.removeprefix("no loop found, "), "warn"
+    return verdict, verdict
 
 
 def _project(session: SessionView, *, full: bool) -> str:

@@ -24,6 +24,7 @@ _HARNESS_TAG = re.compile(
 )
 # Of these, text by the person may follow in the same block.
 _WRAPPERS = frozenset({"system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics", "session-start-hook"})
+_NOT_BLANK = re.compile(r"\S")
 _COMMANDS = frozenset({"command-name", "command-message", "bash-input"})
 
 EventFields = tuple[str, dict[str, Any]]
@@ -61,15 +62,15 @@ def text_origin(words: str) -> tuple[str | None, str]:
         return "interrupt", words
     if words.startswith(_OLD_CAVEAT):
         return "local-command-caveat", words
-    rest = words
-    while hit := _HARNESS_TAG.match(rest):
+    at = 0
+    # By places, not by what is left: there may be thousands of reminders, and each would cost a copy of the rest.
+    while hit := _HARNESS_TAG.match(words, at):
         tag = hit.group(1)
-        end = rest.find(f"</{tag}>", hit.end()) if tag in _WRAPPERS else -1
-        remainder = rest[end + len(tag) + 3 :] if end >= 0 else ""
-        if not remainder.strip():
+        end = words.find(f"</{tag}>", hit.end()) if tag in _WRAPPERS else -1
+        at = end + len(tag) + 3
+        if end < 0 or not _NOT_BLANK.search(words, at):
             return tag, words
-        rest = remainder
-    return None, rest.strip() if rest is not words else words
+    return None, words[at:].strip() if at else words
 
 
 def is_summary(record: dict[str, Any], words: str) -> bool:

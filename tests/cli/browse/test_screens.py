@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -320,6 +321,33 @@ def test_a_judgement_that_takes_long_keeps_nothing_waiting(tmp_path: Path, monke
             await until(pilot, lambda: "looping@2" in shown(app))
 
     asyncio.run(walked())
+
+
+def test_what_comes_during_a_judgement_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more time is remembered, however often it is asked for meanwhile."""
+    place = make_history(tmp_path / "h.db")
+    began, go_on, judged = threading.Event(), threading.Event(), list[str | None]()
+    detect = Workspace.detect
+
+    def slow(workspace: Workspace, request: Any) -> Any:
+        judged.append(request.session)
+        began.set()
+        go_on.wait(30)
+        return detect(workspace, request)
+
+    async def walked() -> None:
+        app = Browser(str(place), "looping")
+        async with app.run_test(size=(80, 24), notifications=True) as pilot:
+            await settled(pilot)
+            monkeypatch.setattr(Workspace, "detect", slow)
+            for _ in range(4):
+                timeline(app)._judge()  # pyright: ignore[reportPrivateUsage]
+                await until(pilot, began.is_set)
+            go_on.set()
+            await until(pilot, lambda: not timeline(app)._is_judging)  # pyright: ignore[reportPrivateUsage]
+
+    asyncio.run(walked())
+    assert judged == ["looping"] * 2
 
 
 def test_hostile_content_is_only_shown(tmp_path: Path) -> None:

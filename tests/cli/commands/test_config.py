@@ -84,3 +84,14 @@ def test_what_a_project_may_not_set_does_not_hold(place: Path) -> None:
 
     assert _told("recover.model") == (None, "built-in", None)
     assert "only you may grant it" in run("config", "explain", "recover.model").out
+
+
+def test_a_file_that_is_there_and_not_read_is_not_called_absent(place: Path) -> None:
+    """Of the files of a project only the nearest counts; one in a folder above it is there all the same."""
+    (place / "ctxmgr.toml").write_text("[detect]\nrepeat_rounds = 6\n", "utf-8")
+    (place / "work" / "ctxmgr.toml").write_text("[detect]\nrepeat_rounds = 5\n", "utf-8")
+    shown = run("config", "path").out.splitlines()
+
+    assert f"{place / 'work' / 'ctxmgr.toml'}  project" in shown
+    assert f"{place / 'ctxmgr.toml'}  project, not read" in shown
+    assert f"{place / 'home' / 'ctxmgr' / 'config.toml'}  user, not there" in shown

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -97,6 +99,34 @@ def test_export_never_overwrites(history: Path, tmp_path: Path) -> None:
     run("export", "-o", str(tmp_path / "new.jsonl"))
     assert _files(tmp_path) == before | {"new.jsonl"}
     assert (tmp_path / "new.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("linkable", [True, False])
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_file_that_is_made_during_an_export_stays(
+    history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linkable: bool, sealed: bool
+) -> None:
+    """Whether or not the file system has links."""
+    place = tmp_path / "there.jsonl"
+    sync = os.fsync
+
+    def sync_late(descriptor: int) -> None:
+        sync(descriptor)
+        place.write_text("mine", encoding="utf-8")
+
+    def no_link(*_: Any) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    if not linkable:
+        monkeypatch.setattr(os, "link", no_link)
+        assert run("export", "-o", str(tmp_path / "new.jsonl")).code == 0
+        assert len((tmp_path / "new.jsonl").read_text(encoding="utf-8").splitlines()) > 1
+    before = _files(tmp_path)
+    monkeypatch.setattr(os, "fsync", sync_late)
+    ran = run("export", "-o", str(place), *(() if sealed else ("--format", "messages")))
+    assert (ran.code, ran.err) == (2, f"ctxmgr: {place} exists already\n  name a new file: export never overwrites\n")
+    assert place.read_text(encoding="utf-8") == "mine"
+    assert _files(tmp_path) == before | {"there.jsonl"}
 
 
 def test_an_empty_history_is_an_empty_log(tmp_path: Path) -> None:

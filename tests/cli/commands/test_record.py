@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ctxmgr.cli import record_input
+from ctxmgr.errors import Conflict
 from ctxmgr.log.codec import MAX_LINE
+from ctxmgr.store import open_store
 from tests import builders as b
 from tests.cli.console import LIMIT, command, lines, process, run
 
@@ -233,3 +238,23 @@ def test_a_session_keeps_its_processes_apart() -> None:
 
     assert [one["process"] for one in run("sessions", "--json").envelope["data"][0]["processes"]] == ["p1", "p2"]
     assert [row["process"] for row in rows("--kind", "entry")] == ["p1", "p2"]
+
+
+def test_a_batch_that_is_refused_is_appended_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused is not tried again at the end, which would count what was taken as known."""
+    with closing(open_store(str(tmp_path / "h.db"), create=True)) as store:
+        store.append([b.entry("s", 7, "Bash", "other")])
+        asked: list[int] = []
+        append = store.append
+
+        def counted(records: Any) -> Any:
+            asked.append(len(records))
+            return append(records)
+
+        monkeypatch.setattr(store, "append", counted)
+        monkeypatch.setattr(record_input, "_BATCH", 10)
+        given = lines(*(b.entry("s", number, "Bash", "this") for number in range(10)))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+        with pytest.raises(Conflict, match="stdin line 8"):
+            record_input.take(store, None, trusted=True)
+    assert [many for many in asked if many] == [10, *[1] * 8]

@@ -354,3 +354,11 @@ def test_a_person_is_told_that_it_follows(log: Path) -> None:
     text = "".join(shown.decode("utf-8").split())  # a terminal breaks a long path anywhere
     assert text.startswith(f"Following{log};Ctrl-Cendsit.Whenitisstuck:ctxmgrrecover")
     assert "Following" not in process("watch", str(log), "--once").err
+
+
+@pytest.mark.parametrize("suffix", ["db", "sqlite", "sqlite3"])
+def test_a_store_of_each_suffix_is_watched(suffix: str, tmp_path: Path) -> None:
+    """A database is no log, whichever of its usual names it has."""
+    place = make_history(tmp_path / f"h.{suffix}")
+    ran = run("watch", str(place), "--once", "--json")
+    assert [row["event"] for row in rows(ran.out)] == ["ended", "heartbeat"]
