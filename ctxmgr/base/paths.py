@@ -339,7 +339,8 @@ def make_private_folder(path: str) -> list[str]:
         OSError: when the system refuses.
     """
     missing: list[str] = []
-    while not os.path.isdir(path):
+    # The parent of a relative path's first part is named "".
+    while path and not os.path.isdir(path):
         missing.append(path)
         path = os.path.dirname(path)
     made: list[str] = []

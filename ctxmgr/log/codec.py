@@ -254,7 +254,8 @@ def _read(text: str) -> object:
             value, end = _scan(bare, 0)
             if end == len(bare):
                 return value
-        except (StopIteration, ValueError):  # the library's decoder says what is wrong, and where
+        # The library's decoder says what is wrong, and where. SystemError: see `ctxmgr.log.fast_json`.
+        except (StopIteration, ValueError, SystemError):
             pass
     return _library_decoder().decode(text)
 

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from typing import cast as cast
 
     _Scan = Callable[[str, int], tuple[Any, int]]
-    """Returns a value and where it ends, given where it begins; of a text, what is behind its first quotation mark."""
+    """Returns a value and where it ends, given where it begins; of a text, what is behind its first quotation mark.
+
+    For what is no JSON it raises StopIteration, ValueError or, while `json` is not loaded, SystemError.
+    """
 else:
 
     def cast(kind: object, value: Any) -> Any:
@@ -47,7 +50,8 @@ def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan
         bare = text.strip(_SPACE)
         try:
             value, end = scan(bare, 0)
-        except StopIteration:
+        # While `json` is not loaded, the scanner knows no class for its errors, and the interpreter raises SystemError.
+        except (StopIteration, SystemError):
             raise ValueError("no JSON value") from None
         if end != len(bare):
             raise ValueError("more than one JSON value")

@@ -82,7 +82,7 @@ def load(body: object) -> Record:
         return kept
     try:
         record: object = fast_json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _change_error() from None
     if not isinstance(record, dict):
         raise _change_error()
@@ -398,7 +398,7 @@ class Verbatim:
             record, end = self._object(body, 0, _LEVELS)
             if end == len(body):
                 return record
-        except (StopIteration, ValueError, IndexError):
+        except (StopIteration, ValueError, IndexError, SystemError):
             pass
         # The marks made so far are in no line: `load` decodes the body anew.
         del self._texts[held:]
