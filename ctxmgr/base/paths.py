@@ -355,7 +355,7 @@ def make_private_folder(path: str) -> list[str]:
     return made
 
 
-def sync_folder(path: str) -> None:
+def sync_folder(path: str | os.PathLike[str]) -> None:
     """Return when the names in the folder are on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -16,6 +16,7 @@ from ctxmgr.context.budget import BudgetPlan, Item, Piece, Reserves, available, 
 from ctxmgr.context.summaries import Summary
 from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.log.codec import Record, fingerprint
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.json_value import plain
 from ctxmgr.store import Store
@@ -240,7 +241,7 @@ def record_of(assembly: Assembly, by: str, texts: dict[tuple[str, str], str]) ->
 
 def read_record(record: Record) -> RecordedPackage:
     """Parse the record of a package; invalid rows are skipped, since anybody may have written the history."""
-    data = _dict(record.get("data"))
+    data = json_object(record.get("data"))
     decisions: list[Decision] = []
     marks: dict[tuple[str, str], str | None] = {}
     for row in [*_rows(data.get("items")), *_rows(data.get("omitted"))]:
@@ -317,10 +318,6 @@ def _rows(value: object) -> Iterator[dict[str, Any]]:
     for item in cast("Sequence[object]", value) if isinstance(value, list) else ():
         if isinstance(item, dict):
             yield dict(cast("dict[str, Any]", item))
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 MARK = "… cut here\n"

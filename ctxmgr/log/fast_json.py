@@ -23,6 +23,11 @@ else:
         return value
 
 
+def json_object(value: object) -> dict[str, Any]:
+    """Return the value if it is a JSON object, else an empty one: what was recorded may be of any type."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
 _SPACE = " \t\n\r"
 _SAFE_DEL = ("\x7f", "\\u007f")
 _CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}

@@ -167,7 +167,7 @@ def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], 
     if row[3] not in _STATUS:
         raise ValueError("no status")
     return {
-        "kind": "entry", "index": int(row[2]), "id": _text(record["id"]), "session": _text(record["session"]),
+        "kind": "entry", "index": int(row[2]), "id": require_text(record["id"]), "session": require_text(record["session"]),
         "process": _name(get("process")), "ts": _name(get("ts")), "agent": str(get("agent", "")),
         "action": str(get("action", "")), "inputType": _name(get("inputType")), "input": get("input"),
         "status": row[3], "output": done("output"), "error": done("error"),
@@ -187,7 +187,12 @@ def _merge(first: Any, second: Any) -> Any:
     return both
 
 
-def _text(value: object) -> str:
+def require_text(value: object) -> str:
+    """Return the value, checked.
+
+    Raises:
+        TypeError: it is no text.
+    """
     if not isinstance(value, str):
         raise TypeError("must be text")
     return value
@@ -221,7 +226,8 @@ def event_row(row: Row, load: Load = load) -> Plain:
     record = load(row[3])
     with readable():
         return {
-            "kind": "event", "id": _text(record["id"]), "session": _text(record["session"]), "ts": _name(record.get("ts")),
+            "kind": "event", "id": require_text(record["id"]), "session": require_text(record["session"]),
+            "ts": _name(record.get("ts")),
             "type": str(record.get("type")), "agent": _name(record.get("agent")), "entry": _name(record.get("entry")),
             "after": None if row[2] is None else int(row[2]), "data": record.get("data"), "notes": [],
         }  # fmt: skip
@@ -257,7 +263,8 @@ def _successors(engine: Engine, key: int, notes: Sequence[str]) -> dict[str, str
 def _note(record: Record, places: dict[str, int], successors: dict[str, str]) -> Plain:
     entries = _list(record.get("entries"))
     return {
-        "kind": "note", "id": _text(record["id"]), "session": _text(record["session"]), "ts": _name(record.get("ts")),
+        "kind": "note", "id": require_text(record["id"]), "session": require_text(record["session"]),
+        "ts": _name(record.get("ts")),
         "entries": entries, "indexes": [places[entry] for entry in entries if entry in places],
         "content": str(record.get("content", "")), "tags": _list(record.get("tags")), "links": _list(record.get("links")),
         "author": _name(record.get("author")), "supersedes": _name(record.get("supersedes")),

@@ -56,17 +56,18 @@ class Shared:
 
     def rules(self) -> list[AccessRule]:
         """Return the access rules in force."""
-        from ctxmgr.types.access import MAX_PRIORITY, AccessRule
+        from ctxmgr.types.access import MAX_PRIORITY, MIN_PRIORITY, AccessRule
 
         rows = self._engine.query(
             "SELECT agent, resource, pattern, permission, priority FROM access_rule "
             "ORDER BY priority, agent, resource, pattern, permission"
         )
-        # 2**31 was allowed once, and no rule may fail to be read: without its rules a store would answer nobody.
+        # 2**31 was allowed once, and a log may say any number. No rule may fail to be read: without its rules a store would
+        # answer nobody.
         return [
             AccessRule.model_validate(
                 {"agent": row[0], "resource_type": row[1], "pattern": row[2], "permission": row[3],
-                 "priority": min(row[4], MAX_PRIORITY)}
+                 "priority": max(MIN_PRIORITY, min(row[4], MAX_PRIORITY))}
             )
             for row in rows
         ]  # fmt: skip
@@ -144,6 +145,7 @@ class Shared:
             InvalidInput: several ids start so.
         """
         conditions, values = ["TRUE"], dict[str, Any]()
+        whole = "" if identity is None else "package.id = :id DESC, "
         if identity is not None:
             conditions.append("package.id >= :id AND package.id < :after")
             values |= {"id": storable(identity), "after": storable(identity) + "\U0010ffff"}
@@ -152,13 +154,13 @@ class Shared:
             values["agent"] = storable(agent)
         rows = self._engine.query(
             "SELECT record.body, package.id FROM package JOIN record ON record.seq = package.seq "
-            f"WHERE {' AND '.join(conditions)} ORDER BY package.seq DESC LIMIT 2",
+            # The whole id first, for it may begin others.
+            f"WHERE {' AND '.join(conditions)} ORDER BY {whole}package.seq DESC LIMIT 2",
             values,
         )
-        if identity is not None and len(rows) > 1 and identity not in (row[1] for row in rows):
+        if identity is not None and len(rows) > 1 and rows[0][1] != storable(identity):
             raise InvalidInput(f"several package ids start with {identity!r}", "give more of the id")
-        chosen = next((row for row in rows if row[1] == identity), rows[0] if rows else None)
-        return None if chosen is None else load(chosen[0])
+        return load(rows[0][0]) if rows else None
 
     def summary(self, content: str, strategy: str, counter: str) -> SummaryRow | None:
         """Return the cached summary of the content with this hash."""

@@ -11,6 +11,7 @@ import pytest
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store, open_store
+from ctxmgr.store.project_session import PACKAGE, PROJECT
 from ctxmgr.store.repositories import queries
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.types.plain_records import build
@@ -222,3 +223,19 @@ def test_totals_are_the_same_however_they_are_counted(store: Store, monkeypatch:
     assert stepping == counting
     assert (stepped, uncounted) == (4, 0)
     assert (most == 500) == all(exact for _, exact in stepping)
+
+
+def test_a_package_is_found_by_its_whole_id_first(store: Store) -> None:
+    """An id that begins others is an id; what only begins several is refused, however old the one with that id is."""
+    for name in ("p", "p1", "p2"):
+        store.append([build("event", PROJECT, None, id=name, type=PACKAGE, data={"agent": "a", "items": []})])
+
+    found = [store.shared.package(name) for name in ("p", "p1", "q")]
+    assert [None if record is None else record["id"] for record in found] == ["p", "p1", None]
+    latest = store.shared.package()
+    assert latest is not None
+    assert latest["id"] == "p2"
+    store.append([build("event", PROJECT, None, id="q1", type=PACKAGE, data={"agent": "a", "items": []})])
+    store.append([build("event", PROJECT, None, id="q2", type=PACKAGE, data={"agent": "a", "items": []})])
+    with pytest.raises(InvalidInput, match="several package ids start with 'q'"):
+        store.shared.package("q")
