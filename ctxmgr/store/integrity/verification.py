@@ -361,10 +361,10 @@ class _Records:
         common = common_chain(engine)
         chain.common = common = _EVERYWHERE if common is None else common
         for place, value in _state(engine, END):
-            total, _, own = value.partition(" ")
-            chain.archived.append((int(place), total))
-            self._archived += int(own)
-        gaps = sorted(((int(name), total) for name, total in _state(engine, GAP)), reverse=True)
+            total, _, own = str(value).partition(" ")
+            chain.archived.append((_number(place, END), total))
+            self._archived += _number(own, END)
+        gaps = sorted(((_number(name, GAP), total) for name, total in _state(engine, GAP)), reverse=True)
         for seq, session, body, total in engine.stream(_EVERY_BODY if engine.shared else _ALL_BYTES):
             while gaps and gaps[-1][0] < seq:
                 chain.skip(*gaps.pop())
@@ -441,11 +441,22 @@ def _with_tables(engine: Engine, found: Examined) -> Examined:
 
 
 def common_chain(engine: Engine) -> int | None:
-    """Return the place up to which all sessions have one chain, 0 for nowhere, None for everywhere."""
+    """Return the place up to which all sessions have one chain, 0 for nowhere, None for everywhere.
+
+    Raises:
+        Damaged: what is kept of it is no place.
+    """
     if engine.schema_version() < (2 if engine.shared else LATEST):
         return None
     rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": CHAINED})
-    return int(rows[0][0]) if rows else 0
+    return _number(rows[0][0], CHAINED) if rows else 0
+
+
+def _number(text: object, name: str) -> int:
+    try:
+        return int(str(text))
+    except ValueError:
+        raise Damaged(f"what is kept of the sums under {name!r} was changed", "restore a backup") from None
 
 
 def _bytes(value: str | bytes) -> bytes:

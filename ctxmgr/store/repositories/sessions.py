@@ -188,13 +188,13 @@ class Sessions:
         failures = f"SELECT status, count(*) FROM entry WHERE session = :key AND status IN ({names}) GROUP BY status"
         status = dict(self._engine.query(failures, {"key": key, **values}))
         notes = self._engine.query("SELECT count(*) FROM record WHERE session = :key AND kind = 'note'", {"key": key})
-        meta: Any = fast_json.loads(row[4]) if row[4] else None
+        meta = _value(row[4])
         named = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
         if (capture := self._capture(key)) is not None:
             named = {**named, "capture": capture}
         outcomes = [process.outcome for process in processes]
         return SessionView(
-            session=row[1], workflow=row[2], source=fast_json.loads(row[3]) if row[3] else None,
+            session=row[1], workflow=row[2], source=_value(row[3]),
             title=str(named["title"]) if named.get("title") else None, processes=processes, agents=self.agents(key),
             project=str(named["cwd"]) if isinstance(named.get("cwd"), str) else None,
             entries=int(row[5]), open=int(status.get("open", 0)),
@@ -206,7 +206,7 @@ class Sessions:
     def head(self, key: int) -> tuple[str | None, str | None]:
         """Return (title, folder) of a session, as far as it tells them."""
         meta = self._engine.query("SELECT meta FROM session WHERE key = :key", {"key": key})[0][0]
-        fields: Any = fast_json.loads(meta) if meta else None
+        fields = _value(meta)
         named = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
         folder = named.get("cwd")
         return str(named["title"]) if named.get("title") else None, folder if isinstance(folder, str) else None
@@ -368,9 +368,22 @@ def _choose(agent: str | None, project: str | None, since: float | None) -> tupl
     return where, values
 
 
+# A row that was altered must not hide all sessions: what can't be read of it is left out, and `verify` finds it.
+
+
+def _value(text: object) -> Any:
+    try:
+        return fast_json.loads(text) if isinstance(text, str) and text else None
+    except (ValueError, RecursionError):
+        return None
+
+
 def _time(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     from ctxmgr.log.ids import format_time
 
-    return format_time(seconds)
+    try:
+        return format_time(seconds)
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -13,7 +13,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import project_session
 from ctxmgr.store.engine.dialect import replace_statement
 from ctxmgr.store.engine.interface import Engine, Row
-from ctxmgr.store.row_mapper import ENTRY_COLUMNS, entry_views, load
+from ctxmgr.store.row_mapper import ENTRY_COLUMNS, entry_views, load, readable
 from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.project_state import CURRENT, STATE
 
@@ -44,15 +44,16 @@ class Shared:
         from ctxmgr.types.context_package import ContextKey
 
         rows = self._engine.query("SELECT key, value, type, description, author, ts FROM context_key ORDER BY key")
-        return [
-            ContextKey.model_validate(
-                {
-                    "key": row[0], "value": json.loads(row[1]), "type": row[2], "description": row[3], "updated_by": row[4],
-                    "updated_at": row[5],
-                }
-            )
-            for row in rows
-        ]  # fmt: skip
+        with readable():
+            return [
+                ContextKey.model_validate(
+                    {
+                        "key": row[0], "value": json.loads(row[1]), "type": row[2], "description": row[3],
+                        "updated_by": row[4], "updated_at": row[5],
+                    }
+                )
+                for row in rows
+            ]  # fmt: skip
 
     def rules(self) -> list[AccessRule]:
         """Return the access rules in force."""
@@ -64,13 +65,14 @@ class Shared:
         )
         # 2**31 was allowed once, and a log may say any number. No rule may fail to be read: without its rules a store would
         # answer nobody.
-        return [
-            AccessRule.model_validate(
-                {"agent": row[0], "resource_type": row[1], "pattern": row[2], "permission": row[3],
-                 "priority": max(MIN_PRIORITY, min(row[4], MAX_PRIORITY))}
-            )
-            for row in rows
-        ]  # fmt: skip
+        with readable():
+            return [
+                AccessRule.model_validate(
+                    {"agent": row[0], "resource_type": row[1], "pattern": row[2], "permission": row[3],
+                     "priority": max(MIN_PRIORITY, min(row[4], MAX_PRIORITY))}
+                )
+                for row in rows
+            ]  # fmt: skip
 
     def needs(self, agent: str | None = None) -> list[AgentNeed]:
         """Return what packages must or may hold; of one agent, or of all."""
@@ -81,13 +83,14 @@ class Shared:
             f"{'' if agent is None else 'WHERE agent = :agent '}ORDER BY agent, priority, pattern",
             {} if agent is None else {"agent": storable(agent)},
         )
-        return [
-            AgentNeed.model_validate(
-                {"agent": row[0], "pattern": row[1], "need": row[2], "max_tokens": row[3], "use_summary": bool(row[4]),
-                 "priority": row[5]}
-            )
-            for row in rows
-        ]  # fmt: skip
+        with readable():
+            return [
+                AgentNeed.model_validate(
+                    {"agent": row[0], "pattern": row[1], "need": row[2], "max_tokens": row[3], "use_summary": bool(row[4]),
+                     "priority": row[5]}
+                )
+                for row in rows
+            ]  # fmt: skip
 
     def execution(self, identity: str) -> tuple[EntryView, Record] | None:
         """Return the entry and the record of the execution with this id, or with one that starts so.
