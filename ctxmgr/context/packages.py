@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, cast
 
 from ctxmgr.context.budget import BudgetPlan, Item, Piece, Reserves, available, decide, usual_reserves
 from ctxmgr.context.summaries import Summary
+from ctxmgr.context.summaries.structured_data import WORDS_OF_YAML
 from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.fast_json import json_object
@@ -38,8 +39,6 @@ from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters
 
 _BARE_KEY = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", re.ASCII)
-# Words that YAML 1.1 reads as booleans or null, also as keys.
-_OTHER_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0"}
 _UNSAFE = lazy_pattern(
     '[\x00-\x1f"\\\\\x7f-\xa0\u00ad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202f\u205f-\u206f\ud800-\udfff\ufeff\ufff0-\uffff]'
@@ -115,7 +114,7 @@ def _float(value: float) -> str:
 
 
 def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) and key.lower() not in _OTHER_WORDS else quote_text(key)
+    return key if _BARE_KEY.fullmatch(key) and key.lower() not in WORDS_OF_YAML else quote_text(key)
 
 
 def _flow_key(key: str) -> str:
