@@ -294,7 +294,7 @@ def _place(store: Store, identity: str) -> int:
     hits = [] if key is None else store.queries.hits(key, Filters(event_type=[PACKAGE]), "event")
     # From the end: the one that is asked for is the agent's latest.
     for hit in reversed(hits):
-        if store.queries.rows([hit])[0].id == identity:
+        if any(row.id == identity for row in store.queries.rows([hit])):
             return hit[0]
     return 0
 

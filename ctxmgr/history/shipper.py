@@ -87,7 +87,7 @@ class Progress:
         fields = asdict(self)
         del fields["mark"], fields["last"]
         fields["leftOut"] = fields.pop("left_out")
-        return {**fields, "lag": self.lag, "unit": "bytes" if self.source.endswith(LOG_SUFFIXES) else "records"}
+        return {**fields, "lag": self.lag, "unit": "bytes" if self.source.lower().endswith(LOG_SUFFIXES) else "records"}
 
 
 def _note_of(source: str, target: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from ctxmgr.errors import Damaged
+from ctxmgr.errors import Damaged, NotFound
 from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.text_normalisation import storable
@@ -107,6 +107,17 @@ def readable() -> _Readable:
 
 def _change_error() -> Damaged:
     return Damaged("a stored record was changed and can't be read", "'ctxmgr verify' finds it; restore a backup")
+
+
+def only_row(rows: Sequence[Row]) -> Row:
+    """Return the row of a session whose key was found before.
+
+    Raises:
+        NotFound: the session was archived meanwhile.
+    """
+    if not rows:
+        raise NotFound("the session was archived meanwhile", "'ctxmgr store archived' says where")
+    return rows[0]
 
 
 def batches(items: Sequence[_T]) -> Iterator[Sequence[_T]]:

@@ -7,7 +7,7 @@ from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.dialect import NO_LIMIT
 from ctxmgr.store.project_session import PROJECT, require_not_archived
-from ctxmgr.store.row_mapper import load, placeholders
+from ctxmgr.store.row_mapper import load, only_row, placeholders
 from ctxmgr.store.text_normalisation import fold, storable
 
 TYPE_CHECKING = False
@@ -91,11 +91,11 @@ class Sessions:
 
     def name(self, key: int) -> str:
         """Return the id of the session with this key."""
-        return str(self._engine.query("SELECT id FROM session WHERE key = :key", {"key": key})[0][0])
+        return str(only_row(self._engine.query("SELECT id FROM session WHERE key = :key", {"key": key}))[0])
 
     def entry_count(self, key: int) -> int:
         """Return the number of entries of a session."""
-        return int(self._engine.query("SELECT entries FROM session WHERE key = :key", {"key": key})[0][0])
+        return int(only_row(self._engine.query("SELECT entries FROM session WHERE key = :key", {"key": key}))[0])
 
     def failures_in_row(self, key: int) -> int:
         """Return how many of a session's latest finished actions failed or were denied, one after the other."""
@@ -127,7 +127,7 @@ class Sessions:
 
     def last_moment(self, key: int) -> float | None:
         """Return the latest timestamp of a session's records, in seconds since 1970, or None when none has any."""
-        last = self._engine.query("SELECT last FROM session WHERE key = :key", {"key": key})[0][0]
+        last = only_row(self._engine.query("SELECT last FROM session WHERE key = :key", {"key": key}))[0]
         return None if last is None else float(last)
 
     def count(self, agent: str | None = None, project: str | None = None, since: float | None = None) -> int:
@@ -177,7 +177,7 @@ class Sessions:
 
     def view(self, key: int) -> SessionView:
         """Return one session."""
-        return self._view(self._engine.query(f"{_COLUMNS} WHERE key = :key", {"key": key})[0])
+        return self._view(only_row(self._engine.query(f"{_COLUMNS} WHERE key = :key", {"key": key})))
 
     def _view(self, row: Row) -> SessionView:
         from ctxmgr.types.view import SessionView
@@ -205,7 +205,7 @@ class Sessions:
 
     def head(self, key: int) -> tuple[str | None, str | None]:
         """Return (title, folder) of a session, as far as it tells them."""
-        meta = self._engine.query("SELECT meta FROM session WHERE key = :key", {"key": key})[0][0]
+        meta = only_row(self._engine.query("SELECT meta FROM session WHERE key = :key", {"key": key}))[0]
         fields = _value(meta)
         named = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
         folder = named.get("cwd")
@@ -283,7 +283,7 @@ class Sessions:
 
         Sessions of another folder are left out where the session tells its own.
         """
-        own = Origin(self._engine.query(f"{_ORIGIN} WHERE key = :key", {"key": key})[0])
+        own = Origin(only_row(self._engine.query(f"{_ORIGIN} WHERE key = :key", {"key": key})))
         where, values = "", {"key": key, "project": PROJECT, "most": most}
         if own.folder is not None:
             # Sessions that do not tell their folder may be of this one, so they stay.
