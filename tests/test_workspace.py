@@ -36,6 +36,11 @@ def test_a_failed_sync_is_told_where_the_workspace_is_left(place: str) -> None:
 
 def test_a_failed_sync_does_not_hide_the_error_of_the_work(place: str) -> None:
     """The error that left the workspace is the one that arrives."""
-    with pytest.raises(NotFound, match="mine"), Workspace.open(place, create=True) as workspace:
-        workspace.add_note(AddNoteRequest(entry_indices=[0], content="n"))
-        raise NotFound("mine")
+
+    def work() -> None:
+        with Workspace.open(place, create=True) as workspace:
+            workspace.add_note(AddNoteRequest(entry_indices=[0], content="n"))
+            raise NotFound("mine")
+
+    with pytest.raises(NotFound, match="mine"):
+        work()

@@ -299,7 +299,7 @@ class State(Stored):
         super().__init__(**{"goal": Node(id=GOAL_ID, text=""), **values})
 
     def model_checked(self) -> None:
-        """Refuse a tree of more than two levels below the goal, and ids that do not say where a node stands; index any other."""
+        """Refuse a tree of more than two levels below the goal, or with ids that are not of their places; index any other."""
         if any(part.children for task in self.goal.children for part in task.children):
             raise ValueError("no node")
         self.tree = Tree(self.goal)

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.base.paths import is_inside, make_private_folder, open_regular, read_regular, require_no_link, require_plain_database
+from ctxmgr.base.paths import (
+    is_inside,
+    make_private_folder,
+    open_regular,
+    read_regular,
+    require_no_link,
+    require_plain_database,
+)
 from ctxmgr.errors import CtxmgrError, StorageFailed
 from ctxmgr.log.journal import Journal
 from ctxmgr.recorder import Recorder

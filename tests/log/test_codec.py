@@ -312,8 +312,9 @@ def test_writing_a_record_loads_next_to_nothing() -> None:
 def test_damage_is_told_before_json_is_loaded(call: str) -> None:
     """What is no JSON raises a ValueError or Damaged, even while the scanner in C knows no class for its error."""
     code = (
-        "import sys; from ctxmgr.errors import Damaged; from ctxmgr.log import codec, fast_json; from ctxmgr.store import row_mapper\n"
-        f"assert 'json' not in sys.modules\ntry: {call}\nexcept (ValueError, Damaged): sys.exit(0)\nsys.exit(1)"
+        "import sys\nfrom ctxmgr.errors import Damaged\nfrom ctxmgr.log import codec, fast_json\n"
+        "from ctxmgr.store import row_mapper\nassert 'json' not in sys.modules\n"
+        f"try: {call}\nexcept (ValueError, Damaged): sys.exit(0)\nsys.exit(1)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

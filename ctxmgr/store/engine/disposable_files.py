@@ -98,10 +98,7 @@ def _is_own_beside(above: str, folder: str) -> bool:
         return False
     # Where it is missing, a process was killed before it had written all of them.
     if not os.path.lexists(os.path.join(folder, _LAST_MARK)):
-        try:
-            _mark(folder)
-        except OSError:  # it may be one that can only be read
-            pass
+        _mark(folder)
     return True
 
 

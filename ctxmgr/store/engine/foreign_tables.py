@@ -87,7 +87,7 @@ class ForeignTables:
             raise
 
     def _natural_order(self, table: str) -> str:
-        """Return the column by which rows are sorted as they were added; "" for a table without one, which has its own order."""
+        """Return the column by which rows are sorted as they were added; "" for a table that has an order of its own."""
         try:
             self._connection.execute(f"SELECT rowid FROM {_quote(table)} LIMIT 0")
         except sqlite.Error:

@@ -58,7 +58,10 @@ def test_marks_that_a_killed_process_did_not_write_are_written(tmp_path: Path) -
     (tmp_path / BESIDE).mkdir(0o700)
 
     open_store(str(path)).close()
-    assert sorted(place.name for place in (tmp_path / BESIDE).iterdir() if place.suffix != ".db") == [".gitignore", "CACHEDIR.TAG"]
+    assert sorted(place.name for place in (tmp_path / BESIDE).iterdir() if place.suffix != ".db") == [
+        ".gitignore",
+        "CACHEDIR.TAG",
+    ]
 
 
 def _blocked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

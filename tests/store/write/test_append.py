@@ -221,7 +221,9 @@ def test_doubles_of_another_session_are_left_out_with_what_belongs_to_them(store
 
 def test_an_append_of_which_nothing_can_be_a_double(store: Store) -> None:
     """Records that are neither entries nor events are taken as they are."""
-    report = store.append([build("session", "s", at(0), process="p"), build("sessionEnd", "s", at(1), outcome="failed")], doubles=True)
+    report = store.append(
+        [build("session", "s", at(0), process="p"), build("sessionEnd", "s", at(1), outcome="failed")], doubles=True
+    )
 
     assert (report.doubles, report.added) == (0, 2)
 
