@@ -134,7 +134,12 @@ def archivable_sessions(
         if reason is not None:
             kept.append((str(session), reason))
             continue
-        found.append(ArchivableSession(int(key), str(session), int(place), format_time(float(first))[:10], float(last)))
+        try:
+            day = format_time(float(first))[:10]
+        except (ValueError, OverflowError):
+            kept.append((str(session), "its times were changed"))
+            continue
+        found.append(ArchivableSession(int(key), str(session), int(place), day, float(last)))
     return found, kept
 
 

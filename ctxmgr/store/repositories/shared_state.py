@@ -265,7 +265,8 @@ class Artifacts:
     def current(self) -> int | None:
         """Return the number of the current version, or None when there is none yet."""
         rows = self._engine.query("SELECT value FROM state WHERE name = :name", {"name": CURRENT})
-        return int(rows[0][0]) if rows else None
+        with readable():
+            return int(rows[0][0]) if rows else None
 
     def highest(self) -> int:
         """Return the highest number that a version ever had, pruned ones included; 0 when there is none."""
