@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -508,7 +508,8 @@ class Workspace:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        with suppress(CtxmgrError):
+        # What closing says must not hide the error that is on its way; without one it may say that nothing is on the disk.
+        with suppress(CtxmgrError) if error is not None else nullcontext():
             self.close()
 
 

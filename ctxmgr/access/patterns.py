@@ -137,10 +137,20 @@ def check_rule(rule: AccessRule) -> AccessRule:
     # A shape that was built unchecked would otherwise match nothing, which lets a forbidding rule vanish silently.
     check_choice("resource type", rule.resource_type, RESOURCE_TYPES)
     check_choice("permission", rule.permission, PERMISSIONS)
-    # Not isinstance: True would be priority 1.
-    if type(rule.priority) is not int or not PRIORITIES[0] <= rule.priority <= PRIORITIES[1]:
-        raise InvalidInput("priority must be a whole number of at most 32 bits", "the lower number counts first; 100 is usual")
+    check_priority(rule.priority)
     return rule
+
+
+def check_priority(value: object) -> int:
+    """Return the value, checked: it is a priority that a rule may have.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    # Not isinstance: True would be priority 1.
+    if type(value) is not int or not PRIORITIES[0] <= value <= PRIORITIES[1]:
+        raise InvalidInput("priority must be a whole number of at most 32 bits", "the lower number counts first; 100 is usual")
+    return value
 
 
 def rule_key(rule: AccessRule) -> tuple[str, str, str, str]:

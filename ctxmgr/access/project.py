@@ -11,6 +11,7 @@ from ctxmgr.access.patterns import VERSION_KEY, check_agent
 from ctxmgr.errors import Conflict, Denied, InvalidInput, NotFound
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import format_time, new_id, now, parse_time
 from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.store import Store
@@ -374,7 +375,7 @@ def list_executions(
 
 
 def _view(entry: EntryView, record: Record, guard: AccessGuard, source: Store) -> Execution:
-    given, made = _dict(record.get("input")), _dict(entry.output)
+    given, made = json_object(record.get("input")), json_object(entry.output)
     status: ExecutionStatus = "started" if entry.status == "open" else "completed" if entry.status == "ok" else "failed"
     duration = entry.duration_ms
     started = parse_time(entry.ts) if entry.ts else None
@@ -391,7 +392,7 @@ def _view(entry: EntryView, record: Record, guard: AccessGuard, source: Store) -
             "output_tokens": _number(made.get("tokenCount")),
             "started_at": entry.ts, "completed_at": None if ended is None else _moment(ended),
             "duration_seconds": None if duration is None else duration / 1000,
-            "error": _text(_dict(entry.error).get("message")) if entry.error is not None else None,
+            "error": _text(json_object(entry.error).get("message")) if entry.error is not None else None,
         }
     )  # fmt: skip
 
@@ -403,10 +404,6 @@ def _readable(value: object, guard: AccessGuard, source: Store) -> list[str]:
         return ids
     rows = [source.artifacts.by_id(item) for item in ids]
     return [row.id for row in rows if row is not None and guard.reads(row.agent, row.name)]
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str | None:

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn, cast
 
 from ctxmgr.access.guard import AccessGuard
-from ctxmgr.access.patterns import PERMISSIONS, PRIORITIES, RESOURCE_TYPES, check_choice, check_rule, rule_key
+from ctxmgr.access.patterns import PERMISSIONS, RESOURCE_TYPES, check_choice, check_priority, check_rule, rule_key
 from ctxmgr.access.rules import Rules
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.errors import Denied, InvalidInput
 from ctxmgr.log.codec import Record
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, RULES
@@ -74,9 +75,6 @@ def replay(old: Rules, new: Rules, reads: Iterable[PastRead]) -> Replay:
     return Replay(reads=count, blocked=blocked, opened=opened)
 
 
-_Key = tuple[str, str, str, str]
-
-
 def change_rules(
     store: Store,
     guard: AccessGuard,
@@ -97,15 +95,15 @@ def change_rules(
     require_operator(guard, "change access rules")
     # Read and written in one transaction: of two changes at once the second sees what the first one did.
     with store.engine.transaction():
-        before = {_key(rule): rule for rule in store.shared.rules()}
-        new = {_key(rule): check_rule(rule) for rule in add}
-        removed = [key for key in dict.fromkeys(map(_key, remove)) if key in before and key not in new]
+        before = {rule_key(rule): rule for rule in store.shared.rules()}
+        new = {rule_key(rule): check_rule(rule) for rule in add}
+        removed = [key for key in dict.fromkeys(map(rule_key, remove)) if key in before and key not in new]
         changed = [rule for key, rule in new.items() if before.get(key) != rule]
         if changed or removed:
             data = {"set": [rule.to_json() for rule in changed], "removed": [before[key].to_json() for key in removed]}
             by = author or "operator"
             store.append([build("event", PROJECT, now(), id=new_id(), type=RULES, agent=by, data={**data, "by": by})])
-    added = sum(_key(rule) not in before for rule in changed)
+    added = sum(rule_key(rule) not in before for rule in changed)
     return RulesChanged(
         rules=list(new.values()) or [before[key] for key in removed],
         added=added,
@@ -164,21 +162,22 @@ def replay_reads(store: Store, new: Rules) -> Replay:
 def past_reads(store: Store) -> Iterator[PastRead]:
     """Yield the reads of agents: logged accesses, contents of packages, inputs of executions."""
     for record in store.shared.events(ACCESS):
-        data = _dict(record.get("data"))
+        data = json_object(record.get("data"))
         if data.get("permission") != "read":
             continue
         for name, allowed in (("granted", True), ("denied", False)):
             for resource in _resources(data.get(name)):
                 yield _past(record, data.get("agent"), data.get("command"), resource, allowed=allowed)
     for record in store.shared.events(PACKAGE):
-        data = _dict(record.get("data"))
+        data = json_object(record.get("data"))
         for item in _list(data.get("items")):
             # A record without a type means an artifact, one without "got" a full one; omitted items were not read.
             if item.get("type", "artifact") == "artifact" and item.get("got", "full") != "omitted":
                 resource = Resource(type="artifact", agent=str(item.get("source")), name=str(item.get("name")))
                 yield _past(record, data.get("agent"), "context assemble", resource, allowed=True)
     for entry, record in store.shared.executions():
-        for identity in cast("list[Any]", _dict(record.get("input")).get("artifacts") or []):
+        given = json_object(record.get("input")).get("artifacts")
+        for identity in cast("list[Any]", given) if isinstance(given, list) else ():
             row = store.artifacts.by_id(identity) if isinstance(identity, str) else None
             if row is not None:
                 resource = Resource(type="artifact", agent=row.agent, name=row.name)
@@ -210,14 +209,6 @@ def _list(value: object) -> list[dict[str, Any]]:
         if isinstance(value, list)
         else []
     )
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _key(rule: AccessRule) -> _Key:
-    return rule.agent, rule.resource_type, rule.pattern, rule.permission
 
 
 MAX_TEXT = 4 * 1024 * 1024
@@ -305,9 +296,7 @@ def _rule(row: object) -> AccessRule:
         raise InvalidInput("both resource_type and resourceType are given", "keep one of the two")
     kind = check_choice("resource type", fields.get("resource_type", fields.get("resourceType")), RESOURCE_TYPES)
     permission = check_choice("permission", fields.get("permission"), PERMISSIONS)
-    priority = fields.get("priority", DEFAULT_PRIORITY)
-    if type(priority) is not int or not PRIORITIES[0] <= priority <= PRIORITIES[1]:
-        raise InvalidInput("priority must be a whole number of at most 32 bits", "the lower number counts first; 100 is usual")
+    priority = check_priority(fields.get("priority", DEFAULT_PRIORITY))
     texts = {field: fields.get(field) for field in ("agent", "pattern")}
     for field, value in texts.items():
         if not isinstance(value, str):

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 
 from ctxmgr.access.patterns import check_owner, is_unnameable, quote_name
-from ctxmgr.base.paths import is_url
+from ctxmgr.base.paths import is_url, sync_folder
 from ctxmgr.errors import Busy, CtxmgrError, Damaged, InvalidInput, StorageFailed
 from ctxmgr.log import codec
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -120,7 +120,7 @@ class Folder:
         with contextlib.suppress(FileExistsError):
             os.mkdir(self.path, 0o700)
             # Else a power loss could take the new folder, with all that was synced in it.
-            sync_folder_at(self.path.parent)
+            sync_folder(self.path.parent)
         descriptor = os.open(self.path, _READ_FOLDER)
         try:
             if _owner(self.path) is None:
@@ -318,15 +318,6 @@ def remove_tree(parent: int, name: str) -> None:
     finally:
         os.close(folder)
     os.rmdir(name, dir_fd=parent)
-
-
-def sync_folder_at(path: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 MAX_NAME = 255

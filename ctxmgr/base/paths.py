@@ -342,7 +342,8 @@ def make_private_folder(path: str) -> list[str]:
         OSError: when the system refuses.
     """
     missing: list[str] = []
-    while not os.path.isdir(path):
+    # The parent of a relative path's first part is named "".
+    while path and not os.path.isdir(path):
         missing.append(path)
         path = os.path.dirname(path)
     made: list[str] = []
@@ -357,7 +358,7 @@ def make_private_folder(path: str) -> list[str]:
     return made
 
 
-def sync_folder(path: str) -> None:
+def sync_folder(path: str | os.PathLike[str]) -> None:
     """Return when the names in the folder are on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

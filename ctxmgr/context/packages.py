@@ -14,8 +14,10 @@ from typing import Any, Literal, Protocol, cast
 
 from ctxmgr.context.budget import BudgetPlan, Item, Piece, Reserves, available, decide, usual_reserves
 from ctxmgr.context.summaries import Summary
+from ctxmgr.context.summaries.structured_data import WORDS_OF_YAML
 from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.log.codec import Record, fingerprint
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.json_value import plain
 from ctxmgr.store import Store
@@ -37,8 +39,6 @@ from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters
 
 _BARE_KEY = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", re.ASCII)
-# Words that YAML 1.1 reads as booleans or null, also as keys.
-_OTHER_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0"}
 _UNSAFE = lazy_pattern(
     '[\x00-\x1f"\\\\\x7f-\xa0\u00ad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202f\u205f-\u206f\ud800-\udfff\ufeff\ufff0-\uffff]'
@@ -114,7 +114,7 @@ def _float(value: float) -> str:
 
 
 def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) and key.lower() not in _OTHER_WORDS else quote_text(key)
+    return key if _BARE_KEY.fullmatch(key) and key.lower() not in WORDS_OF_YAML else quote_text(key)
 
 
 def _flow_key(key: str) -> str:
@@ -240,7 +240,7 @@ def record_of(assembly: Assembly, by: str, texts: dict[tuple[str, str], str]) ->
 
 def read_record(record: Record) -> RecordedPackage:
     """Parse the record of a package; invalid rows are skipped, since anybody may have written the history."""
-    data = _dict(record.get("data"))
+    data = json_object(record.get("data"))
     decisions: list[Decision] = []
     marks: dict[tuple[str, str], str | None] = {}
     for row in [*_rows(data.get("items")), *_rows(data.get("omitted"))]:
@@ -294,7 +294,7 @@ def _place(store: Store, identity: str) -> int:
     hits = [] if key is None else store.queries.hits(key, Filters(event_type=[PACKAGE]), "event")
     # From the end: the one that is asked for is the agent's latest.
     for hit in reversed(hits):
-        if store.queries.rows([hit])[0].id == identity:
+        if any(row.id == identity for row in store.queries.rows([hit])):
             return hit[0]
     return 0
 
@@ -317,10 +317,6 @@ def _rows(value: object) -> Iterator[dict[str, Any]]:
     for item in cast("Sequence[object]", value) if isinstance(value, list) else ():
         if isinstance(item, dict):
             yield dict(cast("dict[str, Any]", item))
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 MARK = "… cut here\n"

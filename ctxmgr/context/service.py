@@ -246,7 +246,8 @@ def _parse(text: str, name: str) -> object:
                 fault = "refers to its own parts" if isinstance(event, AliasEvent) else f"is nested deeper than {_MAX_DEPTH}"
                 raise InvalidInput(f"{name} {fault}", _HINT)
         return YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, ValueError, RecursionError, TypeError) as error:
+    # Of a value that is not what its tag says, such as "!!bool maybe", the parser fails in its own ways.
+    except (YAMLError, ValueError, RecursionError, TypeError, LookupError, AttributeError, AssertionError) as error:
         raise InvalidInput(f"{name} is neither JSON nor YAML: {str(error).splitlines()[0]}", _HINT) from None
 
 

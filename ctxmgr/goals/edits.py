@@ -243,8 +243,10 @@ class PlanEdits(GoalBase):
 
     def add_probe(self, probe: Probe) -> GoalAnswer:
         """Add a probe, or replace the one of the same name."""
-        known = [each for each in self.state().probes if each.name != probe.name]
-        return self.set_probes([*known, probe])
+        with self._repository.change(work=False) as change:
+            known = [each for each in self._existing(change.state).probes if each.name != probe.name]
+            change.write([self._repository.event(probes_data([*known, probe]))])
+        return self._answer([])
 
     def check_probes(self) -> GoalAnswer:
         """Run the probes now, and keep their results."""

@@ -322,7 +322,7 @@ def parse_title(text: str) -> tuple[str, bool]:
     # A box alone has no blank behind it, which the pattern asks for.
     box = _BOX.match(f"{line} ")
     title = line[box.end() :] if box else line
-    return (title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1].rstrip()}…"), bool(box and box[1] in "xX")
+    return _shorten(title), bool(box and box[1] in "xX")
 
 
 def fold_items(items: Sequence[Item]) -> tuple[tuple[PlannedTask, ...], list[str]]:

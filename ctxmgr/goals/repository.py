@@ -104,8 +104,10 @@ class GoalRepository:
             try:
                 with self.change(work=True) as change:
                     change.write([self.event({"op": "release", "epoch": self._epoch})], save=True)
-            except (Superseded, Busy, StorageFailed):
-                pass  # the new owner does not need our release; on a full disk the next process sees that ours has ended
+            except (Superseded, Busy, NotFound, StorageFailed):
+                # The new owner does not need our release, a removed goal has none; on a full disk the next process sees that
+                # ours has ended.
+                pass
         self._epoch = None
         if self._journal is not None:
             journal, self._journal = self._journal, None

@@ -299,10 +299,15 @@ class State(Stored):
         super().__init__(**{"goal": Node(id=GOAL_ID, text=""), **values})
 
     def model_checked(self) -> None:
-        """Refuse a tree of more than two levels below the goal; index any other."""
+        """Refuse a tree of more than two levels below the goal, or with ids that are not of their places; index any other."""
         if any(part.children for task in self.goal.children for part in task.children):
             raise ValueError("no node")
         self.tree = Tree(self.goal)
+        nodes = list(self.goal.walk())
+        # Ways up the tree follow the ids: one that stands twice, or elsewhere, could lead round in a circle.
+        placed = all(is_child_id(child.id, node.id) for node in nodes for child in node.children)
+        if self.goal.id != GOAL_ID or not placed or len(self.tree) < len(nodes):
+            raise ValueError("an id does not say where its node stands")
 
     @property
     def exists(self) -> bool:
@@ -388,7 +393,7 @@ def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultS
         word, colon, rest = value.partition(":")
         # Only a short text can be such a word: an output of megabytes need not be lower-cased to see.
         keyword = word.strip().lower() if len(word) < 20 else ""
-        if keyword in _ERROR_WORDS and (colon or not rest):
+        if keyword in _ERROR_WORDS:
             message = rest.strip()
             return status or "error", None, {"message": message} if message else None
         if not colon and keyword in _OTHER_WORDS:

@@ -22,7 +22,7 @@ from collections.abc import Generator
 from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass
-from ctxmgr.base.paths import open_regular, read_regular, require_no_link, require_one_name
+from ctxmgr.base.paths import open_regular, read_regular, require_no_link, require_one_name, sync_folder
 from ctxmgr.errors import Busy, StorageFailed
 from ctxmgr.goals.state import Owner, State
 from ctxmgr.log import codec
@@ -142,19 +142,6 @@ def loops_fit(folder: str, state: State) -> bool:
     return found == [each.to_json() for each in state.loops]
 
 
-def sync_folder(folder: str) -> None:
-    """Sync the names in a folder.
-
-    Raises:
-        OSError: the system refused.
-    """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _parse(raw: bytes) -> tuple[State, Included, int]:
     text = raw.decode("ascii").rstrip("\n")
     body, mark, check = text.rpartition(',"check":"')
@@ -173,8 +160,8 @@ def _check(text: str) -> str:
 
 def _is_prefix(history: str, included: Included) -> bool:
     """Whether the history has, where the included part ends, the record with the sum that the state names."""
-    if included.bytes == 0:
-        return included.records == 0
+    if included.bytes <= 0:
+        return included.bytes == included.records == 0
     try:
         with open(open_regular(history), "rb") as stream:
             if os.fstat(stream.fileno()).st_size < included.bytes:

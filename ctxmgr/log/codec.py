@@ -175,7 +175,7 @@ def encode_value(value: object, depth: int) -> bytes:
     if len(text) > MAX_LINE:
         raise _too_long(len(text))
     # A text this short can't be nested too deep: each level takes a bracket.
-    if len(text) > MAX_DEPTH and not _is_flat(value) and _is_deep(value, MAX_DEPTH - depth, text):
+    if len(text) > MAX_DEPTH and not _is_flat(value) and is_deep(value, MAX_DEPTH - depth, text.count("[") + text.count("{")):
         raise InvalidInput("record is not JSON: nested too deep", f"the limit is {MAX_DEPTH} levels")
     return text.encode("ascii")
 
@@ -211,9 +211,10 @@ def _is_flat(value: object) -> bool:
     return type(value) in _LEAVES
 
 
-def _is_deep(value: object, limit: int, text: str) -> bool:
+def is_deep(value: object, limit: int, brackets: int) -> bool:
+    """Whether a value of JSON is nested deeper than ``limit``; ``brackets`` is how many open in its text."""
     # Brackets within strings count too, so few of them prove that it is flat, and many prove nothing.
-    if text.count("[") + text.count("{") <= limit:
+    if brackets <= limit:
         return False
     level: list[object] = [value]
     for _ in range(limit):
@@ -254,7 +255,7 @@ def _read(text: str) -> object:
             value, end = _scan(bare, 0)
             if end == len(bare):
                 return value
-        # The library's decoder says what is wrong, and where; before it is loaded, the scanner finds no exception to raise.
+        # The library's decoder says what is wrong, and where. SystemError: see `ctxmgr.log.fast_json`.
         except (StopIteration, ValueError, SystemError):
             pass
     return _library_decoder().decode(text)

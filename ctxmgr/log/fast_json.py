@@ -12,12 +12,20 @@ if TYPE_CHECKING:
     from typing import cast as cast
 
     _Scan = Callable[[str, int], tuple[Any, int]]
-    """Returns a value and where it ends, given where it begins; of a text, what is behind its first quotation mark."""
+    """Returns a value and where it ends, given where it begins; of a text, what is behind its first quotation mark.
+
+    For what is no JSON it raises StopIteration, ValueError or, while `json` is not loaded, SystemError.
+    """
 else:
 
     def cast(kind: object, value: Any) -> Any:
         """Return the value, as `typing.cast` does, without what loads with `typing`."""
         return value
+
+
+def json_object(value: object) -> dict[str, Any]:
+    """Return the value if it is a JSON object, else an empty one: what was recorded may be of any type."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 _SPACE = " \t\n\r"
@@ -47,7 +55,7 @@ def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan
         bare = text.strip(_SPACE)
         try:
             value, end = scan(bare, 0)
-        # The scanner looks for its exception in `json`; as long as that is not loaded, it fails without one.
+        # While `json` is not loaded, the scanner knows no class for its errors, and the interpreter raises SystemError.
         except (StopIteration, SystemError):
             raise ValueError("no JSON value") from None
         if end != len(bare):

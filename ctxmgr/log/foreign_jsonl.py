@@ -15,7 +15,7 @@ from itertools import islice
 from typing import IO, Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass
-from ctxmgr.log.codec import MAX_LINE
+from ctxmgr.log.codec import MAX_LINE, is_deep
 from ctxmgr.log.line_splitter import read_lines as read_lines
 
 MAX_DEPTH = 200
@@ -230,7 +230,7 @@ class _Reader:
             return None, at + 1, at + _FAILED_TRY_COST, "JSON nested too deep"
         if not isinstance(value, dict):
             return None, stop, stop, "not a JSON object"
-        if _too_deep(text, at, stop, cast("object", value)):
+        if is_deep(cast("object", value), MAX_DEPTH, text.count("{", at, stop) + text.count("[", at, stop)):
             return None, stop, stop, "JSON nested too deep"
         return cast("dict[str, Any]", value), stop, stop, "a fragment of a JSON object"
 
@@ -334,23 +334,6 @@ def _has_too_many_values(piece: bytes) -> bool:
     if len(piece) < _MIN_CHECKED_BYTES:
         return False
     return piece.count(b"[") + piece.count(b"{") > _MAX_OPENERS or piece.count(b",") > _MAX_COMMAS
-
-
-def _too_deep(text: str, at: int, stop: int, value: object) -> bool:
-    if text.count("{", at, stop) + text.count("[", at, stop) <= MAX_DEPTH:
-        return False
-    level: list[object] = [value]
-    for _ in range(MAX_DEPTH):
-        below: list[object] = []
-        for item in level:
-            if isinstance(item, dict):
-                below.extend(cast("dict[str, object]", item).values())
-            elif isinstance(item, list):
-                below.extend(cast("list[object]", item))
-        level = [item for item in below if isinstance(item, dict | list)]
-        if not level:
-            return False
-    return True
 
 
 def _replace_escapes(value: object) -> object:

@@ -25,7 +25,7 @@ from typing import Any
 
 from ctxmgr.log.codec import digest, encode
 from ctxmgr.log.secret_names import PUBLISHED, Span, may_hold_url, named_spans
-from ctxmgr.log.secret_shapes import ALNUM, FRAMED, MIN_ENCODED, OWNERS, TOKENS, WORD, beginnings
+from ctxmgr.log.secret_shapes import ALNUM, FRAMED, MIN_ENCODED, OWNERS, TOKENS, WORD, beginnings, word_start
 
 _MIN_TOKEN = 16
 """Characters of a word that follow the anchor of every token, at least."""
@@ -89,11 +89,10 @@ def _pattern(anchor: str, rows: list[tuple[str, str, str]]) -> re.Pattern[bytes]
     branches: list[str] = []
     for _, heads, rest in rows:
         behind = f"(?:{heads})"
-        # A word begins after anything but `inside`, or right after an escape, whose last letter is no letter.
-        escapes = (r"\\[bfnrt]", r"\\u[0-9a-f]{4}", r"\[[0-9]m", r"\[[0-9]{2}m")
-        start = "|".join((f"(?<!{inside}{behind})", *(f"(?<={escape}{behind})" for escape in escapes)))
         # Where the beginning is a sign, it stands behind what else belongs to the token.
-        branches.append(f"(?<={behind}){rest}" if heads.startswith(r"\.") else f"(?<={behind})(?:{start}){rest}")
+        branches.append(
+            f"(?<={behind}){rest}" if heads.startswith(r"\.") else f"(?<={behind})(?:{word_start(behind, inside)}){rest}"
+        )
     before = "".join(
         sorted({head[-2:-1] for _, heads, _ in rows for head in heads.replace("\\", "").split("|") if len(head) > 1})
     )

@@ -21,13 +21,13 @@ OWNERS = "api|access|secret|private|account|auth|encryption|signing|master|share
 """Whose key is a secret."""
 
 
-def word_start(what: str) -> str:
+def word_start(what: str, inside: str | None = None) -> str:
     """Return what holds right behind ``what`` where a word begins with it.
 
-    A word begins after anything but its own signs, or right after an escape, whose last letter is no letter.
+    A word begins after anything but its own signs (``inside``), or right after an escape, whose last letter is no letter.
     """
     escapes = (r"\\[bfnrt]", r"\\u[0-9a-f]{4}", r"\[[0-9]m", r"\[[0-9]{2}m")
-    return "|".join((f"(?<!{WORD}{what})", *(f"(?<={escape}{what})" for escape in escapes)))
+    return "|".join((f"(?<!{inside or WORD}{what})", *(f"(?<={escape}{what})" for escape in escapes)))
 
 
 TOKENS: tuple[tuple[str, str, str, str], ...] = (

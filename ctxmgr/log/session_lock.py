@@ -26,6 +26,9 @@ _MAX_NAME = 100
 # A note has names of any length in it, and anybody may have written the file.
 _MAX_NOTE = 1 << 20
 _LOCK_TIMEOUT = 10.0  # seconds; the gate is held for microseconds, unless its holder was stopped in between
+# Each try fails only if another process removes the folder within microseconds. Some file systems, as /proc, refuse a new
+# folder with the very error of a folder that was removed.
+_MAX_TRIES = 1000
 
 
 class Holder(NamedTuple):
@@ -112,12 +115,16 @@ def claim(target: str, session: str, process: str, *, join: bool = False) -> Cla
 
 def _enter(folder: str) -> int:
     """Return a descriptor of the folder with its lock held; the folder exists under that name while it is held."""
+    tries = 0
     while True:
+        tries += 1
         try:
             require_no_link(folder, writing=True)
             make_private_folder(folder)
             gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:  # the last holder took it away in between
+            if tries >= _MAX_TRIES:
+                raise
             continue
         if not lock_within(gate, _LOCK_TIMEOUT):
             os.close(gate)

@@ -90,7 +90,7 @@ def retain_at(location: str, session: str) -> None:
     Raises:
         CtxmgrError, OSError: the store can't be read or written.
     """
-    if location.lower().endswith(LOG_SUFFIXES) and os.path.getsize(location) > _MAX_LOG_BYTES:
+    if os.path.splitext(location)[1].lower() in LOG_SUFFIXES and os.path.getsize(location) > _MAX_LOG_BYTES:
         return
     with closing(open_store(location)) as store:
         key = store.sessions.key(session)

@@ -19,7 +19,7 @@ from typing import Literal
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds
 from ctxmgr.history.query.address import entries_of, link_targets, linked_entry, live_link_targets, session_key
-from ctxmgr.log.codec import Record
+from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.ids import new_id, now, parse_time
 from ctxmgr.memory.candidates import Candidates, Finder, LexicalRanker, Ranker, TextFinder, episode_of, locate
 from ctxmgr.store import Store
@@ -335,7 +335,9 @@ def reflection(store: Store, query: str, episodes: Sequence[Episode], outdated: 
 
 def heading(query: str) -> str:
     """Return the first words of every reflection on a query, by which a kept one is found again."""
-    return f"What memory says about {quote(query)}:"
+    # What is cut off of a long query tells it from others that begin alike.
+    rest = f" [{len(query)} characters, {fingerprint(query)}]" if len(query) > EXCERPT else ""
+    return f"What memory says about {quote(query)}{rest}:"
 
 
 def quote(text: str) -> str:

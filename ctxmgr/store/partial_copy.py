@@ -90,9 +90,13 @@ class Extract:
         told = self._own.query(_STATE, {"name": _PROGRESS})
         if not told:
             return CopyProgress()
-        place, hidden, mark = str(told[0][0]).split()
+        try:
+            place, hidden, mark = str(told[0][0]).split()
+            progress = CopyProgress(int(place), int(hidden))
+        except ValueError:
+            return None
         # Another store at the same path, or this one made anew: its places mean other records.
-        return CopyProgress(int(place), int(hidden)) if mark == self._mark(int(place)) else None
+        return progress if mark == self._mark(progress.place) else None
 
     def _mark(self, place: int) -> str:
         """Return what only this store has at this place, for as long as nothing is removed from it."""

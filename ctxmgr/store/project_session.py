@@ -5,11 +5,13 @@ Its records are part of the one history, so they are exported, imported, verifie
 
 from __future__ import annotations
 
-from ctxmgr.errors import InvalidInput
+from ctxmgr.errors import Damaged, InvalidInput
 from ctxmgr.log import fast_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ctxmgr.store.engine.interface import Engine
 
 PROJECT = "ctxmgr:project"
@@ -58,15 +60,36 @@ def require_not_archived(engine: Engine, session: str) -> None:
 
     Raises:
         InvalidInput: it was archived; says where.
+        Damaged: it was archived, and where can't be read.
     """
     rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": f"{ARCHIVED}{session}"})
     if rows:
-        fields = fast_json.loads(rows[0][0])
+        fields = archive_of(session, rows[0][0])
         place = f"{fields['archive']}/{fields['file']}"
         raise InvalidInput(
             f"session {session!r} was archived in {place}",
             f"read it with --store {place}, or take it back: ctxmgr store restore {place}",
         )
+
+
+def archive_of(session: str, text: object) -> dict[str, Any]:
+    """Return what a store says of a session that was archived: archive, file, records and the time.
+
+    Args:
+        session: its id.
+        text: the value of its row in ``state``.
+
+    Raises:
+        Damaged: the row was changed.
+    """
+    try:
+        fields = fast_json.json_object(fast_json.loads(str(text)))
+    except (ValueError, RecursionError):
+        fields = {}
+    told = fields.get("archive"), fields.get("file"), fields.get("at"), fields.get("records")
+    if list(map(type, told)) != [str, str, str, int]:
+        raise Damaged(f"session {session!r} was archived, and what says where was changed", "look for it in your archives")
+    return fields
 
 
 def untrusted_message(count: int) -> str:

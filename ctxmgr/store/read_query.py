@@ -217,7 +217,8 @@ class ReadQuery:
             InvalidInput: it is no single reading statement, or names what it may not.
         """
         # EXPLAIN has the query compiled, so that the authorizer hears what it names, and runs nothing of it.
-        self.run(query if not query.strip() else f"EXPLAIN {query}", values, most=1, seconds=_SECONDS_TO_READ)
+        asked = query if not query.strip() or _explains(query) else f"EXPLAIN {query}"
+        self.run(asked, values, most=1, seconds=_SECONDS_TO_READ)
         return set(self._named)
 
     def fill(self, findings: Iterable[Sequence[Any]]) -> None:
@@ -361,6 +362,14 @@ class _Watch:
         """Return the most bytes that this process has held so far."""
         # macOS counts bytes, Linux kilobytes.
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _explains(query: str) -> bool:
+    """Whether a query begins with EXPLAIN, behind comments."""
+    text = query.lstrip()
+    while text.startswith(("--", "/*")):
+        text = text.partition("\n" if text[0] == "-" else "*/")[2].lstrip()
+    return text[:7].upper() == "EXPLAIN"
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:

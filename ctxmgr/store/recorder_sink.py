@@ -89,11 +89,12 @@ class StoreSink:
     def close(self) -> None:
         """Release the store."""
         with self._lock:
-            if self._store is not None and self._owner == os.getpid():
-                if self._heart is not None:
-                    self._heart.stop()
-                self._store.close()
+            store, heart = self._store, self._heart
             self._store = self._heart = None
+            if store is not None and self._owner == os.getpid():
+                if heart is not None:
+                    heart.stop()
+                store.close()
 
 
 def open_sink(path: str, durability: str = "process", mask: bool = True) -> StoreSink:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from ctxmgr.errors import Damaged
+from ctxmgr.errors import Damaged, NotFound
 from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.text_normalisation import storable
@@ -82,7 +82,7 @@ def load(body: object) -> Record:
         return kept
     try:
         record: object = fast_json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _change_error() from None
     if not isinstance(record, dict):
         raise _change_error()
@@ -107,6 +107,17 @@ def readable() -> _Readable:
 
 def _change_error() -> Damaged:
     return Damaged("a stored record was changed and can't be read", "'ctxmgr verify' finds it; restore a backup")
+
+
+def only_row(rows: Sequence[Row]) -> Row:
+    """Return the row of a session whose key was found before.
+
+    Raises:
+        NotFound: the session was archived meanwhile.
+    """
+    if not rows:
+        raise NotFound("the session was archived meanwhile", "'ctxmgr store archived' says where")
+    return rows[0]
 
 
 def batches(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
@@ -167,7 +178,7 @@ def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], 
     if row[3] not in _STATUS:
         raise ValueError("no status")
     return {
-        "kind": "entry", "index": int(row[2]), "id": _text(record["id"]), "session": _text(record["session"]),
+        "kind": "entry", "index": int(row[2]), "id": require_text(record["id"]), "session": require_text(record["session"]),
         "process": _name(get("process")), "ts": _name(get("ts")), "agent": str(get("agent", "")),
         "action": str(get("action", "")), "inputType": _name(get("inputType")), "input": get("input"),
         "status": row[3], "output": done("output"), "error": done("error"),
@@ -187,7 +198,12 @@ def _merge(first: Any, second: Any) -> Any:
     return both
 
 
-def _text(value: object) -> str:
+def require_text(value: object) -> str:
+    """Return the value, checked.
+
+    Raises:
+        TypeError: it is no text.
+    """
     if not isinstance(value, str):
         raise TypeError("must be text")
     return value
@@ -221,7 +237,8 @@ def event_row(row: Row, load: Load = load) -> Plain:
     record = load(row[3])
     with readable():
         return {
-            "kind": "event", "id": _text(record["id"]), "session": _text(record["session"]), "ts": _name(record.get("ts")),
+            "kind": "event", "id": require_text(record["id"]), "session": require_text(record["session"]),
+            "ts": _name(record.get("ts")),
             "type": str(record.get("type")), "agent": _name(record.get("agent")), "entry": _name(record.get("entry")),
             "after": None if row[2] is None else int(row[2]), "data": record.get("data"), "notes": [],
         }  # fmt: skip
@@ -257,7 +274,8 @@ def _successors(engine: Engine, key: int, notes: Sequence[str]) -> dict[str, str
 def _note(record: Record, places: dict[str, int], successors: dict[str, str]) -> Plain:
     entries = _list(record.get("entries"))
     return {
-        "kind": "note", "id": _text(record["id"]), "session": _text(record["session"]), "ts": _name(record.get("ts")),
+        "kind": "note", "id": require_text(record["id"]), "session": require_text(record["session"]),
+        "ts": _name(record.get("ts")),
         "entries": entries, "indexes": [places[entry] for entry in entries if entry in places],
         "content": str(record.get("content", "")), "tags": _list(record.get("tags")), "links": _list(record.get("links")),
         "author": _name(record.get("author")), "supersedes": _name(record.get("supersedes")),
@@ -398,7 +416,7 @@ class Verbatim:
             record, end = self._object(body, 0, _LEVELS)
             if end == len(body):
                 return record
-        except (StopIteration, ValueError, IndexError, SystemError):  # the last one stands for the first two (`fast_json`)
+        except (StopIteration, ValueError, IndexError, SystemError):
             pass
         # The marks made so far are in no line: `load` decodes the body anew.
         del self._texts[held:]

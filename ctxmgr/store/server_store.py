@@ -168,6 +168,7 @@ class LivenessThread:
         self._lock = lock
         self._holders: set[tuple[str, str]] = set()
         self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
 
     def hear(self, records: Sequence[Record]) -> None:
         """Take note of processes that begin or end; call it with the lock held."""
@@ -178,15 +179,18 @@ class LivenessThread:
                     self._forget(holder)
                 elif holder not in self._holders:
                     self._holders.add(holder)
-                    report_alive(self._engine, [holder])
-                    if len(self._holders) == 1:
-                        threading.Thread(target=self._beat, daemon=True, name="ctxmgr signs of life").start()
+                    # The records are committed by now, so a failure here is none of theirs: the first beat tells it then.
+                    with suppress(CtxmgrError):
+                        report_alive(self._engine, [holder])
+                    if self._thread is None:
+                        self._thread = threading.Thread(target=self._beat, daemon=True, name="ctxmgr signs of life")
+                        self._thread.start()
 
     def _beat(self) -> None:
         while not self._ended.wait(_BEAT_SECONDS):
             with self._lock, suppress(CtxmgrError):  # the next one may reach the server again
                 # A beat after `stop` would bring the row back that was deleted there.
-                if not self._ended.is_set():
+                if self._holders and not self._ended.is_set():
                     report_alive(self._engine, self._holders)
 
     def _forget(self, holder: tuple[str, str]) -> None:

@@ -9,7 +9,7 @@ from ctxmgr.access.rule_changes import PastRead, change_rules, default_needs, de
 from ctxmgr.access.rules import Rules
 from ctxmgr.errors import Denied, InvalidInput
 from ctxmgr.store import Store
-from ctxmgr.store.project_session import ACCESS, PACKAGE, RULES
+from ctxmgr.store.project_session import ACCESS, EXECUTION, PACKAGE, RULES
 from ctxmgr.types.access import AccessRule
 from ctxmgr.types.plain_records import build
 from tests.access.conftest import Allow, As
@@ -88,6 +88,28 @@ def test_a_stricter_set_shows_which_reads_it_would_have_blocked(store: Store, al
     assert found.reads == 4
     assert [item.resource.path for item in found.blocked] == ["a/two", "a/four"]
     assert [item.resource.path for item in found.opened] == ["b/three"]
+
+
+def test_a_priority_of_a_foreign_log_is_taken_as_the_nearest_one(store: Store, operator: AccessGuard) -> None:
+    """A rule that any program wrote into a log is in force: without its rules a store would answer nobody."""
+    change_rules(store, operator, add=[_rule("read")])
+    row = {"agent": "x", "resourceType": "artifact", "pattern": "*"}
+    rules = [{**row, "permission": "none", "priority": -(2**40)}, {**row, "permission": "write", "priority": 2**40}]
+    store.append([build("event", "ctxmgr:project", None, id="r", type=RULES, data={"set": rules})])
+
+    assert [(each.permission, each.priority) for each in store.shared.rules()] == [
+        ("none", -(2**31)), ("read", 100), ("write", 2**31 - 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", [5, True, "art_0", {"art_0": 1}, [[], 5, None]])
+def test_artifacts_of_an_execution_may_be_anything(store: Store, given: object) -> None:
+    """An entry that another program wrote names no artifacts then."""
+    what = {"artifacts": given}
+    store.append([build("entry", "s", None, id="e", action=EXECUTION, inputType=EXECUTION, input=what, agent="x", status="ok")])
+
+    assert len(store.shared.executions()) == 1
+    assert replay_reads(store, Rules()).reads == 0
 
 
 OLD = Rules([rule("a", "b/*", "read")])

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.base.paths import is_inside, open_regular, read_regular, require_no_link, require_plain_database
+from ctxmgr.base.paths import (
+    is_inside,
+    make_private_folder,
+    open_regular,
+    read_regular,
+    require_no_link,
+    require_plain_database,
+)
 from ctxmgr.errors import CtxmgrError, StorageFailed
 from ctxmgr.log.journal import Journal
 from ctxmgr.recorder import Recorder
@@ -239,3 +246,10 @@ def test_a_pipe_among_a_goals_files_hangs_nothing(name: str, project: Path) -> N
     for words in (("tree",), ("resume",), ("add", "x"), ("brief",), ("recover", "--plan"), ("compare",)):
         run("goal", *words)
     shutil.rmtree(project / ".agent_context")
+
+
+def test_a_relative_folder_is_made_with_its_parents(project: Path) -> None:
+    """The parts of a relative path are made as those of an absolute one are."""
+    assert make_private_folder(os.path.join("x", "y")) == ["x", os.path.join("x", "y")]
+    assert (project / "x" / "y").stat().st_mode & 0o777 == 0o700
+    assert make_private_folder("") == []

@@ -270,6 +270,7 @@ BOMB = b"a: &a [x, x, x, x]\n" + b"".join(b"k%d: &k%d [*a, *a]\n" % (number, num
 BAD = {
     "empty": b"", "a list": b"[1]", "a text": b"hello", "broken": b"{", "tabs": b"a:\n\t- b", "twice": b"a: 1\na: 2\n",
     "a bomb": BOMB, "deep": b"a: " + b"[" * 60 + b"]" * 60, "very deep": b'{"a":' * 5_000, "no text": b"\xff\xfe\0",
+    "no truth": b"a: !!bool maybe", "no number": b"a: !!int ''", "no date": b"a: !!timestamp x", "no pairs": b"a: !!omap [1]",
     "two documents": b"a: 1\n---\nb: 2\n", "a class": b"!!python/object/apply:os.system [ls]", "NaN": b"[" * 300,
     "too large": b"a: " + b"x" * MAX_CONTENT_BYTES,
 }  # fmt: skip

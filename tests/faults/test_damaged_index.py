@@ -10,6 +10,7 @@ import pytest
 from ctxmgr.errors import Damaged
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import open_store
+from ctxmgr.store.engine.sqlite import sqlite
 
 PAGE = 4096
 COUNT = 150
@@ -89,4 +90,15 @@ def test_an_index_whose_disk_is_full_goes_on_in_memory(within: bool, log: Path) 
         assert store.engine.query("PRAGMA database_list")[0][2] == ""  # it is in memory now
     with closing(open_store(str(log), readonly=True)) as store:
         assert store.annotations.notes(None, [], None, 0, 1)[1] == 40
+    assert _numbers(log) == list(range(COUNT))
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE state SET value = 'abc' WHERE name = 'offset'", "DELETE FROM state WHERE name = 'head'"]
+)
+def test_an_index_whose_state_was_altered_is_made_anew(log: Path, change: str) -> None:
+    """What an index says of itself is believed only where it says something."""
+    with closing(sqlite.connect(str(_index(log)), isolation_level=None)) as connection:
+        connection.execute(change)
+
     assert _numbers(log) == list(range(COUNT))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -137,3 +138,13 @@ def test_large_trees_are_worked_on(tmp_path: Path) -> None:
     goals.start(StartRequest(goal="g", tasks=[TaskDraft(description=str(number)) for number in range(1000)]))
     assert act(goals, "look").node == "t1"
     assert len(goals.brief().text) < 300
+
+
+def test_a_goal_whose_folder_is_gone_is_released(tmp_path: Path) -> None:
+    """Closing a goal that somebody removed while it was held ends without an error, and holds no file open."""
+    goals = begun(tmp_path, hold=True)
+    shutil.rmtree(tmp_path / ".agent_context")
+    goals.close()
+
+    assert goals._repository._journal is None  # pyright: ignore[reportPrivateUsage]
+    assert not (tmp_path / ".agent_context").exists()

@@ -36,6 +36,23 @@ def _edited_and_sealed(path: Path) -> None:
     path.write_text(sealed(body))
 
 
+def _negative_length(path: Path) -> None:
+    body = json.loads(path.read_text())
+    body["history"]["bytes"] = -100
+    path.write_text(sealed(body))
+
+
+def _child_named(name: str) -> Damage:
+    """Return damage that gives the last task another id, as a checkout may hold it."""
+
+    def damage(path: Path) -> None:
+        body = json.loads(path.read_text())
+        body["goal"]["children"][-1]["id"] = name
+        path.write_text(sealed(body))
+
+    return damage
+
+
 DAMAGE: dict[str, Damage] = {
     "edited by hand": _edit,
     "cut off": _cut,
@@ -45,6 +62,10 @@ DAMAGE: dict[str, Damage] = {
     "another document": lambda path: path.write_text('{"v":1}'),
     "nested too deep": lambda path: path.write_text("[" * 100_000),
     "of another history": _edited_and_sealed,
+    "of less than no history": _negative_length,
+    "a task that is its own goal": _child_named("goal"),
+    "a task that stands twice": _child_named("t1"),
+    "a task of nothing": _child_named(""),
     "a link": lambda path: (path.rename(path.with_name("elsewhere")), path.symlink_to(path.with_name("elsewhere"))),
 }
 

@@ -308,6 +308,17 @@ def test_writing_a_record_loads_next_to_nothing() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("call", ["codec.decode(b'{')", "fast_json.loads('{')", "row_mapper.Verbatim().load('{')"])
+def test_damage_is_told_before_json_is_loaded(call: str) -> None:
+    """What is no JSON raises a ValueError or Damaged, even while the scanner in C knows no class for its error."""
+    code = (
+        "import sys\nfrom ctxmgr.errors import Damaged\nfrom ctxmgr.log import codec, fast_json\n"
+        "from ctxmgr.store import row_mapper\nassert 'json' not in sys.modules\n"
+        f"try: {call}\nexcept (ValueError, Damaged): sys.exit(0)\nsys.exit(1)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_a_text_over_the_limit_is_refused_before_it_is_encoded(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A huge text costs no copy of itself: it is refused by its length."""

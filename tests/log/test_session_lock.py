@@ -236,3 +236,10 @@ os.kill(os.getpid(), 9)
     assert len(os.listdir(target + ".live")) == 5
     claim(target, "next", "p").release()
     assert not Path(target + ".live").exists()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="a system without /proc")
+def test_a_folder_that_can_never_be_made_is_refused() -> None:
+    """A file system that answers as if a folder had been removed does not hold up for ever."""
+    with pytest.raises(StorageFailed, match="can't mark session as live"):
+        claim("/proc/x.jsonl", "s", "p")

@@ -190,6 +190,9 @@ def test_no_episode_costs_an_agent_its_end(tmp_path: Path, monkeypatch: pytest.M
     with Recorder(tmp_path / "large.jsonl") as recorder:
         _fail(recorder)
     assert _kept(tmp_path / "large.jsonl") == []
+    with Recorder(tmp_path / "LARGE.JSONL") as recorder:
+        _fail(recorder)
+    assert _kept(tmp_path / "LARGE.JSONL") == []
 
     def broken(*_: object) -> None:
         raise MemoryError

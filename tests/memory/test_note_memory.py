@@ -158,3 +158,15 @@ def test_keeping_again_replaces_and_never_feeds_on_itself(store: Store) -> None:
     found = {each.id for each in memory.recall(RecallRequest(query="deploy", tags=["reflection"])).episodes}
     assert found == {second, other}
     assert second != first
+
+
+def test_long_queries_that_begin_alike_are_others(store: Store) -> None:
+    """A kept reflection is replaced by one on the whole same query alone."""
+    write(store, "s", ["Bash:make"])
+    _retain(store, "the deploy timed out")
+    memory = EmbeddedMemory(store)
+    queries = [f"deploy {'why ' * 100}{end}" for end in ("now", "then", "now")]
+    kept = [memory.reflect(ReflectRequest(query=query, keep=True)).reflection.kept for query in queries]
+
+    assert kept[0] == kept[2] != kept[1]
+    assert {each.id for each in memory.recall(RecallRequest(query="deploy", tags=["reflection"])).episodes} == set(kept)

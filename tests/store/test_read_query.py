@@ -175,6 +175,14 @@ def test_what_a_query_names_is_known(reader: ReadQuery) -> None:
     assert reader.named("SELECT 1 WHERE EXISTS (SELECT 1 FROM findings)") == {"findings"}
 
 
+@pytest.mark.parametrize("query", ["EXPLAIN QUERY PLAN {}", "explain {}", " -- so\n/* and\nso */ Explain query plan {}"])
+def test_a_query_may_ask_for_its_plan(reader: ReadQuery, query: str) -> None:
+    """What such a query names is known as well, and its plan is told."""
+    asked = query.format("SELECT action FROM entries")
+    assert reader.named(asked) == {"entries"}
+    assert _asked(reader, asked).rows
+
+
 def test_a_hostile_store_is_only_read(tmp_path: Path) -> None:
     """A store with views and triggers of somebody else gives no more than what the documented views select."""
     place = tmp_path / "s.db"

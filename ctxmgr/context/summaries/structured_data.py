@@ -14,7 +14,8 @@ from ctxmgr.text.tokens import JSON, YAML, nesting
 
 _PLAIN = lazy_pattern(r"[A-Za-z_/.][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)
 _NUMERIC = lazy_pattern(r"-?\d[\w.]*", re.ASCII)
-_OTHER_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+"""Words that YAML 1.1 reads as booleans or null, also as keys."""
 _NO_LIMIT = 1_000_000
 
 
@@ -177,7 +178,7 @@ def _key(text: str) -> str:
 
 
 def _quote(line: str) -> str:
-    plain = _PLAIN.fullmatch(line) and line.lower() not in _OTHER_WORDS
+    plain = _PLAIN.fullmatch(line) and line.lower() not in WORDS_OF_YAML
     # Escapes show what could not be seen, such as a text that runs from right to left.
     return line if plain else json.dumps(line, ensure_ascii=not line.isprintable())
 

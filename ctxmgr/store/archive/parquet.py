@@ -31,6 +31,7 @@ from ctxmgr.log.ids import parse_time
 from ctxmgr.store.engine.log_bytes import DamagedRange
 from ctxmgr.store.integrity.verification import Examined
 from ctxmgr.store.log.log_store import LogStore
+from ctxmgr.store.text_normalisation import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -387,7 +388,7 @@ def read_records(path: str, session: str | None = None) -> Iterator[Record]:
     """
     for file in files_of(local_copy(path)):
         for record, _ in _check(file):
-            if session is None or record["session"] == session:
+            if session is None or storable(record["session"]) == storable(session):
                 yield record
 
 

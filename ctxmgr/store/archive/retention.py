@@ -24,7 +24,7 @@ from ctxmgr.store.engine.dialect import KEEP_STATE
 from ctxmgr.store.engine.disposable_files import BORN
 from ctxmgr.store.integrity.verification import common_chain, session_faults
 from ctxmgr.store.log.log_store import LogStore
-from ctxmgr.store.project_session import ARCHIVED, GAP, PROJECT, end_name
+from ctxmgr.store.project_session import ARCHIVED, GAP, PROJECT, archive_of, end_name
 from ctxmgr.store.row_mapper import load
 from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.append import BATCH
@@ -134,7 +134,12 @@ def archivable_sessions(
         if reason is not None:
             kept.append((str(session), reason))
             continue
-        found.append(ArchivableSession(int(key), str(session), int(place), format_time(float(first))[:10], float(last)))
+        try:
+            day = format_time(float(first))[:10]
+        except (ValueError, OverflowError):
+            kept.append((str(session), "its times were changed"))
+            continue
+        found.append(ArchivableSession(int(key), str(session), int(place), day, float(last)))
     return found, kept
 
 
@@ -242,7 +247,8 @@ def _contents(folder: str) -> dict[str, _Archived]:
 def _contents_of(file: str) -> dict[str, _Archived]:
     counts, sums = Counter[str](), dict[str, str]()
     for body, _ in read_rows(file):
-        session = str(load(body)["session"])
+        # As the store names it: it holds no lone surrogates.
+        session = storable(str(load(body)["session"]))
         counts[session] += 1
         sums[session] = chain(sums.get(session, ""), body.encode())
     return {session: _Archived(file, counts[session], total) for session, total in sums.items()}
@@ -341,9 +347,14 @@ def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
 
 
 def archived_sessions(store: Store) -> list[dict[str, Any]]:
-    """Return what was archived from a store: session, archive, file, records and the time of each, by session."""
+    """Return what was archived from a store: session, archive, file, records and the time of each, by session.
+
+    Raises:
+        Damaged: what says so of one was changed.
+    """
     rows = store.engine.query(
         "SELECT name, value FROM state WHERE name >= :name AND name < :after ORDER BY name",
         {"name": ARCHIVED, "after": ARCHIVED + "\U0010ffff"},
     )
-    return [{"session": str(name)[len(ARCHIVED) :], **json.loads(value)} for name, value in rows]
+    sessions = [(str(name)[len(ARCHIVED) :], value) for name, value in rows]
+    return [{"session": session, **archive_of(session, value)} for session, value in sessions]

@@ -36,11 +36,12 @@ A store has it from the first time on that a session is taken out of it, and eac
 BESIDE = ".ctxmgr-index"
 """Name of the folder for the indexes of the logs that lie beside it."""
 
+_LAST_MARK = ".gitignore"
 _MARKS = {
-    ".gitignore": "*\n",
     "CACHEDIR.TAG": "Signature: 8a477f597d28d172789f06886806bc55\n# Indexes of logs, made by ctxmgr. They can be deleted.\n",
+    _LAST_MARK: "*\n",
 }
-"""What tells other tools that a folder holds nothing of value: to git, and to backups (see bford.info/cachedir)."""
+"""What tells other tools that a folder holds nothing of value: to backups (see bford.info/cachedir), and to git."""
 
 _OLD = 7 * 86_400.0
 
@@ -90,12 +91,22 @@ def _is_own_beside(above: str, folder: str) -> bool:
         from ctxmgr.log.journal import make_private_folder  # loads the masks, which reading does not need
 
         make_private_folder(folder)
-        for name, text in _MARKS.items():
-            with open(os.open(os.path.join(folder, name), os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
-                file.write(text)
+        _mark(folder)
         return True
     # Whoever else may write into the folder could put an index there that says what he likes.
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        return False
+    # Where it is missing, a process was killed before it had written all of them.
+    if not os.path.lexists(os.path.join(folder, _LAST_MARK)):
+        _mark(folder)
+    return True
+
+
+def _mark(folder: str) -> None:
+    from ctxmgr.base.paths import replace_file
+
+    for name, text in _MARKS.items():
+        replace_file(os.path.join(folder, name), text.encode("ascii"))
 
 
 def open_cache(stem: str, variant: str = "", *, source: str = "") -> SqliteEngine:

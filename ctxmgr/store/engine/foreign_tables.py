@@ -59,10 +59,10 @@ class ForeignTables:
         if not present:
             return
         asked = ", ".join(map(_quote, present))
-        by = ", ".join(_quote(name) for name in order if name in self.columns[table]) or "rowid"
+        by = ", ".join(_quote(name) for name in order if name in self.columns[table]) or self._natural_order(table)
         given = {name: value for name, value in (where or {}).items() if name in self.columns[table]}
         only = " AND ".join(f"{_quote(name)} = ?" for name in given) or "1"
-        query = f"SELECT {asked} FROM {_quote(table)} WHERE {only} ORDER BY {by}"
+        query = f"SELECT {asked} FROM {_quote(table)} WHERE {only}{f' ORDER BY {by}' if by else ''}"
         try:
             for row in self._connection.execute(query, tuple(given.values())):
                 yield dict(zip(present, row, strict=True))
@@ -73,11 +73,26 @@ class ForeignTables:
         try:
             found = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' LIMIT ?", (_MOST_TABLES,))
             names = [str(name) for (name,) in found.fetchall()]
-            return {
-                name: [str(row[1]) for row in self._connection.execute(f"PRAGMA table_info({_quote(name)})")] for name in names
-            }
+            return {name: columns for name in names if (columns := self._columns_of(name)) is not None}
         except (sqlite.Error, UnicodeError) as error:
             raise self._damaged(error) from None
+
+    def _columns_of(self, table: str) -> list[str] | None:
+        """Return the columns of a table; None for a virtual one of a module that only its own program has."""
+        try:
+            return [str(row[1]) for row in self._connection.execute(f"PRAGMA table_info({_quote(table)})")]
+        except sqlite.OperationalError as error:
+            if str(error).startswith("no such module"):
+                return None
+            raise
+
+    def _natural_order(self, table: str) -> str:
+        """Return the column by which rows are sorted as they were added; "" for a table that has an order of its own."""
+        try:
+            self._connection.execute(f"SELECT rowid FROM {_quote(table)} LIMIT 0")
+        except sqlite.Error:
+            return ""
+        return "rowid"
 
     def _damaged(self, error: Exception) -> Damaged:
         return Damaged(f"{self._name}: damaged database: {error}", "ask the program that wrote it to check it")

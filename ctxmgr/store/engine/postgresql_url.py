@@ -17,6 +17,8 @@ SCHEMES = ("postgresql://", "postgres://")
 
 _SECRET = ("password", "sslpassword", "passfile", "scram_client_key", "scram_server_key", "oauth_client_secret")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# Where libpq looks for hosts and addresses.
+_PLACES = (("host", "PGHOST"), ("hostaddr", "PGHOSTADDR"))
 _OURS = {"application_name": "ctxmgr", "connect_timeout": "10", "client_encoding": "utf8"}
 # A peer that went away without a word is noticed within half a minute.
 _ALIVE = {"keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "20000"}
@@ -87,20 +89,29 @@ def connection_options(location: str) -> dict[str, str]:
     return {**_OURS, **_ALIVE, **_encrypted(given), **_primary(given), **given}
 
 
+def _names_service(given: dict[str, str]) -> bool:
+    return bool(given.get("service") or os.environ.get("PGSERVICE"))
+
+
+def _places(given: dict[str, str], name: str, variable: str) -> list[str]:
+    return [place for place in (given.get(name) or os.environ.get(variable) or "").split(",") if place]
+
+
 def _primary(given: dict[str, str]) -> dict[str, str]:
     """Return how one of several hosts is chosen: after a fail-over the one that can be written is another."""
     # Where nobody says which host: libpq takes the first that answers, which may be a copy that can only be read.
-    hosts = given.get("host") or given.get("hostaddr") or os.environ.get("PGHOST") or ""
-    chosen = "target_session_attrs" in given or os.environ.get("PGTARGETSESSIONATTRS") or given.get("service")
-    return {"target_session_attrs": "read-write"} if "," in hosts and not chosen else {}
+    several = any(len(_places(given, *names)) > 1 for names in _PLACES)
+    chosen = "target_session_attrs" in given or os.environ.get("PGTARGETSESSIONATTRS") or _names_service(given)
+    return {"target_session_attrs": "read-write"} if several and not chosen else {}
 
 
 def _encrypted(given: dict[str, str]) -> dict[str, str]:
     """Return how a connection is secured where nobody said so: beyond this machine the server must prove its name."""
-    if "sslmode" in given or os.environ.get("PGSSLMODE") or given.get("service") or os.environ.get("PGSERVICE"):
+    if "sslmode" in given or os.environ.get("PGSSLMODE") or _names_service(given):
         return {}
-    hosts = (given.get("host") or given.get("hostaddr") or os.environ.get("PGHOST") or "/").split(",")
-    # Sockets of this machine: by a path, or by an abstract name of Linux.
+    # Of both: libpq connects to an address, where one is told, and not to the host of that name.
+    hosts = [host for names in _PLACES for host in _places(given, *names)]
+    # Sockets of this machine: by a path, or by an abstract name of Linux. Without any host libpq takes one of these.
     if all(host.startswith(("/", "@")) or host in _LOOPBACK for host in hosts):
         return {}
     known = given.get("sslrootcert") or os.environ.get("PGSSLROOTCERT")

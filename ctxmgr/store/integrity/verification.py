@@ -358,13 +358,21 @@ class _Records:
     def read(self) -> None:
         """Read them all."""
         engine, chain = self._engine, self._chain
-        common = common_chain(engine)
+        try:
+            common = common_chain(engine)
+        except Damaged as error:
+            common = 0
+            self._tell_odd(error)
         chain.common = common = _EVERYWHERE if common is None else common
-        for place, value in _state(engine, END):
-            total, _, own = value.partition(" ")
-            chain.archived.append((int(place), total))
-            self._archived += int(own)
-        gaps = sorted(((int(name), total) for name, total in _state(engine, GAP)), reverse=True)
+        gaps: list[tuple[int, str]] = []
+        try:
+            for place, value in _state(engine, END):
+                total, _, own = str(value).partition(" ")
+                chain.archived.append((_number(place, END), total))
+                self._archived += _number(own, END)
+            gaps = sorted(((_number(name, GAP), str(total)) for name, total in _state(engine, GAP)), reverse=True)
+        except Damaged as error:
+            self._tell_odd(error)
         for seq, session, body, total in engine.stream(_EVERY_BODY if engine.shared else _ALL_BYTES):
             while gaps and gaps[-1][0] < seq:
                 chain.skip(*gaps.pop())
@@ -375,6 +383,10 @@ class _Records:
             self.last = int(seq)
             text = "" if total is None else _bytes(total).decode("ascii", "backslashreplace")
             chain.add(self.last, 1, _bytes(body), text, int(session))
+
+    def _tell_odd(self, error: Damaged) -> None:
+        # The records themselves are checked nevertheless.
+        self._chain.damaged.append(DamagedRange(0, 0, error.message, "altered"))
 
     def sessions(self) -> list[Row]:
         """Return (key, id, place of the last record, last sum) of each session."""
@@ -441,11 +453,22 @@ def _with_tables(engine: Engine, found: Examined) -> Examined:
 
 
 def common_chain(engine: Engine) -> int | None:
-    """Return the place up to which all sessions have one chain, 0 for nowhere, None for everywhere."""
+    """Return the place up to which all sessions have one chain, 0 for nowhere, None for everywhere.
+
+    Raises:
+        Damaged: what is kept of it is no place.
+    """
     if engine.schema_version() < (2 if engine.shared else LATEST):
         return None
     rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": CHAINED})
-    return int(rows[0][0]) if rows else 0
+    return _number(rows[0][0], CHAINED) if rows else 0
+
+
+def _number(text: object, name: str) -> int:
+    try:
+        return int(str(text))
+    except ValueError:
+        raise Damaged(f"what is kept of the sums under {name!r} was changed", "restore a backup") from None
 
 
 def _bytes(value: str | bytes) -> bytes:

@@ -238,7 +238,7 @@ class LogStore(Store):
             if self._bytes.follow() != end or not self._bytes.head().startswith(state["head"]):
                 return False
             return self._bytes.before(end) == state["before"]
-        except StorageFailed:  # told where it is read
+        except (StorageFailed, ValueError, KeyError):  # told where it is read; an altered index is made anew there
             return False
 
     def _catch_up_whole(self) -> None:
@@ -251,8 +251,11 @@ class LogStore(Store):
         head = self._bytes.head()
         state = dict(self.engine.query("SELECT name, value FROM state"))
         anchored = self._look_back(state)
-        done = int(state.get("offset", "0"))
-        same = "offset" not in state or (head.startswith(state["head"]) and state["before"] == self._bytes.before(done))
+        try:
+            done = int(state.get("offset", "0"))
+            same = "offset" not in state or (head.startswith(state["head"]) and state["before"] == self._bytes.before(done))
+        except (ValueError, KeyError):  # an altered index
+            done, same = 0, False
         if not same or size < done:
             # Another log stands at the path, or this one was cut: nothing in the index is good for it.
             self._clear()

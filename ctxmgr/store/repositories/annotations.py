@@ -13,6 +13,7 @@ from ctxmgr.store.row_mapper import (
     note_rows,
     placeholders,
     readable,
+    require_text,
 )
 from ctxmgr.store.search.text_match import places_holding
 from ctxmgr.store.text_normalisation import fold, storable
@@ -145,8 +146,8 @@ class Annotations:
             entries = [str(item) for item in cast("list[Any]", record.get("entries") or [])]
             places = entry_places(self._engine, key, entries)
             return {
-                "kind": "snapshot", "id": _text(record["id"]), "session": _text(record["session"]),
-                "ts": None if record.get("ts") is None else _text(record["ts"]), "entries": entries,
+                "kind": "snapshot", "id": require_text(record["id"]), "session": require_text(record["session"]),
+                "ts": None if record.get("ts") is None else require_text(record["ts"]), "entries": entries,
                 "indexes": [places[entry] for entry in entries if entry in places], "summary": str(record.get("summary", "")),
                 "reasoning": str(record.get("reasoning", "")), "hash": str(record.get("hash", "")),
                 "missing": [entry for entry in entries if entry not in places],
@@ -256,12 +257,6 @@ def _notes_statement(key: int | None, tags: Sequence[str]) -> tuple[str, dict[st
                 f"AND other.note = note_tag.note AND other.tag = :tag{number})"
             )
     return f"SELECT note AS seq FROM note_tag WHERE session {session} AND tag = :tag0 {' '.join(more)}", values
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("must be text")
-    return value
 
 
 def _note_view(row: Plain) -> NoteView:

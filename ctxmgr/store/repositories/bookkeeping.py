@@ -13,6 +13,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import open_regular
 from ctxmgr.store.engine.dialect import replace_statement
 from ctxmgr.store.engine.interface import Engine
+from ctxmgr.store.row_mapper import readable
 from ctxmgr.store.text_normalisation import storable
 
 TYPE_CHECKING = False
@@ -186,12 +187,14 @@ class Imported:
     def reports(self) -> list[dict[str, Any]]:
         """Return what was found in each file that was ever read, by path."""
         rows = self._engine.query("SELECT report FROM imported ORDER BY path")
-        return [cast("dict[str, Any]", json.loads(row[0])) for row in rows]
+        with readable():
+            return [cast("dict[str, Any]", json.loads(row[0])) for row in rows]
 
     def not_understood(self, session: str) -> int:
         """Return the number of records of unknown types in the files that hold this session."""
         rows = self._engine.query("SELECT report FROM imported WHERE session = :session", {"session": storable(session)})
-        return sum(sum(json.loads(row[0]).get("unknown", {}).values()) for row in rows)
+        with readable():
+            return sum(sum(json.loads(row[0]).get("unknown", {}).values()) for row in rows)
 
     def sources(self, session: str) -> list[tuple[str, int]]:
         """Return (path, modification time in nanoseconds) of the files that hold this session."""

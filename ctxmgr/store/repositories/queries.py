@@ -17,6 +17,7 @@ from ctxmgr.store.row_mapper import (
     event_rows,
     event_shape,
     load,
+    only_row,
     placeholders,
 )
 from ctxmgr.store.text_normalisation import find, fold, storable
@@ -51,7 +52,7 @@ _COUNTS = {"all": "entries + events", "event": "events", "message": "messages"}
 
 def row_count(engine: Engine, key: int, series: Series) -> int:
     """Return how many rows of a series a session has."""
-    return int(engine.query(f"SELECT {_COUNTS[series]} FROM session WHERE key = :session", {"session": key})[0][0])
+    return int(only_row(engine.query(f"SELECT {_COUNTS[series]} FROM session WHERE key = :session", {"session": key}))[0])
 
 
 def page(engine: Engine, key: int, series: Series, offset: int, limit: int, *, newest_first: bool = False
@@ -142,7 +143,7 @@ class Rows:
         where, values = entry_where(filters, key)
         order = "DESC" if newest_first else "ASC"
         paged = {"limit": NO_LIMIT if limit is None else limit, "offset": offset}
-        count = int(self._engine.query("SELECT entries FROM session WHERE key = :session", {"session": key})[0][0])
+        count = int(only_row(self._engine.query("SELECT entries FROM session WHERE key = :session", {"session": key}))[0])
         exact = True
         if where == OF_SESSION.format("entry"):  # indexes are dense: a page begins where its index says
             total = count
@@ -233,13 +234,14 @@ class Rows:
         needle = fold(query)
         with self._engine.reading():
             low, high = self._reach(key)
-            # Inside of one reading: the ends of the log and the mark of the index belong to one state.
+            # Inside of one reading: the ends of the log, the mark of the index and the rows belong to one state.
             search = Search(self._engine, scopes_of(filters, kind, key), needle, low, high)
             # One more than the page holds tells whether another page follows.
             places, total, exact = search.find(2**62 if every or self._exact else offset + limit + 1)
-        page = places[offset : offset + limit]
+            page = places[offset : offset + limit]
+            rows = self.rows(page, search.rows)
         found: list[Found] = []
-        for (seq, _), row in zip(page, self.rows(page, search.rows), strict=True):
+        for (seq, _), row in zip(page, rows, strict=True):
             field, excerpt = search.where.get(seq) or find(row, needle) or _find_in_notes(row, needle) or ("", "")
             found.append((row, field, excerpt))
         return found, total, exact
@@ -255,7 +257,10 @@ class Rows:
         return int(rows[0][0] or 0), int(rows[0][1] or 0)
 
     def rows(self, places: Sequence[Hit], read: dict[int, Row] | None = None) -> list[Plain]:
-        """Return the rows at these places, in their order; ``read`` are those columns of them that were read already."""
+        """Return the rows at these places, in their order; ``read`` are those columns of them that were read already.
+
+        Those of a session that was archived since the places were found are left out.
+        """
         known = read or {}
         entries, events = (
             [*self._at([seq for seq, each in places if each == kind and seq not in known], kind),
@@ -264,7 +269,7 @@ class Rows:
         )  # fmt: skip
         views = dict(zip((int(row[0]) for row in entries), entry_rows(self._engine, entries, self._load), strict=True))
         views.update(zip((int(row[0]) for row in events), event_rows(self._engine, events, self._load), strict=True))
-        return [views[seq] for seq, _ in places]
+        return [views[seq] for seq, _ in places if seq in views]
 
     def _at(self, places: Sequence[int], kind: str) -> list[Row]:
         rows: list[Row] = []

@@ -7,7 +7,7 @@ from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.dialect import NO_LIMIT
 from ctxmgr.store.project_session import PROJECT, require_not_archived
-from ctxmgr.store.row_mapper import load, placeholders
+from ctxmgr.store.row_mapper import load, only_row, placeholders
 from ctxmgr.store.text_normalisation import fold, storable
 
 TYPE_CHECKING = False
@@ -91,11 +91,11 @@ class Sessions:
 
     def name(self, key: int) -> str:
         """Return the id of the session with this key."""
-        return str(self._engine.query("SELECT id FROM session WHERE key = :key", {"key": key})[0][0])
+        return str(only_row(self._engine.query("SELECT id FROM session WHERE key = :key", {"key": key}))[0])
 
     def entry_count(self, key: int) -> int:
         """Return the number of entries of a session."""
-        return int(self._engine.query("SELECT entries FROM session WHERE key = :key", {"key": key})[0][0])
+        return int(only_row(self._engine.query("SELECT entries FROM session WHERE key = :key", {"key": key}))[0])
 
     def failures_in_row(self, key: int) -> int:
         """Return how many of a session's latest finished actions failed or were denied, one after the other."""
@@ -127,7 +127,7 @@ class Sessions:
 
     def last_moment(self, key: int) -> float | None:
         """Return the latest timestamp of a session's records, in seconds since 1970, or None when none has any."""
-        last = self._engine.query("SELECT last FROM session WHERE key = :key", {"key": key})[0][0]
+        last = only_row(self._engine.query("SELECT last FROM session WHERE key = :key", {"key": key}))[0]
         return None if last is None else float(last)
 
     def count(self, agent: str | None = None, project: str | None = None, since: float | None = None) -> int:
@@ -177,7 +177,7 @@ class Sessions:
 
     def view(self, key: int) -> SessionView:
         """Return one session."""
-        return self._view(self._engine.query(f"{_COLUMNS} WHERE key = :key", {"key": key})[0])
+        return self._view(only_row(self._engine.query(f"{_COLUMNS} WHERE key = :key", {"key": key})))
 
     def _view(self, row: Row) -> SessionView:
         from ctxmgr.types.view import SessionView
@@ -188,13 +188,13 @@ class Sessions:
         failures = f"SELECT status, count(*) FROM entry WHERE session = :key AND status IN ({names}) GROUP BY status"
         status = dict(self._engine.query(failures, {"key": key, **values}))
         notes = self._engine.query("SELECT count(*) FROM record WHERE session = :key AND kind = 'note'", {"key": key})
-        meta: Any = fast_json.loads(row[4]) if row[4] else None
+        meta = _value(row[4])
         named = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
         if (capture := self._capture(key)) is not None:
             named = {**named, "capture": capture}
         outcomes = [process.outcome for process in processes]
         return SessionView(
-            session=row[1], workflow=row[2], source=fast_json.loads(row[3]) if row[3] else None,
+            session=row[1], workflow=row[2], source=_value(row[3]),
             title=str(named["title"]) if named.get("title") else None, processes=processes, agents=self.agents(key),
             project=str(named["cwd"]) if isinstance(named.get("cwd"), str) else None,
             entries=int(row[5]), open=int(status.get("open", 0)),
@@ -205,8 +205,8 @@ class Sessions:
 
     def head(self, key: int) -> tuple[str | None, str | None]:
         """Return (title, folder) of a session, as far as it tells them."""
-        meta = self._engine.query("SELECT meta FROM session WHERE key = :key", {"key": key})[0][0]
-        fields: Any = fast_json.loads(meta) if meta else None
+        meta = only_row(self._engine.query("SELECT meta FROM session WHERE key = :key", {"key": key}))[0]
+        fields = _value(meta)
         named = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
         folder = named.get("cwd")
         return str(named["title"]) if named.get("title") else None, folder if isinstance(folder, str) else None
@@ -283,7 +283,7 @@ class Sessions:
 
         Sessions of another folder are left out where the session tells its own.
         """
-        own = Origin(self._engine.query(f"{_ORIGIN} WHERE key = :key", {"key": key})[0])
+        own = Origin(only_row(self._engine.query(f"{_ORIGIN} WHERE key = :key", {"key": key})))
         where, values = "", {"key": key, "project": PROJECT, "most": most}
         if own.folder is not None:
             # Sessions that do not tell their folder may be of this one, so they stay.
@@ -368,9 +368,22 @@ def _choose(agent: str | None, project: str | None, since: float | None) -> tupl
     return where, values
 
 
+# A row that was altered must not hide all sessions: what can't be read of it is left out, and `verify` finds it.
+
+
+def _value(text: object) -> Any:
+    try:
+        return fast_json.loads(text) if isinstance(text, str) and text else None
+    except (ValueError, RecursionError):
+        return None
+
+
 def _time(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     from ctxmgr.log.ids import format_time
 
-    return format_time(seconds)
+    try:
+        return format_time(seconds)
+    except (TypeError, ValueError, OverflowError):
+        return None

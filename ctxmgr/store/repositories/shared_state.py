@@ -13,7 +13,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import project_session
 from ctxmgr.store.engine.dialect import replace_statement
 from ctxmgr.store.engine.interface import Engine, Row
-from ctxmgr.store.row_mapper import ENTRY_COLUMNS, entry_views, load
+from ctxmgr.store.row_mapper import ENTRY_COLUMNS, entry_views, load, readable
 from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.project_state import CURRENT, STATE
 
@@ -44,32 +44,35 @@ class Shared:
         from ctxmgr.types.context_package import ContextKey
 
         rows = self._engine.query("SELECT key, value, type, description, author, ts FROM context_key ORDER BY key")
-        return [
-            ContextKey.model_validate(
-                {
-                    "key": row[0], "value": json.loads(row[1]), "type": row[2], "description": row[3], "updated_by": row[4],
-                    "updated_at": row[5],
-                }
-            )
-            for row in rows
-        ]  # fmt: skip
+        with readable():
+            return [
+                ContextKey.model_validate(
+                    {
+                        "key": row[0], "value": json.loads(row[1]), "type": row[2], "description": row[3],
+                        "updated_by": row[4], "updated_at": row[5],
+                    }
+                )
+                for row in rows
+            ]  # fmt: skip
 
     def rules(self) -> list[AccessRule]:
         """Return the access rules in force."""
-        from ctxmgr.types.access import MAX_PRIORITY, AccessRule
+        from ctxmgr.types.access import MAX_PRIORITY, MIN_PRIORITY, AccessRule
 
         rows = self._engine.query(
             "SELECT agent, resource, pattern, permission, priority FROM access_rule "
             "ORDER BY priority, agent, resource, pattern, permission"
         )
-        # 2**31 was allowed once, and no rule may fail to be read: without its rules a store would answer nobody.
-        return [
-            AccessRule.model_validate(
-                {"agent": row[0], "resource_type": row[1], "pattern": row[2], "permission": row[3],
-                 "priority": min(row[4], MAX_PRIORITY)}
-            )
-            for row in rows
-        ]  # fmt: skip
+        # 2**31 was allowed once, and a log may say any number. No rule may fail to be read: without its rules a store would
+        # answer nobody.
+        with readable():
+            return [
+                AccessRule.model_validate(
+                    {"agent": row[0], "resource_type": row[1], "pattern": row[2], "permission": row[3],
+                     "priority": max(MIN_PRIORITY, min(row[4], MAX_PRIORITY))}
+                )
+                for row in rows
+            ]  # fmt: skip
 
     def needs(self, agent: str | None = None) -> list[AgentNeed]:
         """Return what packages must or may hold; of one agent, or of all."""
@@ -80,13 +83,14 @@ class Shared:
             f"{'' if agent is None else 'WHERE agent = :agent '}ORDER BY agent, priority, pattern",
             {} if agent is None else {"agent": storable(agent)},
         )
-        return [
-            AgentNeed.model_validate(
-                {"agent": row[0], "pattern": row[1], "need": row[2], "max_tokens": row[3], "use_summary": bool(row[4]),
-                 "priority": row[5]}
-            )
-            for row in rows
-        ]  # fmt: skip
+        with readable():
+            return [
+                AgentNeed.model_validate(
+                    {"agent": row[0], "pattern": row[1], "need": row[2], "max_tokens": row[3], "use_summary": bool(row[4]),
+                     "priority": row[5]}
+                )
+                for row in rows
+            ]  # fmt: skip
 
     def execution(self, identity: str) -> tuple[EntryView, Record] | None:
         """Return the entry and the record of the execution with this id, or with one that starts so.
@@ -144,6 +148,7 @@ class Shared:
             InvalidInput: several ids start so.
         """
         conditions, values = ["TRUE"], dict[str, Any]()
+        whole = "" if identity is None else "package.id = :id DESC, "
         if identity is not None:
             conditions.append("package.id >= :id AND package.id < :after")
             values |= {"id": storable(identity), "after": storable(identity) + "\U0010ffff"}
@@ -152,13 +157,13 @@ class Shared:
             values["agent"] = storable(agent)
         rows = self._engine.query(
             "SELECT record.body, package.id FROM package JOIN record ON record.seq = package.seq "
-            f"WHERE {' AND '.join(conditions)} ORDER BY package.seq DESC LIMIT 2",
+            # The whole id first, for it may begin others.
+            f"WHERE {' AND '.join(conditions)} ORDER BY {whole}package.seq DESC LIMIT 2",
             values,
         )
-        if identity is not None and len(rows) > 1 and identity not in (row[1] for row in rows):
+        if identity is not None and len(rows) > 1 and rows[0][1] != storable(identity):
             raise InvalidInput(f"several package ids start with {identity!r}", "give more of the id")
-        chosen = next((row for row in rows if row[1] == identity), rows[0] if rows else None)
-        return None if chosen is None else load(chosen[0])
+        return load(rows[0][0]) if rows else None
 
     def summary(self, content: str, strategy: str, counter: str) -> SummaryRow | None:
         """Return the cached summary of the content with this hash."""
@@ -260,7 +265,8 @@ class Artifacts:
     def current(self) -> int | None:
         """Return the number of the current version, or None when there is none yet."""
         rows = self._engine.query("SELECT value FROM state WHERE name = :name", {"name": CURRENT})
-        return int(rows[0][0]) if rows else None
+        with readable():
+            return int(rows[0][0]) if rows else None
 
     def highest(self) -> int:
         """Return the highest number that a version ever had, pruned ones included; 0 when there is none."""

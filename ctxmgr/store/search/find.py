@@ -258,15 +258,20 @@ class Search:
                 seq = int(row[0])
                 if left is not None:
                     left.discard(seq)  # nothing else stands at its place
-                if (match := self._sought.match(kind, row)) is None:
-                    continue
-                found.append((seq, kind))
-                size = len(row[4]) + len(row[5] or "") if kind == "entry" else len(row[3])
-                if size < LONG_ROW and len(self.rows) < MOST_KEPT:
-                    self.rows[seq], where = match
-                    if where is not None:
-                        self.where[seq] = where
+                if self._is_match(seq, kind, row):
+                    found.append((seq, kind))
         return sorted(found)
+
+    def _is_match(self, seq: int, kind: str, row: Row) -> bool:
+        """Whether a row holds the text; some that do are kept for whoever shows them."""
+        if (match := self._sought.match(kind, row)) is None:
+            return False
+        size = len(row[4]) + len(row[5] or "") if kind == "entry" else len(row[3])
+        if size < LONG_ROW and len(self.rows) < MOST_KEPT:
+            self.rows[seq], where = match
+            if where is not None:
+                self.where[seq] = where
+        return True
 
     def _matches(self, places: str, values: dict[str, Any], *, known: bool = False) -> list[Hit]:
         """Return the rows of the scopes at these places that hold the text, or are known to."""

@@ -15,7 +15,7 @@ from ctxmgr.store.engine.dialect import KEEP_STATE, NO_LIMIT, SCHEMA
 from ctxmgr.store.engine.postgresql_functions import INDEXERS
 from ctxmgr.store.engine.postgresql_schema import PARTS, TEAMS
 from ctxmgr.store.row_mapper import BY_PLACE, batches, load
-from ctxmgr.store.search.find import LONG_ROW, MOST_KEPT, SHORTEST, Search
+from ctxmgr.store.search.find import SHORTEST, Search
 from ctxmgr.store.search.text_match import like, may_hold_condition, rare_parts
 from ctxmgr.store.text_normalisation import fold_text
 
@@ -122,15 +122,9 @@ class SearchOnServer(Search):
                 held = f"({held} OR {condition.format('done.body')})"
             sql = f"{BY_PLACE[kind]} WHERE {places} AND ({where}) AND {held}"
             for row in self._engine.stream(sql, {**bound, **values, **likely}):
-                if (match := self._sought.match(kind, row)) is None:
-                    continue
                 seq = int(row[0])
-                found.append((seq, kind))
-                size = len(row[4]) + len(row[5] or "") if kind == "entry" else len(row[3])
-                if size < LONG_ROW and len(self.rows) < MOST_KEPT:
-                    self.rows[seq], told = match
-                    if told is not None:
-                        self.where[seq] = told
+                if self._is_match(seq, kind, row):
+                    found.append((seq, kind))
         return sorted(found)
 
 

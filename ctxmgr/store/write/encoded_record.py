@@ -178,11 +178,12 @@ class DuplicateTracker:
     def _sift(self, part: Sequence[EncodedRecord], kept: list[EncodedRecord]) -> None:
         held: dict[tuple[str, str], set[str]] = {}
         names, values = placeholders(sorted({item.id for item in part if item.kind in _DOUBLED}), "i")
-        for kind, name, session in self._engine.query(
+        known = (
             "SELECT record.kind, record.id, session.id FROM record CROSS JOIN session ON session.key = record.session "
-            f"WHERE record.id IN ({names}) AND (record.kind = 'entry' OR record.kind = 'event')",
-            values,
-        ):
+            f"WHERE record.id IN ({names}) AND (record.kind = 'entry' OR record.kind = 'event')"
+        )
+        # PostgreSQL takes no empty list.
+        for kind, name, session in self._engine.query(known, values) if names else ():
             held.setdefault((kind, name), set()).add(session)
         for item in part:
             session = storable(item.record["session"])

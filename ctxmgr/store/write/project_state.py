@@ -14,6 +14,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import project_session
 from ctxmgr.store.engine.dialect import KEEP_STATE, replace_statement
 from ctxmgr.store.engine.interface import Engine
+from ctxmgr.store.text_normalisation import storable
 
 _NEEDS = ("required", "optional", "if_exists", "reference")
 _DEPENDENCIES = ("required", "optional", "reference")
@@ -239,7 +240,7 @@ def derive_execution(engine: Engine, seq: int, record: Record) -> None:
 
 
 def _storable(value: object) -> str | None:
-    return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else None
+    return storable(value) if isinstance(value, str) else None
 
 
 _HANDLERS: dict[str, Callable[[Engine, int, Record, dict[str, Any]], None]] = {

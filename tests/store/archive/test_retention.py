@@ -476,3 +476,16 @@ def test_an_anchor_from_before_something_was_archived_is_said_to_tell_nothing(tm
     with closing(open_store(str(place))) as store:  # whoever goes on gets an anchor that knows all
         store.append([build("event", "last", format_time(NOW), id="e", type="message", data={"text": "more"})])
     assert _verified(place) == ([], [])
+
+
+def test_a_session_of_any_name_is_archived_and_restored(store: Store, kept: str) -> None:
+    """An id that is no text elsewhere is moved like any other, once."""
+    name = "odd \ud800"
+    store.append(story(name, age=30))
+    store.append(story("later", age=1))
+    sessions, _ = archivable_sessions(store, NOW - 10 * DAY)
+    done = retain(store, kept, sessions)
+
+    assert len(done.sessions) == 1
+    assert archivable_sessions(store, NOW - 10 * DAY) == ([], [])
+    assert retention.restore(store, kept, name) == (1, done.records)

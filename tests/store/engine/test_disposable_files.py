@@ -52,6 +52,18 @@ def test_the_index_lies_in_one_folder_beside_the_log(tmp_path: Path) -> None:
     assert not _cache_folder().exists()
 
 
+def test_marks_that_a_killed_process_did_not_write_are_written(tmp_path: Path) -> None:
+    """A folder without marks gets them when the next index is opened."""
+    path = _log(tmp_path / "h.jsonl", STORY)
+    (tmp_path / BESIDE).mkdir(0o700)
+
+    open_store(str(path)).close()
+    assert sorted(place.name for place in (tmp_path / BESIDE).iterdir() if place.suffix != ".db") == [
+        ".gitignore",
+        "CACHEDIR.TAG",
+    ]
+
+
 def _blocked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del monkeypatch
     folder.write_text("a file, not a folder")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +98,22 @@ def test_what_is_no_database_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(Damaged), open_tables(path):
         pass
     assert not OPENCODE.sniff(path, path.read_bytes())
+
+
+def test_tables_of_other_forms_are_read(tmp_path: Path) -> None:
+    """A table without row numbers comes in its own order; one of a module that only its program has is left out."""
+    path = tmp_path / "a.db"
+    with closing(sqlite.connect(str(path), isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE own (name TEXT PRIMARY KEY, n) WITHOUT ROWID")
+        connection.execute("CREATE TABLE usual (n)")
+        connection.executemany("INSERT INTO own VALUES (?, ?)", [("b", 1), ("a", 2)])
+        connection.executemany("INSERT INTO usual VALUES (?)", [(2,), (1,)])
+        connection.execute("PRAGMA writable_schema = ON")
+        sql = "CREATE VIRTUAL TABLE other USING nosuch(x)"
+        connection.execute("INSERT INTO sqlite_master VALUES ('table', 'other', 'other', 0, ?)", (sql,))
+
+    with open_tables(path) as tables:
+        assert list(tables.rows("own", ["n"])) == [{"n": 2}, {"n": 1}]
+        assert list(tables.rows("usual", ["n"])) == [{"n": 2}, {"n": 1}]
+        assert list(tables.rows("other", ["x"])) == []
+        assert sorted(tables.columns) == ["own", "usual"]

@@ -81,12 +81,23 @@ def test_a_password_in_a_url_is_refused(location: str) -> None:
         ("postgresql://db.example/x", "verify-full"), ("postgresql://10.0.0.7/x", "verify-full"),
         ("postgresql://localhost,db.example/x", "verify-full"), ("postgresql://db.example/x?sslmode=require", "require"),
         ("postgresql://localhost/x", None), ("postgresql://127.0.0.1/x", None), ("postgresql:///x?host=/run/pg", None),
-        ("postgresql:///x", None),
+        ("postgresql:///x", None), ("postgresql://localhost/x?hostaddr=203.0.113.5", "verify-full"),
+        ("postgresql:///x?hostaddr=203.0.113.5", "verify-full"), ("postgresql:///x?hostaddr=127.0.0.1", None),
     ],
 )  # fmt: skip
 def test_beyond_this_machine_the_server_has_to_prove_its_name(location: str, mode: str | None) -> None:
     """Off the loopback TLS with a verified name is the default; only who says otherwise has it otherwise."""
     assert connection_options(location).get("sslmode") == mode
+
+
+def test_variables_of_libpq_count_as_what_the_url_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address of a variable leaves this machine too; a service says itself which of its hosts and how."""
+    monkeypatch.setenv("PGHOSTADDR", "203.0.113.5")
+    assert connection_options("postgresql://localhost/x")["sslmode"] == "verify-full"
+    monkeypatch.setenv("PGHOSTADDR", "203.0.113.5,203.0.113.6")
+    assert connection_options("postgresql://localhost/x")["target_session_attrs"] == "read-write"
+    monkeypatch.setenv("PGSERVICE", "own")
+    assert not {"sslmode", "target_session_attrs"} & set(connection_options("postgresql://db1.example,db2.example/x"))
 
 
 @pytest.mark.parametrize(

@@ -443,3 +443,15 @@ def test_a_session_that_was_removed_and_its_places_given_away_is_missed(tmp_path
         assert [item.kind for item in store.examine().damaged] == ["altered"]
         store.append([builders.entry("c", 20 + number, "Bash", {"command": "x"}) for number in range(3)])
         assert [item.kind for item in store.examine().damaged] == ["altered"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("end:x", "0 1"), ("end:5", "0"), ("gap:x", "0"), ("sums.chained", "abc")])
+def test_what_is_kept_of_the_sums_may_be_altered(tmp_path: Path, name: str, value: str) -> None:
+    """A row of the store's own state that says nothing is damage, which is told."""
+    place = _recorded(tmp_path / "run.db")
+    with closing(open_store(str(place))) as store:
+        store.engine.execute("INSERT INTO state (name, value) VALUES (:name, :value)", {"name": name, "value": value})
+
+    found = _examined(place)
+    assert (found.records, [item.kind for item in found.damaged]) == (7, ["altered"])
+    assert f"under {name.partition(':')[0]!r}"[:-1] in found.damaged[0].reason

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ctxmgr.errors import InvalidInput
+from ctxmgr.errors import Damaged, InvalidInput
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store, open_store
+from ctxmgr.store.archive.retention import archived_sessions
+from ctxmgr.store.project_session import PACKAGE, PROJECT
 from ctxmgr.store.repositories import queries
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.types.plain_records import build
@@ -222,3 +225,46 @@ def test_totals_are_the_same_however_they_are_counted(store: Store, monkeypatch:
     assert stepping == counting
     assert (stepped, uncounted) == (4, 0)
     assert (most == 500) == all(exact for _, exact in stepping)
+
+
+def test_a_package_is_found_by_its_whole_id_first(store: Store) -> None:
+    """An id that begins others is an id; what only begins several is refused, however old the one with that id is."""
+    for name in ("p", "p1", "p2"):
+        store.append([build("event", PROJECT, None, id=name, type=PACKAGE, data={"agent": "a", "items": []})])
+
+    found = [store.shared.package(name) for name in ("p", "p1", "q")]
+    assert [None if record is None else record["id"] for record in found] == ["p", "p1", None]
+    latest = store.shared.package()
+    assert latest is not None
+    assert latest["id"] == "p2"
+    store.append([build("event", PROJECT, None, id="q1", type=PACKAGE, data={"agent": "a", "items": []})])
+    store.append([build("event", PROJECT, None, id="q2", type=PACKAGE, data={"agent": "a", "items": []})])
+    with pytest.raises(InvalidInput, match="several package ids start with 'q'"):
+        store.shared.package("q")
+
+
+@pytest.mark.parametrize("column", ["meta = '{'", "source = '{'", "meta = '5'", "last = 1e300, first = -1e300"])
+def test_an_altered_row_hides_no_session(tmp_path: Path, column: str) -> None:
+    """What can't be read of a session is left out; all are listed."""
+    with closing(open_store(str(tmp_path / "h.db"), create=True)) as store:
+        for name in ("a", "b"):
+            store.append([build("session", name, at(0), process="p", source={"importer": "x"}, meta={"title": name})])
+        store.engine.execute(f"UPDATE session SET {column} WHERE id = 'a'")
+
+        shown = {view.session: view for _, view in store.sessions.page(0, None)}
+        assert (shown["a"].title is None) == ("meta" in column)
+        assert (shown["a"].source is None) == ("source" in column)
+        assert (shown["a"].last is None) == ("last" in column)
+        assert shown["b"].title == "b"
+        assert store.sessions.head(_key(store, "a"))[0] in (None, "a")
+
+
+@pytest.mark.parametrize("told", ["{", "[]", '{"archive": 5}', ""])
+def test_an_altered_mark_of_an_archived_session_is_damage(tmp_path: Path, told: str) -> None:
+    """Where it was archived can't be told then; it is not taken for a session that never was."""
+    with closing(open_store(str(tmp_path / "h.db"), create=True)) as store:
+        store.engine.execute("INSERT INTO state (name, value) VALUES ('archived:s', :told)", {"told": told})
+        with pytest.raises(Damaged, match="'s' was archived"):
+            store.sessions.key("s")
+        with pytest.raises(Damaged, match="'s' was archived"):
+            archived_sessions(store)

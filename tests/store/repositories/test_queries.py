@@ -13,12 +13,13 @@ import sqlite_utils
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.errors import Conflict
+from ctxmgr.errors import Conflict, NotFound
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
 from ctxmgr.store.repositories.queries import Rows, page, row_count
+from ctxmgr.store.search.find import Search
 from ctxmgr.store.write import batch
 from ctxmgr.store.write.append import Appender
 from ctxmgr.types.plain_records import MESSAGE_TYPES, build
@@ -283,3 +284,31 @@ def _on_the_way(records: list[Record], place: int) -> list[Record]:
         or ("entry" not in each and start < number < place
             and (each.get("agent") in (None, own["agent"]) or each["type"] in ("user_message", "interrupt")))
     ]  # fmt: skip
+
+
+def test_a_session_that_goes_while_it_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found and what is read of it are of one moment; of places that are gone by then nothing is told."""
+    place = str(tmp_path / "h.db")
+    with closing(open_store(place, create=True)) as store, closing(open_store(place)) as other:
+        store.append([entry("a", 0, "Bash", {"command": "needle"}), event("a", 1, "message", {"text": "needle"})])
+        key = store.sessions.key("a")
+        assert key is not None
+        places = store.queries.hits(key, Filters(), "all")
+        real_find = Search.find
+
+        def find(search: Search, most: int) -> Any:
+            found = real_find(search, most)
+            with other.engine.transaction():
+                for table in ("entry", "event", "record"):
+                    other.engine.execute(f"DELETE FROM {table}")
+                other.engine.execute("DELETE FROM session")
+            return found
+
+        monkeypatch.setattr(Search, "find", find)
+        rows = Rows(store.engine)
+        assert len(rows.search(key, Filters(), "all", "needle", 0, 10)[0]) == 2
+        assert rows.rows(places) == []
+        with pytest.raises(NotFound, match="archived meanwhile"):
+            rows.entries(key, Filters(), 0, 10)
+        with pytest.raises(NotFound, match="archived meanwhile"):
+            store.sessions.name(key)

@@ -219,6 +219,15 @@ def test_doubles_of_another_session_are_left_out_with_what_belongs_to_them(store
     assert [record["id"] for record in _records(store) if record["session"] == "b"] == ["own"]
 
 
+def test_an_append_of_which_nothing_can_be_a_double(store: Store) -> None:
+    """Records that are neither entries nor events are taken as they are."""
+    report = store.append(
+        [build("session", "s", at(0), process="p"), build("sessionEnd", "s", at(1), outcome="failed")], doubles=True
+    )
+
+    assert (report.doubles, report.added) == (0, 2)
+
+
 def test_writers_that_take_turns_never_go_by_what_they_remember(store: Store, store_path: Any) -> None:
     """Two writers on one store, one after the other, give dense places, and the chain of sums stays whole."""
     other = open_store(str(store_path))
