@@ -16,7 +16,7 @@ def tau2(folder: Path) -> Iterator[Run]:
     for dataset in TAU2:
         for path in sorted((folder / dataset).glob("*.json")):
             source = load(path)
-            domain = source["info"]["environment_info"]["domain_name"]
+            domain = source.get("info", {}).get("environment_info", {}).get("domain_name", dataset)
             for place, simulation in enumerate(dicts(source.get("simulations"))):
                 run = Run(f"{dataset}/{path.stem}#{place}", dataset, success=_reward(simulation.get("reward_info")) >= 1.0)
                 run.task = f"{domain} {simulation.get('task_id')}"

@@ -303,7 +303,7 @@ def test_a_file_of_no_known_format_is_refused(content: bytes, looks: str, name: 
         error = ran.envelope["error"]
         assert (ran.code, error["kind"]) == (2, "invalid")
         assert error["message"].endswith(f"looks like {looks}")
-        assert "Claude Code" in error["hint"]
+        assert "ctxmgr formats" in error["hint"]
 
     assert list(tmp_path.iterdir()) == [place]
 

@@ -96,7 +96,7 @@ def test_nothing_read_is_no_success(tmp_path: Path) -> None:
     """An empty folder, a folder of other files and a missing one fail; a file that was passed over beside others shows."""
     (tmp_path / "empty").mkdir()
     ended = run("check", str(tmp_path / "empty"))
-    assert (ended.code, "'ctxmgr formats' tells where" in ended.err) == (2, True)
+    assert (ended.code, "'ctxmgr formats' lists" in ended.err) == (2, True)
     assert run("check", str(tmp_path / "missing")).code == 3
     assert run("check").code == 3
     log(tmp_path / "mixed", "calm.jsonl", b.steps("s", CALM))
