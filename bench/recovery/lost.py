@@ -17,7 +17,8 @@ import re
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -31,7 +32,8 @@ from ctxmgr.workspace import Workspace
 
 FIRST = 5
 _LAST, _LEAST_ROWS = 4, 12
-_VALUE = re.compile(r"(?=.*\d)[\w@.#-]{5,60}")
+VALUE = re.compile(r"(?=.*\d)[\w@.#-]{5,60}")
+"""Values that are looked for: with a digit, for words prove nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def queries(run: Run) -> Iterator[Query]:
         said = " ".join(json.dumps(record.get("data")) for record in run.records[:cut] if record["kind"] == "event")
         before = [str(each["id"]) for each in entries[:place]]
         for name, value in cast("dict[str, Any]", entry["input"]).items():
-            if not isinstance(value, str) or not _VALUE.fullmatch(value) or value in seen or value in said:
+            if not isinstance(value, str) or not VALUE.fullmatch(value) or value in seen or value in said:
                 continue
             seen.add(value)
             holding = frozenset(each for each in before if value in told[each])
@@ -72,17 +74,24 @@ def queries(run: Run) -> Iterator[Query]:
             yield Query(run.name, run.records[:cut], str(entry["agent"]), reason, f"call {entry['action']}", holding)
 
 
+@contextmanager
+def workspace_of(records: Sequence[Record]) -> Generator[Workspace]:
+    """Open a store of these records alone."""
+    with (
+        tempfile.TemporaryDirectory(prefix="ctxmgr-bench-") as folder,
+        Workspace.open(str(Path(folder) / "h.db"), create=True, folder=Path(folder), environment={}) as workspace,
+    ):
+        workspace.store.append(records)
+        yield workspace
+
+
 def cited(query: Query) -> list[str]:
     """Return the entries that the product's answer cites, in the order of its facts."""
     asked = AgentRequest(
         session=str(query.records[0]["session"]), type="INTROSPECT_AGENT_CONTEXT", requester=query.agent,
         reason=query.reason, goal=query.goal, plan=True,
     )  # fmt: skip
-    with (
-        tempfile.TemporaryDirectory(prefix="ctxmgr-bench-") as folder,
-        Workspace.open(str(Path(folder) / "h.db"), create=True, folder=Path(folder), environment={}) as workspace,
-    ):
-        workspace.store.append(query.records)
+    with workspace_of(query.records) as workspace:
         found = workspace.request(asked).continuation
     return list(dict.fromkeys(name for fact in found.context.facts for name in fact.entries if name.startswith("r")))
 

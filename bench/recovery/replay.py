@@ -16,7 +16,6 @@ import json
 import random
 import re
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,14 +24,13 @@ from typing import Any, cast
 
 from bench.detection.runs import Run
 from bench.detection.tau import agentrx, tau2, tau_bench
+from bench.recovery.lost import VALUE, workspace_of
 from bench.recovery.rankings import novelty, rows_of
 from ctxmgr.log.codec import Record
 from ctxmgr.types.operations import RecoverRequest
-from ctxmgr.workspace import Workspace
 
 _LOOKS = re.compile(r"(?:get|find|search|list|calculate|think|check|view|show|read|look|transfer_to_human)(?:_|$)")
 """Actions that change nothing, and the one that gives up."""
-_VALUE = re.compile(r"(?=.*\d)[\w@.#-]{5,60}")
 _LEAST_ROWS = 4
 """Entries before the cut: of a shorter history everything fits into the prompt."""
 
@@ -83,14 +81,14 @@ def _call(entry: Record) -> str:
 
 
 def _values(given: object) -> Iterator[str]:
-    """Yield the values in arguments that are looked for: with a digit, for words prove nothing."""
+    """Yield the values in arguments that are looked for."""
     if isinstance(given, dict):
         for value in cast("dict[str, Any]", given).values():
             yield from _values(value)
     elif isinstance(given, list):
         for value in cast("list[object]", given):
             yield from _values(value)
-    elif isinstance(given, str) and _VALUE.fullmatch(given):
+    elif isinstance(given, str) and VALUE.fullmatch(given):
         yield given
 
 
@@ -102,11 +100,7 @@ def _text(records: Sequence[Record]) -> str:
 
 def prompt_at(cut: Cut) -> str:
     """Return what an agent is sent at a cut."""
-    with (
-        tempfile.TemporaryDirectory(prefix="ctxmgr-bench-") as folder,
-        Workspace.open(str(Path(folder) / "h.db"), create=True, folder=Path(folder), environment={}) as workspace,
-    ):
-        workspace.store.append(cut.records)
+    with workspace_of(cut.records) as workspace:
         return workspace.recover(RecoverRequest(plan=True, force=True)).continuation.prompt
 
 

@@ -22,6 +22,7 @@ from ctxmgr.errors import Busy, CtxmgrError, InvalidInput, StorageFailed
 from ctxmgr.history.live.record_sources import Batch, Follower
 from ctxmgr.live.tap import FROM_AGENT, FROM_CLIENT, HEADER, LOST
 from ctxmgr.log.codec import Record
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import format_time, new_id
 from ctxmgr.store import Store
 from ctxmgr.workspace import Workspace
@@ -73,13 +74,13 @@ class AcpReader:
             at: when it was sent, in seconds since 1970.
             message: parsed JSON.
         """
-        fields = _object(message)
+        fields = json_object(message)
         method, number = fields.get("method"), fields.get("id")
         # It becomes a key below, and a list or an object can't be one.
         if not isinstance(number, str | int | float | None):
             return
         if isinstance(method, str):
-            params = _object(fields.get("params"))
+            params = json_object(fields.get("params"))
             if number is not None:
                 self._asked[sender, number] = method, params
             yield from self._call(sender, at, method, params)
@@ -103,7 +104,7 @@ class AcpReader:
             yield from self._begin(name, at, params)
             session = self._sessions[name]
         if sender == AGENT and method == "session/update":
-            yield from self._update(name, session, at, _object(params.get("update")))
+            yield from self._update(name, session, at, json_object(params.get("update")))
             return
         if method in ("session/prompt", "session/cancel", "session/request_permission"):
             yield from self._flush_text(name, session)
@@ -113,14 +114,14 @@ class AcpReader:
         elif sender == CLIENT and method == "session/cancel":
             yield self._event(name, at, "interrupt", {"reason": "session/cancel"})
         elif sender == AGENT and method == "session/request_permission":
-            call = _object(params.get("toolCall"))
+            call = json_object(params.get("toolCall"))
             yield from self._tool(name, session, at, call)
             yield self._event(name, at, "waiting", {"reason": "permission", "action": _action(call)})
 
     def _answer(self, at: float, method: str, params: dict[str, Any], fields: dict[str, Any]) -> Iterator[Record]:
-        result = _object(fields.get("result"))
+        result = json_object(fields.get("result"))
         if method == "initialize":
-            about = _object(result.get("agentInfo"))
+            about = json_object(result.get("agentInfo"))
             self.agent = next(
                 (text for key in ("name", "title") if isinstance(text := about.get(key), str) and text), self.agent
             )
@@ -134,7 +135,7 @@ class AcpReader:
         if session is None:
             return
         if method == "session/request_permission":
-            outcome = _object(result.get("outcome"))
+            outcome = json_object(result.get("outcome"))
             yield self._event(name, at, "resume", {"outcome": outcome.get("outcome"), "option": outcome.get("optionId")})
         elif method == "session/prompt":
             yield from self._flush_text(name, session)
@@ -207,15 +208,11 @@ class AcpReader:
         return {"v": 1, "kind": kind, "session": name, "ts": format_time(at), **given}
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _text(blocks: Any) -> str:
     """Return the text of content blocks; of blocks without text, their kind and name."""
     parts: list[str] = []
     for block in cast("list[Any]", blocks) if isinstance(blocks, list) else []:
-        each = _object(block)
+        each = json_object(block)
         text = each.get("text")
         parts.append(text if isinstance(text, str) else f"[{each.get('type')} {each.get('name') or each.get('uri') or ''}]")
     return "".join(parts)
@@ -224,8 +221,8 @@ def _text(blocks: Any) -> str:
 def _action(call: dict[str, Any]) -> str:
     """Return the tool's own name where the agent gives it, else the kind of the call."""
     # The protocol has no field for the name; agents put it below a key of their own, such as "claudeCode".
-    for extension in _object(call.get("_meta")).values():
-        name = _object(extension).get("toolName")
+    for extension in json_object(call.get("_meta")).values():
+        name = json_object(extension).get("toolName")
         if isinstance(name, str) and name:
             return name
     kind = call.get("kind") or call.get("title")
@@ -236,7 +233,7 @@ def _input(call: dict[str, Any]) -> Any:
     if "rawInput" in call:
         return call["rawInput"]
     places = call.get("locations")
-    paths = [_object(each).get("path") for each in cast("list[Any]", places)] if isinstance(places, list) else []
+    paths = [json_object(each).get("path") for each in cast("list[Any]", places)] if isinstance(places, list) else []
     return {"title": call.get("title"), **({"paths": paths} if paths else {})}
 
 
@@ -244,7 +241,7 @@ def _result(call: dict[str, Any], status: Any) -> dict[str, Any]:
     content = call.get("content")
     texts: list[str] = []
     for block in cast("list[Any]", content) if isinstance(content, list) else []:
-        each = _object(block)
+        each = json_object(block)
         texts.append(_text([each.get("content")]) if each.get("type") == "content" else f"[{each.get('type')}]")
     text = "\n".join(texts)
     if status == "failed":

@@ -18,7 +18,7 @@ from typing import Any, cast
 from ctxmgr.errors import CtxmgrError, NoHistory
 from ctxmgr.log import fast_json
 from ctxmgr.log.codec import Record
-from ctxmgr.store import LOG_SUFFIXES, Store, open_store
+from ctxmgr.store import Store, is_log_name, open_store
 from ctxmgr.store.project_session import PROJECT
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import fold
@@ -90,7 +90,7 @@ def retain_at(location: str, session: str) -> None:
     Raises:
         CtxmgrError, OSError: the store can't be read or written.
     """
-    if os.path.splitext(location)[1].lower() in LOG_SUFFIXES and os.path.getsize(location) > _MAX_LOG_BYTES:
+    if is_log_name(location) and os.path.getsize(location) > _MAX_LOG_BYTES:
         return
     with closing(open_store(location)) as store:
         key = store.sessions.key(session)

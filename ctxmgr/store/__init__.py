@@ -81,7 +81,7 @@ def open_store(
     if "://" in location or is_url(location):
         return _open_server(location, create=create, readonly=readonly, masked=masked)
     path = _tidy(location)
-    is_log = is_log or _suffix(path) in LOG_SUFFIXES
+    is_log = is_log or is_log_name(path)
     try:
         # A log may be read through a link; the journal refuses to write through one.
         require_no_link(path, writing=create or (not readonly and not is_log))
@@ -156,11 +156,11 @@ def _tidy(location: str) -> str:
     return root + "/".join(part for part in location.split("/") if part not in ("", ".")) or "."
 
 
-def _suffix(path: str) -> str:
+def is_log_name(path: str) -> bool:
+    """Whether a path has the name of a log, which is read in place; ``.jsonl`` alone is a hidden file, not a log."""
     name = path.rpartition("/")[2]
     dot = name.rfind(".")
-    # ``.jsonl`` alone is a hidden file, not a log.
-    return name[dot:].lower() if dot > 0 else ""
+    return dot > 0 and name[dot:].lower() in LOG_SUFFIXES
 
 
 def exists(path: str) -> bool:

@@ -16,7 +16,7 @@ from textual.strip import Strip
 from ctxmgr.cli.browse.history import Judged
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.entries import mark_matches, show_entry, show_messages
-from ctxmgr.cli.views.findings import as_mapping, is_index, member_places, show_findings
+from ctxmgr.cli.views.findings import is_index, member_places, show_findings
 from ctxmgr.cli.views.layout import (
     Span,
     ago,
@@ -33,6 +33,7 @@ from ctxmgr.cli.views.layout import (
 )
 from ctxmgr.cli.views.safe_text import cells, cut
 from ctxmgr.cli.views.sessions import verdict_words
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.query import MessagesResponse, SearchHit
@@ -157,7 +158,7 @@ class Timeline:
         style = "dim" if finding.resolved is not None else finding.severity
         for number, place in enumerate(named):
             self.places[place] = (number // size + 1, number % size == 0, style)
-        indexes = as_mapping(finding.evidence.get("indexes"))
+        indexes = json_object(finding.evidence.get("indexes"))
         ends = [int(end) for end in (indexes.get("first"), indexes.get("last")) if end is not None and is_index(end)]
         if ends:
             self.spans.append((min(ends), max(ends), style))

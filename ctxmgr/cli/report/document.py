@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from ctxmgr.base.paths import open_regular, packaged_text, replace_file
 from ctxmgr.cli.detection import NOTHING_READ
 from ctxmgr.cli.report.timeline import Timeline, draw_timeline, tokens_of
-from ctxmgr.cli.views.findings import Entries, as_mapping, loop_steps
+from ctxmgr.cli.views.findings import Entries, loop_steps
 from ctxmgr.cli.views.layout import amount, brief, clock, compact, day, duration, error_text, event_text, plural, pretty
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import AttemptsUsedUp, Conflict, CtxmgrError, NoHistory, NotStuck, StorageFailed
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import parse_time
 from ctxmgr.log.masking import mask_value
 from ctxmgr.types.finding import Finding, SessionVerdict
@@ -191,7 +192,7 @@ class _Texts:
         if value in (None, "", {}, []):
             return ""
         # The names of fields are the tool's own, and say what kind of call it was.
-        if self.redacted and (fields := as_mapping(value)):
+        if self.redacted and (fields := json_object(value)):
             return "\n".join(f"{name}: {self(pretty(held))}" for name, held in fields.items())
         if self.redacted:
             return self(pretty(value))

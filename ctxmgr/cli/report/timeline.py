@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from ctxmgr.cli.views.findings import as_mapping, as_seconds
+from ctxmgr.cli.views.findings import as_seconds
 from ctxmgr.cli.views.layout import clock, day, duration, plural
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.view import EntryView
@@ -137,7 +138,7 @@ def draw_timeline(entries: Sequence[EntryView], findings: Sequence[Finding]) -> 
 
 def tokens_of(entry: EntryView) -> int:
     """Return the tokens that an entry's usage counts, read and written; 0 where it counts none."""
-    numbers = [as_mapping(entry.usage).get(name) for name in ("inputTokens", "outputTokens")]
+    numbers = [json_object(entry.usage).get(name) for name in ("inputTokens", "outputTokens")]
     return sum(number for number in numbers if isinstance(number, int) and not isinstance(number, bool))
 
 

@@ -23,6 +23,7 @@ from ctxmgr.cli.views.layout import (
     verdict_sign,
     verdict_style,
 )
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import format_time, parse_time
 
 if TYPE_CHECKING:
@@ -40,13 +41,13 @@ def place(finding: Finding, entries: Entries, name: str, record: str | None) -> 
         return ""
     if record in entries:
         return f"@{entries[record].index}"
-    index = as_mapping(finding.evidence.get("indexes")).get(name)
+    index = json_object(finding.evidence.get("indexes")).get(name)
     return f"@{index}" if is_index(index) else record
 
 
 def member_places(finding: Finding, entries: Entries) -> list[str]:
     """Return for each member its index in the session as text, or a question mark."""
-    listed = as_mapping(finding.evidence.get("indexes")).get("members")
+    listed = json_object(finding.evidence.get("indexes")).get("members")
     indexes = cast("list[Any]", listed) if isinstance(listed, list) else []
     places: list[str] = []
     for number, member in enumerate(finding.members):
@@ -61,7 +62,7 @@ def member_places(finding: Finding, entries: Entries) -> list[str]:
 def steps(finding: Finding, name: str = "steps") -> list[dict[str, Any]]:
     """Return the calls that the evidence lists under a name."""
     listed = finding.evidence.get(name)
-    return [as_mapping(step) for step in cast("list[Any]", listed)] if isinstance(listed, list) else []
+    return [json_object(step) for step in cast("list[Any]", listed)] if isinstance(listed, list) else []
 
 
 def seconds(finding: Finding, name: str) -> float | None:
@@ -74,11 +75,6 @@ def as_seconds(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
         return None
     return float(value) if math.isfinite(value) else None
-
-
-def as_mapping(value: Any) -> dict[str, Any]:
-    """Return a JSON object, or an empty one when it is something else."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def is_index(value: Any) -> bool:

@@ -384,11 +384,12 @@ def _way_of_other(search: _Search, place: EntryView, source: str) -> list[str]:
 
     What worked there may lie in what it was given, such as a key or an address, and not in what it printed.
     """
+    if place.agent == search.agent:
+        return []
     given = " ".join(_asked(place).split())
     # A prompt cuts a longer source in its middle.
     seen = search.known if len(source) > MOST_SOURCE else f"{search.known}\n{source}"
-    new = [name for name in names_in(given) if name not in seen]
-    if place.agent == search.agent or not new:
+    if all(name in seen for name in names_in(given)):
         return []
     return [clip(f"$ {given}" if command_of(place) else f"{place.action} {given}", _CALL)]
 

@@ -17,7 +17,7 @@ from ctxmgr.log.codec import Record, decode, encode
 from ctxmgr.log.journal import Durability
 from ctxmgr.log.mask_prefilter import mask as mask_secrets
 from ctxmgr.recorder import OnLive, Recorder, Sink
-from ctxmgr.store import LOG_SUFFIXES, open_store
+from ctxmgr.store import is_log_name, open_store
 from ctxmgr.types.finding import Finding, Observation
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def past_records(location: str, session: str) -> Iterator[Record]:
     Raises:
         CtxmgrError: it can't be read.
     """
-    if os.path.splitext(location)[1].lower() in LOG_SUFFIXES:
+    if is_log_name(location):
         for line in reader.read(location):
             if line.record.get("session") == session:
                 yield line.record

@@ -17,7 +17,7 @@ from ctxmgr.diagnose.evidence.texts import capital, strip_wrapper
 from ctxmgr.diagnose.interface import MOST_ERROR
 from ctxmgr.diagnose.related.bearing_records import MOST_SOURCE
 from ctxmgr.recover.case import Case
-from ctxmgr.recover.evidence.brief import Brief
+from ctxmgr.recover.evidence.brief import Brief, rare_results
 from ctxmgr.recover.evidence.history_reader import FAILED, PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.quotes import (
     call_line,
@@ -319,7 +319,8 @@ def _quotes(given: PromptInput) -> Iterator[tuple[str, str]]:
     if given.case.request.type == "PROCEED" or (
         given.case.request.requester is None and (found is None or found.confidence != "high")
     ):
-        for entry in given.brief.rare:
+        # Ranked here and not with the brief: most prompts have no room left, or no need of it.
+        for entry in rare_results(given.brief.worked):
             yield f"Else in the record: {_source(given, entry)}", f"{call_line(entry)}\n{result_text(entry)}"
 
 

@@ -61,7 +61,7 @@ class Brief:
         unanswered: what is asked for in a request and not answered by any record.
         related: what related sessions and memory hold of it, the best first.
         ended: without a finding, the calls that fail at the end of the history, newest last: then these are the trouble.
-        rare: the results that say most of what no other one says, the best first.
+        worked: what ended ok before the trouble and was not replaced since, newest first.
     """
 
     goal: SpokenMessage | None
@@ -82,7 +82,7 @@ class Brief:
     unanswered: list[str]
     related: list[RelatedRecord] = field(default_factory=list[RelatedRecord])
     ended: list[EntryView] = field(default_factory=list[EntryView])
-    rare: list[EntryView] = field(default_factory=list[EntryView])
+    worked: list[EntryView] = field(default_factory=list[EntryView])
 
 
 def prepare(case: Case) -> Brief:
@@ -126,7 +126,7 @@ def prepare(case: Case) -> Brief:
         latest=[entry for entry in before[-4:] if entry.id not in sought.replaced], changed=_distinct_changes(worked),
         failures=_distinct_failures(before, aside | sought.replaced, rounds),
         agents=[each for each in others if each.id not in sought.replaced],
-        relevant=sought.found, unanswered=sought.unanswered, related=elsewhere, ended=ended, rare=_rare_results(worked),
+        relevant=sought.found, unanswered=sought.unanswered, related=elsewhere, ended=ended, worked=worked,
     )  # fmt: skip
 
 
@@ -195,11 +195,12 @@ def _distinct_failures(before: list[EntryView], aside: set[str], rounds: list[En
     return list(distinct.values())[:_MOST_FAILURES]
 
 
-def _rare_results(worked: Sequence[EntryView]) -> list[EntryView]:
-    """Return the results whose words are the rarest on average, one for each call; a word or two say little by themselves.
+def rare_results(worked: Sequence[EntryView]) -> list[EntryView]:
+    """Return the results whose words are the rarest on average, one for each call, the best first.
 
-    Where no cause is sure, nothing says what the agent will need. In real runs that failed, such results held 57 % of the
-    values that the right way needed, the end of the history 33 % in as many characters (`bench/recovery/replay.py`).
+    A word or two say little by themselves. Where no cause is sure, nothing says what the agent will need. In real runs that
+    failed, such results held 57 % of the values that the right way needed, the end of the history 33 % in as many characters
+    (`bench/recovery/replay.py`).
     """
     latest = {same_call(entry): entry for entry in reversed(worked)}
     found = {entry.id: set(_WORD.findall(answer_text(entry)[:_RARE_TEXT].casefold())) for entry in latest.values()}
