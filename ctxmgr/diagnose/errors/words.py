@@ -140,7 +140,8 @@ _DULL = word_set(
     "url date"
 )
 _POINTS = frozenset(("this", "that", "it", "these", "those", "one", "the", "them", "here", "there"))
-_HARM = lazy_pattern(r"\b(?:rm|sudo|curl|wget|sh|bash|eval|chmod|chown|force|--force|-f|--no-verify|--hard)\b|\||;|&")
+# An option has no word boundary before it: `git reset --hard`
+_HARM = lazy_pattern(r"\b(?:rm|sudo|curl|wget|sh|bash|eval|chmod|chown|force)\b|(?<![\w-])(?:-f|--no-verify|--hard)\b|\||;|&")
 _MOST_DEPTH, _MOST_MEMBERS, _OFFERS_READ, _MOST_PARSED = 4, 4, 6_000, 20_000
 
 

@@ -20,8 +20,8 @@ _HTTP = lazy_pattern(
     re.MULTILINE | re.IGNORECASE,
 )
 _REFUSAL = lazy_pattern(
-    r"\A\s{0,4}[\[{].{0,300}?\"(?:error|errors|error_code|errorMessage|fault|exception)\"\s{0,2}:\s{0,2}(?!null"
-    r"|false|\[\s?\]|\{\s?\}|\"\"|0\b)"
+    r"\A\s{0,4}[\[{].{0,300}?\"(?:error|errors|error_code|errorMessage|fault|exception)\"\s{0,2}:"
+    r"(?!\s{0,2}(?:null|false|\[\s?\]|\{\s?\}|\"\"|0\b))"
     r"|\A\s{0,4}\{.{0,200}?\"(?:isError|is_error|failed)\"\s{0,2}:\s{0,2}true"
     r"|\A\s{0,4}\{\s{0,4}\"(?:detail|message|msg|title)\"\s{0,2}:\s{0,2}(?:\[|\"[^\"\n]{0,200}(?:not found|invalid"
     r"|required|denied|unauthori[sz]ed|forbidden|must be|unknown|no such|not allowed|failed))"
