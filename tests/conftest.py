@@ -85,7 +85,7 @@ class _SlowCases:
 
 
 def _draw_few(test: Any) -> None:
-    own = test._hypothesis_internal_use_settings or settings.default
+    own: settings = test._hypothesis_internal_use_settings or settings()
     test._hypothesis_internal_use_settings = settings(own, max_examples=min(own.max_examples, _FEW_EXAMPLES))
 
 
