@@ -32,8 +32,8 @@ demo: .venv/.ready ## Show ctxmgr at work on a recorded run that goes in circles
 test: .venv/.ready-dev ## Run the tests (ARGS="-k note" chooses among them)
 	@$(BIN)/pytest -q -n auto $(ARGS)
 
-test-slow: .venv/.ready-dev ## Run the tests that take seconds each: floods, kills, hostile checkouts and models
-	@$(BIN)/pytest -q -n auto -m slow $(ARGS)
+test-slow: .venv/.ready-dev ## Run the tests that take seconds, all cases of long lists, and all examples that tests draw
+	@$(BIN)/pytest -q -n auto -m "slow or hypothesis" $(ARGS)
 
 test-long: .venv/.ready-dev ## Run the tests that take longest: faults at each system call, megabytes in each field (ten minutes)
 	@$(BIN)/pytest -q -n auto -m long $(ARGS)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import psycopg
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from ctxmgr.store import Store, open_store
 from tests import pgbouncer, postgresql_server, s3_server
@@ -22,6 +24,9 @@ pytest.register_assert_rewrite("tests.store.workers")
 # Where a change is judged the examples are the same each time; everywhere else new ones are tried in each run.
 settings.register_profile("house", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("house")
+
+_FEW_EXAMPLES = 30
+"""So many examples a test draws at most, unless the command line speaks of slow tests or of those that draw examples."""
 
 STORE_FILES = {"sqlite": "history.db", "jsonl": "history.jsonl"}
 
@@ -56,6 +61,32 @@ _LEAKS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "FORCE_COLOR", "CLICOLO
 
 _ASKED_FOR = ("llm", "clients", "slow", "long")
 """Markers of tests that take long or need more than a machine always has: they run only where the command line names them."""
+
+
+class _SlowCases:
+    """Decides, before pytest chooses by markers, which cases and how many examples are left to the slow run."""
+
+    @staticmethod
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Mark as slow what the marker ``every`` leaves out, but no case on a server; let tests draw few examples."""
+        few = not {"slow", "hypothesis"} & set(re.findall(r"\w+", str(config.option.markexpr)))
+        seen: Counter[str] = Counter()
+        for item in items:
+            if not isinstance(item, pytest.Function):
+                continue
+            if few and is_hypothesis_test(item.obj):
+                _draw_few(getattr(item.obj, "__func__", item.obj))
+            if marker := item.get_closest_marker("every"):
+                name = item.nodeid.partition("[")[0]
+                if seen[name] % marker.args[0] and item.callspec.params.get("store_path") != SERVER:
+                    item.add_marker("slow")
+                seen[name] += 1
+
+
+def _draw_few(test: Any) -> None:
+    own: settings = test._hypothesis_internal_use_settings or settings()
+    test._hypothesis_internal_use_settings = settings(own, max_examples=min(own.max_examples, _FEW_EXAMPLES))
 
 
 @pytest.hookimpl(trylast=True)
@@ -107,6 +138,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the place of the run's server where the run begins; the processes beside it are told."""
+    config.pluginmanager.register(_SlowCases())
     if not hasattr(config, "workerinput"):
         postgresql_server.begin_run()
 

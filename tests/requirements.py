@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,8 +62,13 @@ class Mark(NamedTuple):
     place: str
 
 
-def marks(folder: Path = TESTS) -> Iterator[Mark]:
-    """Yield every requirement mark of the test modules below a folder, read from their syntax, not by running them."""
+@cache
+def marks(folder: Path = TESTS) -> tuple[Mark, ...]:
+    """Return every requirement mark of the test modules below a folder, read from their syntax, once, not by running them."""
+    return tuple(_marks(folder))
+
+
+def _marks(folder: Path) -> Iterator[Mark]:
     for path in sorted(folder.rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(text)) if "requirement" in text else ():  # most modules have none

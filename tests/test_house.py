@@ -11,7 +11,9 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -52,8 +54,32 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+class Module(NamedTuple):
+    """What is asked of one module's syntax: its docstring, its functions with their lengths, and the lines that print."""
+
+    docstring: str
+    functions: list[tuple[int, str, int]]
+    prints: list[int]
+
+
+@cache
+def _modules() -> dict[Path, Module]:
+    """Return all modules; each is parsed and walked only once in a process."""
+    return {path: _module(ast.parse(path.read_text(encoding="utf-8"))) for path in CODE}
+
+
+def _module(tree: ast.Module) -> Module:
+    functions: list[tuple[int, str, int]] = []
+    prints: list[int] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions.append((node.lineno, node.name, (node.end_lineno or node.lineno) - node.lineno + 1))
+        elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id == "print":
+                prints.append(node.lineno)
+        elif isinstance(node, ast.Attribute) and node.attr in ("stdout", "stderr") and ast.unparse(node).startswith("sys."):
+            prints.append(node.lineno)
+    return Module(ast.get_docstring(tree) or "", functions, prints)
 
 
 def _texts() -> Iterator[tuple[str, str]]:
@@ -73,13 +99,12 @@ def test_modules_stay_small() -> None:
 
 def test_functions_stay_small() -> None:
     """No function is longer than 60 lines, its docstring included."""
-    long: list[str] = []
-    for path in CODE:
-        for node in ast.walk(_tree(path)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                length = (node.end_lineno or node.lineno) - node.lineno + 1
-                if length > FUNCTION_LINES:
-                    long.append(f"{_name(path)}:{node.lineno} {node.name} has {length} lines")
+    long = [
+        f"{_name(path)}:{line} {name} has {length} lines"
+        for path, module in _modules().items()
+        for line, name, length in module.functions
+        if length > FUNCTION_LINES
+    ]
 
     assert long == []
 
@@ -106,7 +131,7 @@ def test_what_runs_on_every_store_is_there() -> None:
 
 def test_modules_say_their_responsibility() -> None:
     """Every module opens with a docstring whose first line is a sentence."""
-    docstrings = {_name(path): (ast.get_docstring(_tree(path)) or "").partition("\n")[0] for path in CODE}
+    docstrings = {_name(path): module.docstring.partition("\n")[0] for path, module in _modules().items()}
 
     assert [name for name, first in docstrings.items() if not re.fullmatch(r"[A-Z0-9`].*\w.*[.?!:]", first)] == []
 
@@ -117,11 +142,7 @@ def test_only_the_command_line_prints() -> None:
     for path in PRODUCT:
         if path.is_relative_to(ROOT / "ctxmgr" / "cli") or path.name == "__main__.py":
             continue
-        for node in ast.walk(_tree(path)):
-            prints = isinstance(node, ast.Call) and ast.unparse(node.func) == "print"
-            streams = isinstance(node, ast.Attribute) and ast.unparse(node) in ("sys.stdout", "sys.stderr")
-            if isinstance(node, ast.expr) and (prints or streams):
-                talking.append(f"{_name(path)}:{node.lineno}")
+        talking += [f"{_name(path)}:{line}" for line in _modules()[path].prints]
 
     assert talking == []
 

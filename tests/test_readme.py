@@ -13,7 +13,10 @@ from tests.readme import PAGES, README, ROOT, normal, run_all, steps
 WITH_COMMANDS = [page for page in PAGES if steps(page.read_text("utf-8"))]
 
 
-@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=page.name, marks=() if page == README else (pytest.mark.slow,)) for page in WITH_COMMANDS],
+)
 def test_every_command_prints_what_the_page_shows(page: Path) -> None:
     """Run in order in one folder, each command gives the output below it (new ids and ages aside)."""
     found = steps(page.read_text("utf-8"))

@@ -50,6 +50,7 @@ def test_a_hash_that_is_a_path_leads_nowhere(store: Store, artifacts: ArtifactSt
     assert audit(store) == []
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("name", ["../../x", "/abs", "", ".", "..", "a\nb", "a\0b", "x" * 5000, "a//b", "\x1b[31m"])
 @pytest.mark.parametrize("part", ["agent", "name"])
 def test_names_that_no_put_would_take_stay_inside(

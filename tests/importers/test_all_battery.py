@@ -187,6 +187,7 @@ def test_no_damaged_bytes_raise(importer: Importer, path: Path, truth: dict[str,
             read(importer, odd)
 
 
+@pytest.mark.every(5)
 @each_text
 def test_no_odd_value_in_any_field_raises(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """Whatever stands in a field, reading goes on and every record that comes out is a valid one."""
@@ -220,6 +221,7 @@ def _spoiled(value: Any, chance: random.Random, depth: int = 0) -> Any:
     return chance.choice(ODD)
 
 
+@pytest.mark.every(5)
 @each_text
 def test_a_compressed_log_reads_as_the_plain_one(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """The records do not change by a byte, so nothing is imported twice."""

@@ -104,6 +104,7 @@ def test_odd_values_survive(store: Store, value: Any) -> None:
     assert repr(view.output) == repr({"nested": [value]})
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS)
 @pytest.mark.parametrize("other", ["history.db", "history.jsonl"])
 def test_export_and_import_lose_nothing(store: Store, tmp_path: Path, other: str, text: str) -> None:

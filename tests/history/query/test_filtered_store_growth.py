@@ -85,6 +85,7 @@ LATE: dict[str, list[Record]] = {
 }  # fmt: skip
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("case", sorted(LATE))
 def test_what_comes_before_what_it_names_is_seen_when_that_has_come(store_path: Path, tmp_path: Path, case: str) -> None:
     """Written and looked at one by one, or at once, the answers are those of the history without the hidden."""

@@ -93,6 +93,7 @@ def test_what_may_be_written_is_written_and_seen(store_path: Path, case: str) ->
         assert list(whole.sessions.records(None)) == [*STORY, *ALLOWED[case]]
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("case", sorted(FORBIDDEN))
 def test_what_may_not_be_written_is_denied_whole(store_path: Path, case: str) -> None:
     """It is denied with an error of its own kind, and not even what might be written is."""

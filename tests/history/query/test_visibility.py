@@ -51,6 +51,7 @@ ASKED = [
 ]
 
 
+@pytest.mark.every(3)
 @pytest.mark.requirement("R-16")
 @pytest.mark.parametrize("case", sorted(HIDDEN))
 def test_a_denied_thing_is_a_missing_thing(tmp_path: Path, case: str) -> None:

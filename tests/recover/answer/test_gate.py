@@ -228,6 +228,7 @@ def of_cycle(**fields: Any) -> Proposal:
     return Proposal.model_validate({"target": "coder", "reason": "it is stuck", "summary": "It is stuck.", **fields})
 
 
+@pytest.mark.every(5)
 @pytest.mark.requirement("FR-018")
 @pytest.mark.parametrize(
     ("advice", "entries", "refused"),
@@ -251,6 +252,7 @@ def test_advice(store: Store, advice: str, entries: list[int], refused: bool) ->
     assert bool(objections(asked, stuck(store))) is refused
 
 
+@pytest.mark.every(5)
 @pytest.mark.requirement("FR-018")
 @pytest.mark.parametrize(
     ("fact", "entry", "refused"),

@@ -99,6 +99,7 @@ def both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
     return index
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("together", [100, 700, 5_000, 1 << 20])
 def test_an_ordinary_log_has_the_same_rows(both: Callable[..., tuple[Rows, Rows]], together: int) -> None:
     """Entries, results and events of several sessions, in blocks of any size."""
@@ -166,6 +167,7 @@ def test_a_lost_process_costs_nothing(
     assert [item[0] for item in asked] == ["ctxmgr.store.write.log_parser:blocks"]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("at", [1, 2, 7, 20, 99])
 def test_a_killed_process_leaves_an_index_that_goes_on(
     request: pytest.FixtureRequest, tmp_path: Path, both: Callable[..., tuple[Rows, Rows]], at: int
@@ -268,6 +270,7 @@ def test_hostile_lines_have_the_same_rows(both: Callable[..., tuple[Rows, Rows]]
     assert len(fast["damage"]) > 50
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("first", range(0, len(hostile()), 32))
 def test_a_few_hostile_lines_have_the_same_rows(both: Callable[..., tuple[Rows, Rows]], first: int) -> None:
     """Few of them at a time among ordinary ones, so that what others do hides nothing."""
