@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,7 +12,10 @@ import psycopg
 import pytest
 from hypothesis import settings
 
+from ctxmgr.access.guard import AccessGuard
+from ctxmgr.access.rule_changes import change_rules
 from ctxmgr.store import Store, open_store
+from ctxmgr.types.access import AccessRule
 from tests import pgbouncer, postgresql_server, s3_server
 from tests.cli.console import make_history
 from tests.doors import ask as ask
@@ -22,6 +25,8 @@ pytest.register_assert_rewrite("tests.store.workers")
 # Where a change is judged the examples are the same each time; everywhere else new ones are tried in each run.
 settings.register_profile("house", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("house")
+
+Allow = Callable[..., None]
 
 STORE_FILES = {"sqlite": "history.db", "jsonl": "history.jsonl"}
 
@@ -35,16 +40,14 @@ CONTRACT = {
     f"tests/{folder}/test_{name}.py"
     for folder, names in (
         ("history", "detection detection_reserved detection_tail ingest"),
-        ("history/query", "address tools_annotations tools_links tools_notes tools_snapshots"),
-        ("history/query", "filtered_store filtered_store_search visibility"),
+        ("history/query", "address tools_annotations tools_links tools_notes tools_snapshots visibility"),
         (
             "history/query",
             "requests_filters requests_hostile requests_messages requests_paging requests_process requests_search",
         ),
         ("store", "all_concurrency all_round_trip"),
         ("store/integrity", "verification"),
-        ("store/repositories", "all_repositories annotations queries"),
-        ("store/search", "index"),
+        ("store/repositories", "annotations bookkeeping queries sessions"),
         ("store/write", "append"),
     )
     for name in names.split()
@@ -52,7 +55,6 @@ CONTRACT = {
 """The modules whose tests tell what every store does, on whatever engine."""
 
 _LEAKS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "COLUMNS")
-
 
 _ASKED_FOR = ("llm", "clients", "slow", "long")
 """Markers of tests that take long or need more than a machine always has: they run only where the command line names them."""
@@ -130,9 +132,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
+def empty_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty project."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def server_url() -> str:
     """Return the URL of an empty database on the run's server."""
     return postgresql_server.fresh_database(os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+
+
+@pytest.fixture
+def server_store(server_url: str) -> Iterator[Store]:
+    """Open an empty store on the server."""
+    opened = open_store(server_url, create=True)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(scope="session")
@@ -169,6 +186,19 @@ def store(store_path: Path) -> Iterator[Store]:
     opened = open_store(str(store_path), create=True)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def allow(store: Store) -> Allow:
+    """Return what puts a rule in force: agent, resource type, pattern, permission."""
+
+    def put(agent: str, kind: str, pattern: str, permission: str = "read", priority: int = 100) -> None:
+        rule = AccessRule.model_validate(
+            {"agent": agent, "resource_type": kind, "pattern": pattern, "permission": permission, "priority": priority}
+        )
+        change_rules(store, AccessGuard(store), add=[rule])
+
+    return put
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.importers.base import Log
-from ctxmgr.importers.message_list import MESSAGE_LIST
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.types.import_report import FileCount
 
@@ -77,18 +76,3 @@ def test_records_wait_for_the_title_of_their_session_and_a_dropped_part_is_asked
     main.message("bye")
     assert log.drop(("s", "s")) is main
     assert log.take() == []
-
-
-def test_a_call_in_a_member_that_no_message_has_is_counted(tmp_path: Path) -> None:
-    """Lines with a role and content are messages; what a member ``tool`` beside them holds is not lost without a word."""
-    path = tmp_path / "a.jsonl"
-    lines = (
-        '{"role":"user","content":"go"}',
-        '{"role":"assistant","content":"I look.","tool":{"name":"Bash","input":{"command":"ls"}}}',
-        '{"role":"tool","tool":"Bash","content":"a.py"}',
-    )
-    path.write_text("\n".join(lines), encoding="utf-8")
-    counts: list[FileCount] = []
-    list(MESSAGE_LIST.read([path], counts))
-
-    assert counts[0].unknown == {"assistant message with a member tool": 1}

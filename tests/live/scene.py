@@ -48,6 +48,13 @@ def hooked(client: str, event: Any, **environment: str) -> Said:
     return Said(ran.returncode, ran.stdout, ran.stderr)
 
 
+def settings(text: str) -> None:
+    """Write the user's own settings."""
+    path = Path(os.environ["XDG_CONFIG_HOME"]) / "ctxmgr" / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
 def calls_of(log: Path) -> Iterator[dict[str, Any]]:
     """Yield the calls of a Claude Code log with their results, as its hooks tell them."""
     calls: dict[str, dict[str, Any]] = {}

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ctxmgr.live.tap import FROM_CLIENT, HEADER, LOST
-from ctxmgr.live.tap_recorder import AGENT, CLIENT, AcpReader, Lines, TapRecorder
 from ctxmgr.store import open_store
 from tests.cli.console import process
 
@@ -200,59 +195,3 @@ def test_the_tap_refuses_what_it_can_not_start(tmp_path: Path) -> None:
     ran = process("tap", "--store", str(tmp_path / "h.db"), "--", "/nonexistent/agent")
     assert ran.code == 2
     assert "can't run /nonexistent/agent" in ran.err
-
-
-def test_pieces_that_were_left_out_break_their_messages_off() -> None:
-    """What follows a gap is read from the next line on; a line without an end is given up."""
-    lines = Lines()
-    assert list(lines.take(b'{"a": 1}\n{"b"')) == [{"a": 1}]
-    lines.break_off()
-    assert list(lines.take(b': 2}\n{"c": 3}\nx\n')) == [{"c": 3}]
-    assert lines.odd == 2
-
-
-def _recorder(folder: Path, clock: Callable[[], float], told: list[str]) -> TapRecorder:
-    from ctxmgr.config import Config
-
-    return TapRecorder(open_store(str(folder / "h.db"), create=True), Config(), None, told.append, clock)
-
-
-def test_a_wait_for_a_permission_is_no_hang(tmp_path: Path) -> None:
-    """An hour before a person allows it is no stall; an hour after that is one."""
-    moment, told = [time.time()], list[str]()
-    recorder = _recorder(tmp_path, lambda: moment[0], told)
-    call = {"toolCallId": "c", "kind": "execute", "rawInput": {"command": "x"}}
-    asks = {"id": 9, "method": "session/request_permission", "params": {"sessionId": "s", "toolCall": call}}
-    said: list[tuple[bytes, dict[str, Any]]] = [
-        (b"c", {"id": 1, "method": "session/prompt", "params": {"sessionId": "s", "prompt": []}}),
-        (b"a", asks),
-    ]
-    for sender, message in said:
-        recorder.take(sender, moment[0], json.dumps(message).encode() + b"\n")
-    moment[0] += 3600
-    recorder.look()
-    assert told == []
-
-    answer = json.dumps({"id": 9, "result": {"outcome": {"outcome": "selected"}}}).encode()
-    recorder.take(FROM_CLIENT, moment[0], answer + b"\n")
-    moment[0] += 3600
-    recorder.look()
-    assert [line for line in told if "hung" in line]
-
-
-def test_odd_messages_are_no_fault() -> None:
-    """Whatever stands in a message, reading it goes on."""
-    reader = AcpReader("p")
-    odd: list[Any] = [None, 5, "x", [], {}, {"method": 5}, {"id": [], "method": "session/prompt"}, {"id": 1, "result": None}]
-    given: list[Any] = [None, [], {"sessionId": 5}, {"sessionId": "s"}, {"sessionId": "s", "update": {"sessionUpdate": []}}]
-    odd += [{"method": "session/update", "params": params} for params in given]
-    calls: list[dict[str, Any]] = [{}, {"toolCallId": 5}, {"toolCallId": "b", "status": ["completed"]}]
-    for fields in (*calls, {"toolCallId": "c", "content": [None, {"content": 5}], "status": "completed"}):
-        odd.append(
-            {"method": "session/update", "params": {"sessionId": "t", "update": {"sessionUpdate": "tool_call", **fields}}}
-        )
-    records = [row for each in odd for sender in (CLIENT, AGENT) for row in reader.read(sender, 1.0, each)]
-
-    assert {row["kind"] for row in records} == {"session", "entry", "result"}
-    assert HEADER.unpack(HEADER.pack(LOST, 1.0, 2)) == (LOST, 1.0, 2)
-    assert os.path.exists(AGENT_FILE)

@@ -185,52 +185,6 @@ def test_the_text_stands_in_every_form(store: Store) -> None:
     assert found.prompt == wire["context"]["prompt"] == wire["returnTo"][found.target]["context"] == record["context"]["prompt"]
 
 
-def test_a_goal_to_proceed_with_is_an_instruction(store: Store) -> None:
-    """A PROCEED goal is never asked of the history, and the next agent is told to do it."""
-    store.append(chain())
-    found = ask(
-        store, type="PROCEED", requester="reviewer", to="coder", review=True, reason="review done",
-        goal="fix negative amounts in the ledger",
-    )  # fmt: skip
-
-    assert found.context.unanswered == []
-    assert "What you are to do:\n> fix negative amounts in the ledger" in found.prompt
-    assert "Not in this history" not in found.prompt
-    assert found.alternatives == []
-
-
-def test_what_a_record_holds_is_not_denied(store: Store) -> None:
-    """What an entry, an input, a result or a message holds is never denied, the loop's own records included."""
-    store.append([said("s", 0, "Mend the sums")])
-    store.append(call("s", 0, "Read", {"file_path": "app/rounding.py"}, "def to_cents(x): return int(x * 100 + 0.5)"))
-    for number in range(1, 6):
-        store.append(call("s", number, "Read", {"file_path": "app/rounding.py"}, "def to_cents(x): return int(x * 100 + 0.5)"))
-    found = ask(store, requester="coder", reason="What is in rounding.py?", goal="mend the sums")
-
-    assert found.context.unanswered == []
-    assert "int(x * 100 + 0.5)" in found.prompt
-
-
-def test_a_waiting_program_whose_source_is_recorded(store: Store) -> None:
-    """A stall whose program stands in the record is not said to be unexplained there."""
-    store.append([said("s", 0, "Sync the ledger")])
-    store.append(call("s", 0, "Read", {"file_path": "tools/sync_ledger.py"}, "while LOCK.exists():\n    time.sleep(0.5)"))
-    store.append(call("s", 1, "Bash", {"command": "python3 tools/sync_ledger.py"}, open_=True))
-    found = recover(store)
-
-    assert found.stall is not None
-    assert found.context.unanswered == []
-
-
-def test_what_no_record_holds_is_said(store: Store) -> None:
-    """A question about something that no record names is answered with that."""
-    store.append(chain())
-    found = ask(store, reason="Which customer complained first?", goal="write the answer")
-
-    assert found.context.unanswered
-    assert "Not in this history:\n> Which customer complained first?" in found.prompt
-
-
 def test_a_call_that_is_described_anew_is_one_call(store: Store) -> None:
     """What a model says of its command beside it makes no other call: it is told once, with how often it was made."""
     store.append([said("s", 0, "Push it"), *call("s", 0, "Read", {"file_path": "a.py"}, "x = 1")])

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query.requests import list_notes
 from ctxmgr.log.codec import Record
-from ctxmgr.store import open_store
+from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine.sqlite import MEMORY
 from ctxmgr.store.repositories.annotations import Annotations
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest
-from tests.builders import at, entry, entry_id
+from tests.builders import at, entry, entry_id, key_of
 from tests.store.counting import CountingEngine
 
 
@@ -99,3 +101,24 @@ def test_pages_of_notes_and_snapshots_are_found_in_indexes() -> None:
             for *_, step in store.engine.query(f"EXPLAIN QUERY PLAN {text}", values):
                 reads = str(step).startswith(("SEARCH", "SCAN record", "SCAN note_tag"))
                 assert not reads or any(name in step for name in ("COVERING INDEX", "PRIMARY KEY")), (text, step)
+
+
+def test_prefixes_of_snapshots(store: Store) -> None:
+    """A snapshot is found by its whole id first, then by a prefix that fits one only."""
+    common: dict[str, Any] = {"entries": [], "summary": "s", "reasoning": "r", "hash": "h"}
+    store.append([build("snapshot", "s", at(0), id=name, **common) for name in ("p", "pq", "pr")])
+    key = key_of(store, "s")
+
+    found = {text: store.annotations.snapshot(key, text) for text in ("p", "pq", "x", "")}
+    assert {text: view.id if view else None for text, view in found.items()} == {"p": "p", "pq": "pq", "x": None, "": None}
+    store.append([build("snapshot", "t", at(0), id=name, **common) for name in ("zab", "zac")])
+    with pytest.raises(InvalidInput, match="snapshot ids start with"):
+        store.annotations.snapshot(key_of(store, "t"), "za")
+
+
+def test_continuations_come_back_in_order(store: Store) -> None:
+    """Recorded continuations of a session come back oldest first, whole."""
+    records = [build("continuation", "s", at(number), id=f"c{number}", target="a", extra=[number]) for number in range(3)]
+    store.append([*records, build("continuation", "t", at(0), id="c0")])
+
+    assert store.annotations.continuations(key_of(store, "s")) == records
