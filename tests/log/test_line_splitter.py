@@ -121,6 +121,8 @@ def test_the_last_data_of_a_file_are_found_without_reading_it(sparse: Path) -> N
         os.lseek(descriptor, 3, os.SEEK_SET)
         found = last_data_end(descriptor, 0, 2 * HOLE)
         assert HOLE + 6 <= found <= HOLE + BLOCK
+        assert os.lseek(descriptor, found - 1, os.SEEK_DATA) == found - 1
+        os.lseek(descriptor, 3, os.SEEK_SET)
         assert last_data_end(descriptor, HOLE + BLOCK, 2 * HOLE) == HOLE + BLOCK
         assert last_data_end(descriptor, 0, 6) == 6
         assert os.lseek(descriptor, 0, os.SEEK_CUR) == 3

@@ -25,7 +25,7 @@ def telling(output: str) -> str:
         ("KeyError: 'a.b'\nValueError: 'c.d'", "ValueError: 'c.d'"),
         ("npm ERR! code E404\nnpm ERR! 404 'left-pad' not found", "404 'left-pad' not found"),
         ("it did nothing\nthe disk is full, so nothing was written", "the disk is full, so nothing was written"),
-        ("permission denied for 'a.txt'\nhint: try sudo", "permission denied for 'a.txt'"),
+        ("permission denied for 'a.txt'\nhint: set the missing 'mode'", "permission denied for 'a.txt'"),
     ],
 )
 def test_the_line_that_says_why_is_told(output: str, line: str) -> None:

@@ -63,11 +63,16 @@ def test_a_listed_name_is_told_with_where_it_is_listed() -> None:
 def test_the_word_of_a_person_stands_above_what_is_shown() -> None:
     """A name that the user wrote counts more than a like one of a list; a plain word of a sentence is no name."""
     said = nearest(Said("Work on release_2024, please."), bash("git branch -a", "  main\n  releases-2024"))
-    plain = nearest(Said("Release it in 2024."))
+    plain, quoted = (
+        nearest(Said(f"Deploy to {word} now."), name="stagin", error="no such place: stagin", given="deploy stagin")
+        for word in ("staging", "`staging`")
+    )
 
     assert said is not None
     assert (said.name, said.by_user, said.source.startswith("the user")) == ("release_2024", True, True)
     assert plain is None
+    assert quoted is not None
+    assert quoted.name == "staging"
 
 
 def test_a_name_that_a_call_used_is_told_as_used() -> None:
@@ -88,6 +93,14 @@ def test_what_was_tried_with_the_same_end_is_not_offered() -> None:
     assert both is not None
     assert again is not None
     assert (both.name, again.name) == ("release-2024", "releases-2024")
+
+
+def test_the_nearest_of_several_is_told() -> None:
+    """Wherever it stands among them."""
+    for words in ("order_in, later order_inbox", "order_inbox, later order_in"):
+        found = nearest(bash("cat notes", words), name="ordr_in", error="no such queue: ordr_in", given="drain ordr_in")
+        assert found is not None
+        assert found.name == "order_in"
 
 
 def test_another_number_is_another_thing() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.diagnose.evidence.outcomes import ENDED, reports_failure
-from tests.diagnose.build import Call, bash, read, view
+from tests.diagnose.build import Call, bash, view
 
 
 def failed(call: Call) -> bool:
@@ -72,7 +72,7 @@ def test_a_command_that_went_well_is_left_alone(command: str, output: str) -> No
         (Call("http_get", {"url": "x"}, "All is well; no error: here"), False),
         (Call("task", {"text": "x"}, "ValueError: bad value"), True),
         (Call("sleep", {"seconds": 5}, "error: it still runs"), False),
-        (read("errors.py", "ValueError: bad value"), False),
+        (Call("Read", {"file_path": "errors.py"}, "ValueError: bad value"), False),
     ],
 )
 def test_other_tools_refuse_in_forms_of_their_own(call: Call, expected: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.diagnose.evidence.paths import asked_paths, is_file_name, listed_paths, mentions
-from tests.diagnose.build import Call, bash, edit, evidence, failed, read, view
+from tests.diagnose.build import Call, bash, edit, evidence, read, view
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_file_of_a_listing_has_its_folder(command: str, said: str, paths: list
 def test_a_name_is_found_where_it_was_given_and_shown_newest_first() -> None:
     """In calls that worked alone, and only before the place that is asked about."""
     known = evidence(
-        read("old/cart.py", "x = 1"), bash("ls shop", "cart.py"), failed("cat lost/cart.py", "No such file"),
+        read("old/cart.py", "x = 1"), bash("ls shop", "cart.py"), Call("Read", {"file_path": "lost/cart.py"}, "gone", "error"),
         edit("new/cart.py", "a", "b"), bash("ls late", "cart.py"),
     )  # fmt: skip
 

@@ -64,9 +64,9 @@ def test_the_newest_words_of_people_come_first_and_agents_have_none() -> None:
 
 def test_the_words_of_the_task_are_the_users() -> None:
     """A text of an agent speaks of the task where it has the user's words, in the user's spelling; names of agents are none."""
-    known = evidence(Said("Round the Invoices as VAT demands, main."), bash("ls"))
+    known = evidence(Said("Round the Invoices as VAT demands, reviewer."), bash("ls")._replace(agent="reviewer"))
 
-    assert task_words_in(known, "the invoice and the vat of main are rounded") == ["Invoices"]
+    assert task_words_in(known, "the invoice and the vat of reviewer are rounded") == ["Invoices"]
     assert task_words_in(known, "VAT, then invoices") == ["VAT", "Invoices"]
     assert task_words_in(known, "something else entirely") == []
 
