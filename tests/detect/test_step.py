@@ -18,7 +18,8 @@ def call(
     fields: dict[str, Any] = {"session": "s", "id": f"e{number}", "seq": 2 * number, "action": action, "input": given}
 
     def observed(kind: Literal["start", "finish"], **values: Any) -> Observation:
-        return Observation(**{**fields, "kind": kind, **values})
+        every: dict[str, Any] = {**fields, "kind": kind, **values}
+        return Observation(**every)
 
     start = observed("start", **start_fields)
     finish = None if status is None else observed("finish", seq=2 * number + 1, status=status, output=output, **more)

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -57,6 +57,20 @@ def rows() -> list[list[str]]:
     return rounds.rows
 
 
+def unseen(*_: object) -> None:
+    """See no loop, as the detectors may."""
+
+
+def asked(*_: object) -> NoReturn:
+    """Fail the test: nobody may ask."""
+    raise AssertionError("it was asked")
+
+
+def absent(*_: object) -> list[str]:
+    """Name a notifier that is not there."""
+    return ["/nonexistent/notify"]
+
+
 @pytest.mark.requirement("LV-told")
 def test_a_confirmed_loop_is_told_and_noted(circling: bytes) -> None:
     """The answer is the prompt in the client's shape; that it was told is noted, and its text kept for a refusal."""
@@ -85,7 +99,7 @@ def test_a_call_is_refused_from_the_second_time_on_where_the_user_wants_that(cir
 @pytest.mark.requirement("LV-silent")
 def test_what_the_detectors_do_not_see_is_noted_as_no_loop(circling: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """The count errs on the side of asking; a call that was looked at in vain is not asked about at each round."""
-    monkeypatch.setattr(detector_answer, "confirmed_prompt", lambda *_: None)
+    monkeypatch.setattr(detector_answer, "confirmed_prompt", unseen)
     last = rows()[-1]
 
     assert answer_event("claude-code", circling) == b""
@@ -97,7 +111,7 @@ def test_settings_that_only_watch_do_not_ask(circling: bytes, monkeypatch: pytes
     """Neither is the log read nor anything noted."""
     settings('[live]\nmode = "watch"\n')
     before = rows()
-    monkeypatch.setattr(detector_answer, "confirmed_prompt", lambda *_: pytest.fail("it was asked"))
+    monkeypatch.setattr(detector_answer, "confirmed_prompt", asked)
 
     assert answer_event("claude-code", circling) == b""
     assert rows() == before
@@ -157,7 +171,7 @@ def test_a_person_is_told_the_text_and_the_session(tmp_path: Path) -> None:
 
 def test_a_command_that_is_not_there_keeps_nobody_from_going_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a missing notifier nor a missing command of the user's is a fault."""
-    monkeypatch.setattr(detector_answer, "notifier_command", lambda *_: ["/nonexistent/notify"])
+    monkeypatch.setattr(detector_answer, "notifier_command", absent)
 
     notify_person(Config(live_exec=("/nonexistent/call",)), "s", "headline", "text")
 

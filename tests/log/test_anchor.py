@@ -146,7 +146,9 @@ def test_anchors_of_histories_that_are_gone_are_removed_when_they_are_old(
     for place in (place_of(log), place_of(str(gone)), str(where / "rubbish")):
         os.utime(place, (old, old))
 
-    monkeypatch.setattr(anchor, "place_of", lambda _: str(where / "ab00"))  # one new history in 256 tidies up
+    monkeypatch.setattr(
+        anchor, "place_of", {str(tmp_path / "new.jsonl"): str(where / "ab00")}.__getitem__
+    )  # one new history in 256 tidies up
     store(str(tmp_path / "new.jsonl"), head(1))
     monkeypatch.undo()
     left = {path.name for path in where.iterdir()}

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pytest
 from ctxmgr.cli.commands import connect
 from ctxmgr.cli.commands.connect import show_progress
 from ctxmgr.history.shipper import Progress
+from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from ctxmgr.store.project_session import PROJECT
 from tests import builders as b
@@ -118,7 +119,7 @@ def test_a_store_that_is_away_is_told_and_remembered(log: Path) -> None:
 
 def test_the_state_of_the_project_is_taken_along_only_where_that_is_wished(log: Path) -> None:
     """Rules and versions of another project would be granted there: they are left out, counted, and the option is named."""
-    state = {"v": 1, "kind": "event", "session": PROJECT, "id": "k", "ts": b.at(9), "type": "context", "data": {}}
+    state: Record = {"v": 1, "kind": "event", "session": PROJECT, "id": "k", "ts": b.at(9), "type": "context", "data": {}}
     log.write_text(log.read_text() + lines(state))
     left, taken = run("ship", str(log), "--store", "a.db"), run("ship", str(log), "--store", "b.db", "--trust-project")
 
@@ -138,7 +139,7 @@ def test_each_row_says_what_is_left_and_why() -> None:
 
 
 @contextmanager
-def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+def started(*arguments: str) -> Generator[subprocess.Popen[str]]:
     """Start a command that goes on running; it is gone at the end."""
     running = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:

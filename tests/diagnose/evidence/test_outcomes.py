@@ -83,7 +83,7 @@ def test_other_tools_refuse_in_forms_of_their_own(call: Call, expected: bool) ->
 @pytest.mark.parametrize(("status", "expected"), [("error", True), ("denied", True), ("open", False), ("interrupted", False)])
 def test_the_status_decides_where_it_says_something(status: str, expected: bool) -> None:
     """What failed did, whatever it printed; what has no result or was broken off reports nothing."""
-    call = bash("make", "all is built")._replace(status=status)  # pyright: ignore[reportArgumentType]
+    call = bash("make", "all is built")._replace(status=status)
     assert failed(call) is expected
     assert not failed(bash("make", "Traceback (most recent call last)")._replace(status="open"))
 

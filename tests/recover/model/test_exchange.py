@@ -67,20 +67,32 @@ def test_requests_tokens_calls_and_characters_have_an_end() -> None:
         used.require_tokens()
 
 
-def _late(used: Budget, moment: list[float]) -> None:
+def _ask(used: Budget, _: list[float]) -> None:
+    for _number in range(3):
+        used.request()
+
+
+def _call(used: Budget, _: list[float]) -> None:
+    for _number in range(3):
+        used.call()
+
+
+def _read(used: Budget, _: list[float]) -> None:
+    used.tell(1_401)
+
+
+def _spend(used: Budget, _: list[float]) -> None:
+    used.tokens = 751
+
+
+def _wait(used: Budget, moment: list[float]) -> None:
     used.request()
     moment[0] += 15.5
 
 
 @pytest.mark.parametrize(
     "use",
-    [
-        lambda used, _: [used.request() for _ in range(3)],
-        lambda used, _: [used.call() for _ in range(3)],
-        lambda used, _: used.tell(1_401),
-        lambda used, _: setattr(used, "tokens", 751),
-        _late,
-    ],
+    [_ask, _call, _read, _spend, _wait],
     ids=["requests", "calls", "characters", "tokens", "time"],
 )
 def test_a_model_is_told_to_answer_before_anything_runs_out(use: Callable[[Budget, list[float]], Any]) -> None:
