@@ -72,7 +72,7 @@ test-clients: .venv/.ready-dev ## Run real clients, installed from npm into a ca
 
 test-frameworks: .venv/.ready-dev ## Guard real Python frameworks, installed as uv.lock names them, against scripted models (a minute)
 	@UV_PROJECT_ENVIRONMENT=$(FRAMEWORKS) $(UV) sync --quiet --frozen --group frameworks
-	@$(FRAMEWORKS)/bin/pytest -q -p no:unraisableexception -W default tests/integrations/test_frameworks.py tests/integrations/test_checkpoint_savers.py $(ARGS)
+	@$(FRAMEWORKS)/bin/pytest -q -p no:unraisableexception -W default tests/integrations/test_all_frameworks.py tests/importers/test_langgraph_savers.py $(ARGS)
 
 lint: .venv/.ready-dev ## Check format, style, types and the layers
 	@echo "format"; $(BIN)/ruff format --check --quiet .

@@ -83,3 +83,10 @@ def write(store: Store, session: str, words: Sequence[str], *, agent: str = "cod
     records = steps(session, words, agent=agent, start=start, events=events, **fields)
     store.append(records)
     return records
+
+
+def key_of(store: Store, session: str) -> int:
+    """Return the key by which a store knows a session that it holds."""
+    key = store.sessions.key(session)
+    assert key is not None
+    return key

@@ -6,7 +6,7 @@ import os
 import re
 import socket
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,7 +14,10 @@ import psycopg
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from ctxmgr.access.guard import AccessGuard
+from ctxmgr.access.rule_changes import change_rules
 from ctxmgr.store import Store, open_store
+from ctxmgr.types.access import AccessRule
 from tests import pgbouncer, postgresql_server, s3_server
 from tests.cli.console import make_history
 from tests.doors import ask as ask
@@ -28,6 +31,8 @@ settings.load_profile("house")
 _FEW_EXAMPLES = 30
 """So many examples a test draws at most, unless the command line speaks of slow tests or of those that draw examples."""
 
+Allow = Callable[..., None]
+
 STORE_FILES = {"sqlite": "history.db", "jsonl": "history.jsonl"}
 
 SERVER = "postgresql"
@@ -40,16 +45,14 @@ CONTRACT = {
     f"tests/{folder}/test_{name}.py"
     for folder, names in (
         ("history", "detection detection_reserved detection_tail ingest"),
-        ("history/query", "address tools_annotations tools_links tools_notes tools_snapshots"),
-        ("history/query", "filtered_store filtered_store_search visibility"),
+        ("history/query", "address tools_annotations tools_links tools_notes tools_snapshots visibility"),
         (
             "history/query",
             "requests_filters requests_hostile requests_messages requests_paging requests_process requests_search",
         ),
         ("store", "all_concurrency all_round_trip"),
         ("store/integrity", "verification"),
-        ("store/repositories", "all_repositories annotations queries"),
-        ("store/search", "index"),
+        ("store/repositories", "annotations bookkeeping queries sessions"),
         ("store/write", "append"),
     )
     for name in names.split()
@@ -57,7 +60,6 @@ CONTRACT = {
 """The modules whose tests tell what every store does, on whatever engine."""
 
 _LEAKS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "COLUMNS")
-
 
 _ASKED_FOR = ("llm", "clients", "slow", "long")
 """Markers of tests that take long or need more than a machine always has: they run only where the command line names them."""
@@ -162,9 +164,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
+def empty_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty project."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def server_url() -> str:
     """Return the URL of an empty database on the run's server."""
     return postgresql_server.fresh_database(os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+
+
+@pytest.fixture
+def server_store(server_url: str) -> Iterator[Store]:
+    """Open an empty store on the server."""
+    opened = open_store(server_url, create=True)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(scope="session")
@@ -201,6 +218,19 @@ def store(store_path: Path) -> Iterator[Store]:
     opened = open_store(str(store_path), create=True)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def allow(store: Store) -> Allow:
+    """Return what puts a rule in force: agent, resource type, pattern, permission."""
+
+    def put(agent: str, kind: str, pattern: str, permission: str = "read", priority: int = 100) -> None:
+        rule = AccessRule.model_validate(
+            {"agent": agent, "resource_type": kind, "pattern": pattern, "permission": permission, "priority": priority}
+        )
+        change_rules(store, AccessGuard(store), add=[rule])
+
+    return put
 
 
 @pytest.fixture

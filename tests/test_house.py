@@ -42,7 +42,7 @@ DATA = (
 """Files beside the code that the product reads."""
 
 ACROSS = (
-    "stories", "faults", "golden", "hostile_repo", "llm", "bench", "conformance", "integrations",
+    "stories", "faults", "golden", "hostile_repo", "llm", "bench",
     *(f"test_{name}.py" for name in ("docs", "house", "install", "made_pages", "readme", "requirements", "startup")),
 )  # fmt: skip
 """Tests across the rooms, and of the project as a whole."""
@@ -125,8 +125,31 @@ def test_tests_stand_where_their_module_would() -> None:
 
 
 def test_what_runs_on_every_store_is_there() -> None:
-    """A module of tests that was renamed would quietly run on no server any more."""
+    """A module of tests that was renamed would quietly run on no server any more; so does one whose tests take no store."""
     assert [name for name in sorted(CONTRACT) if not (ROOT / name).is_file()] == []
+    taken = {
+        name: {
+            argument.arg
+            for node in ast.parse((ROOT / name).read_text(encoding="utf-8")).body
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+            for argument in node.args.args
+        }
+        for name in CONTRACT
+    }
+    assert [name for name in sorted(taken) if not taken[name] & {"store", "store_path", "ask"}] == []
+
+
+def test_tests_that_pages_name_are_there() -> None:
+    """What proves a promise of a page, or what the Makefile runs, was not renamed meanwhile."""
+    named = [
+        (_name(page), name)
+        for page in (*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), *(ROOT / "bench").glob("*/RESULTS.md"))
+        for name in re.findall(r"[` ](tests/[\w/]+(?:\.py)?)`", page.read_text(encoding="utf-8"))
+    ]
+    run = [("Makefile", name) for name in re.findall(r" (tests/[\w/.]+)", (ROOT / "Makefile").read_text(encoding="utf-8"))]
+
+    assert len(named) > 30
+    assert [(page, name) for page, name in [*named, *run] if not (ROOT / name).exists()] == []
 
 
 def test_modules_say_their_responsibility() -> None:

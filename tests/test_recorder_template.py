@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.log import ids
 from ctxmgr.log.journal import Journal
-from ctxmgr.log.json_value import is_plain, plain
 from ctxmgr.recorder import Recorder, Sink
 from ctxmgr.store.engine.sqlite import SqliteEngine
 from ctxmgr.store.recorder_sink import StoreSink
@@ -93,18 +90,6 @@ def test_both_ways_write_the_same_rows(tmp_path: Path, session: str, mask: bool,
     assert len(rows[0]["entry"]) == len(VALUES)
 
 
-def test_a_log_of_another_suffix_takes_entries_too(tmp_path: Path) -> None:
-    """Through the sink of a database a log, which spells its records itself, gets them as well."""
-    sink = StoreSink(str(tmp_path / "a.ndjson"), "process", True)
-    with Recorder(sink, session="s") as recorder:
-        recorder.result(recorder.entry("coder", "edit", SECRET), output=SECRET)
-    sink.close()
-
-    text = b"".join(path.read_bytes() for path in tmp_path.glob("a.ndjson"))
-    assert b"[masked:github]" in text
-    assert SECRET.encode() not in text
-
-
 def test_an_object_around_a_sink_sees_every_record(tmp_path: Path) -> None:
     """What an object passes on to a sink without knowing it does not lead past its own append."""
 
@@ -127,17 +112,3 @@ def test_an_object_around_a_sink_sees_every_record(tmp_path: Path) -> None:
     recorder.result(recorder.entry("coder", "edit", "x"))
 
     assert around.kinds == ["session", "entry", "result"]
-
-
-leaves = st.one_of(
-    st.sampled_from(VALUES), st.text(), st.integers(), st.sampled_from([2**62 - 1, 2**62, -(2**62)]), st.booleans(), st.floats()
-)
-
-
-@given(st.one_of(leaves, st.dictionaries(st.one_of(st.text(), st.integers(), st.booleans()), leaves, max_size=4)))
-def test_what_is_plain_stays_as_it_is(value: Any) -> None:
-    """A value that is called plain is returned by `plain` as it is, its types and keys included."""
-    if is_plain(value):
-        made = plain(value)
-        assert repr(made) == repr(value)
-        assert type(made) is type(value)

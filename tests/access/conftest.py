@@ -7,11 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from ctxmgr.access.guard import AccessGuard
-from ctxmgr.access.rule_changes import change_rules
 from ctxmgr.store import Store
-from ctxmgr.types.access import AccessRule
 
-Allow = Callable[..., None]
 As = Callable[[str | None], AccessGuard]
 
 
@@ -19,19 +16,6 @@ As = Callable[[str | None], AccessGuard]
 def operator(store: Store) -> AccessGuard:
     """Return the operator, who may do everything."""
     return AccessGuard(store)
-
-
-@pytest.fixture
-def allow(store: Store) -> Allow:
-    """Return what puts a rule in force: agent, resource type, pattern, permission."""
-
-    def put(agent: str, kind: str, pattern: str, permission: str = "read", priority: int = 100) -> None:
-        rule = AccessRule.model_validate(
-            {"agent": agent, "resource_type": kind, "pattern": pattern, "permission": permission, "priority": priority}
-        )
-        change_rules(store, AccessGuard(store), add=[rule])
-
-    return put
 
 
 @pytest.fixture

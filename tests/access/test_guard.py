@@ -8,7 +8,8 @@ from ctxmgr.access.guard import MAX_LOGGED, AccessGuard
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, PROJECT, RULES
 from ctxmgr.types.plain_records import build
-from tests.access.conftest import Allow, As
+from tests.access.conftest import As
+from tests.conftest import Allow
 
 
 @pytest.mark.requirement("003-A14")

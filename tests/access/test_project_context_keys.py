@@ -15,7 +15,8 @@ from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, KEY, VERSION
 from ctxmgr.types.context_package import GetContextRequest, KeyUpdate, SetContextRequest
 from ctxmgr.types.plain_records import build
-from tests.access.conftest import Allow, As
+from tests.access.conftest import As
+from tests.conftest import Allow
 
 
 def _set(store: Store, guard: AccessGuard, key: str, value: Any, *, create: bool = True, **more: Any) -> Any:

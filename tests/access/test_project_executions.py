@@ -15,7 +15,8 @@ from ctxmgr.store.project_session import VERSION
 from ctxmgr.types.context_package import Execution, ListExecutionsRequest, RecordExecutionRequest
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest
-from tests.access.conftest import Allow, As
+from tests.access.conftest import As
+from tests.conftest import Allow
 
 
 def _record(store: Store, guard: AccessGuard, agent: str, status: str, **more: Any) -> Execution:

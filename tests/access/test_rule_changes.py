@@ -12,8 +12,9 @@ from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, EXECUTION, PACKAGE, RULES
 from ctxmgr.types.access import AccessRule
 from ctxmgr.types.plain_records import build
-from tests.access.conftest import Allow, As
+from tests.access.conftest import As
 from tests.access.worlds import rule, thing
+from tests.conftest import Allow
 
 
 def _rule(permission: str = "read", priority: int = 100, pattern: str = "a/*") -> AccessRule:

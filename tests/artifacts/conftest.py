@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.access.guard import AccessGuard
-from ctxmgr.access.rule_changes import change_rules
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.store import Store
-from ctxmgr.types.access import AccessRule
 
-Allow = Callable[..., None]
 As = Callable[[str], ArtifactStore]
 
 
@@ -27,19 +24,6 @@ def artifacts(store: Store) -> ArtifactStore:
 def folder(store_path: Path) -> Path:
     """Name the folder in which the artifacts of the test's store lie."""
     return store_path.with_name("artifacts")
-
-
-@pytest.fixture
-def allow(store: Store) -> Allow:
-    """Return what puts a rule in force: agent, pattern, permission, resource type."""
-
-    def put(agent: str, pattern: str, permission: str = "read", kind: str = "artifact", priority: int = 100) -> None:
-        rule = AccessRule.model_validate(
-            {"agent": agent, "resource_type": kind, "pattern": pattern, "permission": permission, "priority": priority}
-        )
-        change_rules(store, AccessGuard(store), add=[rule])
-
-    return put
 
 
 @pytest.fixture

@@ -21,8 +21,9 @@ from ctxmgr.types.artifact import (
     PruneRequest,
     Retention,
 )
-from tests.artifacts.conftest import Allow, As
+from tests.artifacts.conftest import As
 from tests.artifacts.putting import back, get, put, put_one, text
+from tests.conftest import Allow
 
 READS: dict[str, Callable[[ArtifactStore, str], Any]] = {
     "get": lambda artifacts, name: get(artifacts, f"secret/{name}"),
@@ -53,8 +54,8 @@ def test_a_denied_read_is_a_missing_one(artifacts: ArtifactStore, allow: Allow, 
     """What may not be read is answered with the very words for what is not there, whichever way it is asked for."""
     put(artifacts, "secret", plan_md="# one\n")
     put(artifacts, "secret", plan_md="# two\n")
-    allow("spy", "self", "write")
-    allow("spy", "public/*", "read")
+    allow("spy", "artifact", "self", "write")
+    allow("spy", "artifact", "public/*", "read")
 
     denied = _said(lambda: READS[read](asking("spy"), "plan.md"))
     missing = _said(lambda: READS[read](asking("spy"), "gone.md"))
@@ -67,7 +68,7 @@ def test_an_id_that_may_not_be_read_is_unknown(artifacts: ArtifactStore, allow: 
     """The id of a hidden artifact, whole or in part, is answered like one of nothing."""
     hidden = put(artifacts, "secret", plan_md="# one\n").id
     assert hidden is not None
-    allow("spy", "self", "write")
+    allow("spy", "artifact", "self", "write")
 
     for identity in (hidden, hidden[:10]):
         _, message, hint = _said(lambda identity=identity: asking("spy").get(GetRequest(id=identity)))
@@ -79,7 +80,7 @@ def test_an_id_that_may_not_be_read_is_unknown(artifacts: ArtifactStore, allow: 
 def test_suggestions_name_only_what_may_be_read(artifacts: ArtifactStore, allow: Allow, asking: As) -> None:
     """A hidden artifact is not suggested, however similar its name."""
     put(artifacts, "team", plan_md="# plan\n", plans_md="# hidden\n")
-    allow("spy", "team/plan.md", "read")
+    allow("spy", "artifact", "team/plan.md", "read")
 
     assert _said(lambda: get(asking("spy"), "team/plan.m"))[2] == "did you mean team/plan.md?"
     assert _said(lambda: get(artifacts, "team/plan.m"))[2] == "did you mean team/plan.md, team/plans.md?"
@@ -90,7 +91,7 @@ def test_lists_counts_and_pages_hold_only_what_may_be_read(artifacts: ArtifactSt
     put(artifacts, "team", a_md="a\n", b_md="b\n", c_md="c\n")
     put_one(artifacts, "team", "d.md", dependencies=[NewDependency(agent="team", name="a.md")])
     for name in ("b.md", "d.md"):
-        allow("spy", f"team/{name}", "read")
+        allow("spy", "artifact", f"team/{name}", "read")
 
     found = asking("spy").list(ListArtifactsRequest(limit=1))
     assert ([item.name for item in found.artifacts], found.page.total, found.page.has_more) == (["b.md"], 2, True)
@@ -105,8 +106,8 @@ def test_versions_of_hidden_changes_say_nothing(artifacts: ArtifactStore, allow:
     put(artifacts, "team", a_md="a\n")
     put(artifacts, "secret", x_md="x\n")
     artifacts.create_version(CreateVersionRequest(description="about the secret"))
-    allow("spy", "team/*", "read")
-    allow("chief", "*", "read")
+    allow("spy", "artifact", "team/*", "read")
+    allow("chief", "artifact", "*", "read")
 
     seen = {view.version: (view.description, view.created_by, view.artifacts) for view in asking("spy").versions()}
     assert seen == {1: (None, "team", 1), 3: (None, None, 1)}
@@ -116,7 +117,7 @@ def test_versions_of_hidden_changes_say_nothing(artifacts: ArtifactStore, allow:
 def test_a_path_tells_nothing_of_hidden_names(artifacts: ArtifactStore, allow: Allow, asking: As) -> None:
     """The path in an answer is the same whether or not a hidden artifact has a name like it."""
     put(artifacts, "team", readme_md="a\n", README_md="b\n")
-    allow("spy", "team/readme.md", "read")
+    allow("spy", "artifact", "team/readme.md", "read")
 
     assert "~" in get(artifacts, "team/readme.md").artifact.path
     assert get(asking("spy"), "team/readme.md").artifact.path == "artifacts/v1/team/readme.md"
@@ -126,7 +127,7 @@ def test_a_path_tells_nothing_of_hidden_names(artifacts: ArtifactStore, allow: A
 def test_a_denied_write_is_the_same_whether_it_is_there_or_not(artifacts: ArtifactStore, allow: Allow, asking: As) -> None:
     """Writing what one may not write is denied in the same words, and nothing is stored."""
     put(artifacts, "team", plan_md="# one\n")
-    allow("spy", "self", "write")
+    allow("spy", "artifact", "self", "write")
 
     there = _said(lambda: put_one(asking("spy"), "team", "plan.md", "# mine\n"))
     missing = _said(lambda: put_one(asking("spy"), "team", "gone.md", "# mine\n"))
@@ -150,13 +151,13 @@ def test_versions_are_changed_by_whoever_may_write_what_changes(artifacts: Artif
     for change in changes:
         with pytest.raises(Denied):
             change(asking("lead"))
-    allow("lead", "*", "write", kind="context")
+    allow("lead", "context", "*", "write")
     assert asking("lead").create_version(CreateVersionRequest(description="mine")).version == 3
     with pytest.raises(Denied):
         back(asking("lead"), 1)
     with pytest.raises(Denied):
         asking("lead").prune(prune)
-    allow("lead", "team/*", "write")
+    allow("lead", "artifact", "team/*", "write")
     back(asking("lead"), 1)
     assert artifacts.versions()[2].created_by == "lead"
 
@@ -166,7 +167,7 @@ def test_every_access_of_an_agent_is_logged(artifacts: ArtifactStore, store: Sto
     """What an agent read, what it was denied and what it did not find is in the history, with its name."""
     put(artifacts, "team", a_md="a\n")
     put(artifacts, "secret", b_md="b\n")
-    allow("spy", "team/*", "read")
+    allow("spy", "artifact", "team/*", "read")
 
     get(asking("spy"), "team/a.md")
     for path in ("secret/b.md", "team/gone.md"):

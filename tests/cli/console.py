@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -65,6 +66,28 @@ def process(
         (ended.stdout or b"").decode("utf-8", "surrogateescape"),
         ended.stderr.decode("utf-8", "surrogateescape"),
     )
+
+
+def watched(*arguments: str, typed: bool = True, talk: bool = False) -> tuple[int, str]:
+    """Run a command on a terminal; return its exit code and what the terminal got, with ``talk`` stderr too."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        command(*arguments), stdin=theirs if typed else subprocess.DEVNULL, stdout=theirs,
+        stderr=theirs if talk else subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 65_536)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+        code = process.wait(LIMIT)
+    os.close(ours)
+    return code, shown.decode("utf-8").replace("\r\n", "\n")
 
 
 def records() -> list[Record]:

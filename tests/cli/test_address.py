@@ -1,8 +1,7 @@
-"""Name entries and times on the command line: every spelling, and what is no address and no time."""
+"""Name entries on the command line: every spelling, and what is no address."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,15 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.cli.address import parse
-from ctxmgr.cli.requests import moment
 from ctxmgr.errors import InvalidInput
-from ctxmgr.log.ids import parse_time
-from tests import builders as b
 from tests.cli.console import run
 
 pytestmark = pytest.mark.usefixtures("history")
-
-NOON = b.START + 7_200.0
 
 
 @pytest.mark.requirement("FR-010", "C-show")
@@ -114,45 +108,3 @@ def test_any_text_is_an_address_or_refused(text: str) -> None:
         assert not text.strip()
     else:
         assert (found.index is None) != (found.entry_id is None)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("now", NOON), ("90s", NOON - 90), ("2h", b.START), ("15 m", NOON - 900), ("7D", NOON - 604_800),
-        ("1w", NOON - 604_800), ("2026-01-22T10:00:00Z", b.START), (" 2026-01-22T11:00:00+01:00 ", b.START), ("9999999w", 0.0),
-    ],
-)  # fmt: skip
-def test_times_as_people_write_them(text: str, seconds: float) -> None:
-    """A time is RFC 3339 or a span before now."""
-    assert parse_time(moment(text, NOON)) == pytest.approx(seconds)
-
-
-def test_days_begin_at_midnight_here() -> None:
-    """Today and yesterday begin at midnight of this machine's time zone."""
-    midnight = datetime.fromtimestamp(NOON).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-
-    assert parse_time(moment("today", NOON)) == midnight.timestamp()
-    assert parse_time(moment("Yesterday", NOON)) == (midnight - timedelta(days=1)).timestamp()
-
-
-@given(st.text(max_size=20) | st.from_regex(r"[0-9]{0,9}\s?[a-z]?", fullmatch=True))
-def test_any_text_is_a_time_or_refused(text: str) -> None:
-    """Whatever is typed either becomes an RFC 3339 time or is refused as invalid input."""
-    try:
-        found = moment(text, NOON)
-    except InvalidInput:
-        found = None
-
-    assert found is None or parse_time(found) is not None
-    assert found is not None or parse_time(text.strip()) is None
-
-
-@pytest.mark.requirement("FR-025", "US2-3", "R-03")
-def test_a_time_range_is_half_open() -> None:
-    """``--since`` includes its own moment, ``--until`` does not, for every query."""
-    wish = ("--since", b.at(1), "--until", b.at(2), "-s", "healthy", "--json")
-
-    assert [row["index"] for row in run("list", *wish).envelope["data"]] == [1]
-    assert [row["index"] for row in run("trace", *wish).envelope["data"]] == [1]
-    assert [hit["row"]["index"] for hit in run("search", "make", *wish).envelope["data"]] == [1]

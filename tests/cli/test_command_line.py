@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from ctxmgr.errors import InvalidInput
 from tests.cli.console import make_history, process, run
 
 pytestmark = pytest.mark.usefixtures("history")
-
 
 BEFORE: list[tuple[list[str], list[str]]] = [
     (["--json", "list"], ["list", "--json"]),
@@ -119,21 +117,6 @@ def test_an_old_spelling_is_hinted_at() -> None:
     assert ran.out == run("list", "--newest-first", "-n", "1", "--json").out
     assert ran.err == "ctxmgr: -r of 'list' is spelled --newest-first now\n"
     assert run("search", "boom", "--max", "1", "--json").out == run("search", "boom", "--limit", "1", "--json").out
-
-
-def test_raw_prints_texts_without_quotes() -> None:
-    """``-r`` beside ``--jq`` prints texts as they are and anything else as JSON; without ``--jq`` it is refused."""
-    assert run("list", "-s", "healthy", "--jq", ".data[0] | .action, .index", "-r").out == "Read\n0\n"
-    assert json.loads(run("list", "-s", "healthy", "--jq", ".data[0].action").out) == "Read"
-    assert run("show", "@0", "-r", "--json").envelope["error"]["kind"] == "invalid"
-
-
-def test_fields_reach_into_lists_and_say_what_is_not_there() -> None:
-    """A number chooses from a list; a path that leads nowhere in any row is told."""
-    ran = run("detect", "looping", "--exit-zero", "--fields", "session,findings.0.kind")
-    assert (ran.out, ran.err) == ("looping\trepetition\n", "")
-    ran = run("detect", "looping", "--exit-zero", "--fields", "findings.9.kind")
-    assert (ran.out, ran.err) == ("\n", "ctxmgr: nothing has a field 'findings.9.kind': it is empty\n")
 
 
 def test_an_ambiguous_id_names_what_it_may_mean(history: Path) -> None:

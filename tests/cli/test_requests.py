@@ -1,18 +1,25 @@
-"""``--set``: detection settings from the command line."""
+"""What becomes of options that several commands share: ``--set``, and times as people write them."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ctxmgr.cli.requests import build, merge_settings, parse_settings
+from ctxmgr.cli.requests import build, merge_settings, moment, parse_settings
 from ctxmgr.errors import InvalidInput
+from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.types.query import SearchRequest
+from tests import builders as b
 from tests.builders import write
 from tests.cli.console import make_history, run
 from tests.doors import run_json
+
+NOON = b.START + 7_200.0
 
 
 def test_options_become_a_table() -> None:
@@ -59,6 +66,49 @@ def test_a_threshold_decides_what_is_found(store: Store) -> None:
     assert run_json(["detect", "--set", "repeat_rounds=4", *where])[0] == 0
     code, envelope = run_json(["detect", "--set", "repeat_rounds=1", *where])
     assert (code, envelope["error"]["kind"]) == (2, "invalid")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("now", NOON), ("90s", NOON - 90), ("2h", b.START), ("15 m", NOON - 900), ("7D", NOON - 604_800),
+        ("1w", NOON - 604_800), ("2026-01-22T10:00:00Z", b.START), (" 2026-01-22T11:00:00+01:00 ", b.START), ("9999999w", 0.0),
+    ],
+)  # fmt: skip
+def test_times_as_people_write_them(text: str, seconds: float) -> None:
+    """A time is RFC 3339 or a span before now."""
+    assert parse_time(moment(text, NOON)) == pytest.approx(seconds)
+
+
+def test_days_begin_at_midnight_here() -> None:
+    """Today and yesterday begin at midnight of this machine's time zone."""
+    midnight = datetime.fromtimestamp(NOON).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+
+    assert parse_time(moment("today", NOON)) == midnight.timestamp()
+    assert parse_time(moment("Yesterday", NOON)) == (midnight - timedelta(days=1)).timestamp()
+
+
+@given(st.text(max_size=20) | st.from_regex(r"[0-9]{0,9}\s?[a-z]?", fullmatch=True))
+def test_any_text_is_a_time_or_refused(text: str) -> None:
+    """Whatever is typed either becomes an RFC 3339 time or is refused as invalid input."""
+    try:
+        found = moment(text, NOON)
+    except InvalidInput:
+        found = None
+
+    assert found is None or parse_time(found) is not None
+    assert found is not None or parse_time(text.strip()) is None
+
+
+@pytest.mark.usefixtures("history")
+@pytest.mark.requirement("FR-025", "US2-3", "R-03")
+def test_a_time_range_is_half_open() -> None:
+    """``--since`` includes its own moment, ``--until`` does not, for every query."""
+    wish = ("--since", b.at(1), "--until", b.at(2), "-s", "healthy", "--json")
+
+    assert [row["index"] for row in run("list", *wish).envelope["data"]] == [1]
+    assert [row["index"] for row in run("trace", *wish).envelope["data"]] == [1]
+    assert [hit["row"]["index"] for hit in run("search", "make", *wish).envelope["data"]] == [1]
 
 
 @pytest.mark.parametrize("option", ["--max", "--limit", "-n"])

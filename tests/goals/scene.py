@@ -47,6 +47,11 @@ def open_goals(folder: Path, *, hold: bool = False, **options: Any) -> Goals:
     return Goals(folder / ".agent_context", hold=hold, clock=options.pop("clock", ticking()), **options)
 
 
+def drafts(*texts: str) -> list[TaskDraft]:
+    """Return a task with each of these descriptions."""
+    return [TaskDraft(description=text) for text in texts]
+
+
 def begun(folder: Path, *, hold: bool = False, **options: Any) -> Goals:
     """Return goals of which one is begun."""
     goals = open_goals(folder, hold=hold, **options)

@@ -36,11 +36,7 @@ from ctxmgr.types.goal import (
     TaskDraft,
     UnblockRequest,
 )
-from tests.goals.scene import act, advance, bare, begun, contents, done, open_goals, statuses, stored
-
-
-def _drafts(*texts: str) -> list[TaskDraft]:
-    return [TaskDraft(description=text) for text in texts]
+from tests.goals.scene import act, advance, bare, begun, contents, done, drafts, open_goals, statuses, stored
 
 
 @pytest.mark.requirement("H-1", "H-2")
@@ -56,97 +52,6 @@ def test_work_starts_where_nobody_said(tmp_path: Path) -> None:
     assert {name for name, status in statuses(state).items() if status == "pending"} == {"t2", "t1.2", "t2.1"}
     attempt = state.goal.tasks[0].subtasks[0].attempts[0]
     assert (attempt.number, attempt.status, attempt.actions) == (1, "in_progress", 1)
-
-
-@pytest.mark.requirement("H-2")
-def test_per_cent_at_every_level(tmp_path: Path) -> None:
-    """Per cent is the share of leaves that are done, of the goal, of each task and of each subtask."""
-    goals = begun(tmp_path)
-    done(goals)
-    goal = goals.state().goal
-
-    assert (goal.percent, goal.tasks[0].percent, goal.tasks[0].subtasks[0].percent, goal.tasks[1].percent) == (33, 50, 100, 0)
-    done(goals)
-    done(goals)
-    assert goals.state().goal.percent == 100
-    assert set(statuses(goals.state()).values()) == {"done"}
-
-
-def test_a_goal_without_tasks_is_worked_on_itself(tmp_path: Path) -> None:
-    """Actions and attempts belong to the goal while it has no tasks, to a task while it has no subtasks."""
-    goals = open_goals(tmp_path)
-    goals.start(StartRequest(goal="small"))
-    assert act(goals, "look").node == "goal"
-    goals.add(AddRequest(tasks=_drafts("one")))
-    assert act(goals, "look more").node == "t1"
-    goals.add(AddRequest(tasks=_drafts("part"), parent="t1"))
-    assert act(goals, "look closer").node == "t1.1"
-    assert statuses(goals.state()) == {"goal": "in_progress", "t1": "in_progress", "t1.1": "in_progress"}
-    done(goals)
-    assert goals.state().goal.status == "done"
-
-
-@pytest.mark.requirement("H-reorder")
-def test_tasks_are_inserted_where_asked(tmp_path: Path) -> None:
-    """New tasks and subtasks stand at the place given, with ids that nobody had before."""
-    goals = begun(tmp_path)
-    goals.add(AddRequest(tasks=_drafts("first", "second"), at=0))
-    goals.add(AddRequest(tasks=_drafts("between"), parent="t1", at=1))
-
-    tasks = goals.state().goal.tasks
-    assert [each.id for each in tasks] == ["t3", "t4", "t1", "t2"]
-    assert [each.id for each in tasks[2].subtasks] == ["t1.1", "t1.3", "t1.2"]
-    with pytest.raises(InvalidInput):
-        goals.add(AddRequest(tasks=_drafts("x"), parent="t1.1"))
-    with pytest.raises(InvalidInput):
-        goals.add(AddRequest(tasks=[TaskDraft(description="x", subtasks=[SubtaskDraft(description="y")])], parent="t1"))
-
-
-@pytest.mark.requirement("H-reorder")
-def test_order_changes_what_comes_next(tmp_path: Path) -> None:
-    """Reordering changes which leaf is next, and keeps those that are not named in their order."""
-    goals = begun(tmp_path)
-    goals.add(AddRequest(tasks=_drafts("third")))
-    goals.reorder(ReorderRequest(order=["t2"]))
-    assert [each.id for each in goals.state().goal.tasks] == ["t2", "t1", "t3"]
-    goals.reorder(ReorderRequest(order=["t1.2", "t1.1"], parent="t1"))
-    advance(goals)
-    assert goals.state().current == "t2.1"
-    done(goals)
-    advance(goals)
-    assert goals.state().current == "t1.2"
-
-
-@pytest.mark.requirement("H-reorder")
-def test_a_task_is_split_while_it_is_worked_on(tmp_path: Path) -> None:
-    """What replaces a task stands at its place; what was done below it stays done and counts."""
-    goals = begun(tmp_path)
-    done(goals)
-    advance(goals)
-    act(goals, "look")
-    goals.split(SplitRequest(id="t1", into=_drafts("smaller", "smallest"), reason="too big"))
-
-    state = goals.state()
-    assert [each.id for each in state.goal.tasks] == ["t1", "t3", "t4", "t2"]
-    assert {name: statuses(state)[name] for name in ("t1", "t1.1", "t1.2", "t3")} == {
-        "t1": "split", "t1.1": "done", "t1.2": "split", "t3": "pending",
-    }  # fmt: skip
-    assert state.current == "t3"
-    assert state.goal.percent == 25
-    goals.split(SplitRequest(id="t2.1", into=_drafts("a", "b")))
-    assert [each.id for each in goals.state().goal.tasks[3].subtasks] == ["t2.1", "t2.2", "t2.3"]
-
-
-def test_a_dropped_task_does_not_count(tmp_path: Path) -> None:
-    """A task that is given up is left out of the per cent, and a goal is done without it."""
-    goals = begun(tmp_path)
-    goals.drop(DropRequest(id="t1", reason="not wanted"))
-    done(goals)
-
-    assert statuses(goals.state()) == {
-        "goal": "done", "t1": "dropped", "t1.1": "dropped", "t1.2": "dropped", "t2": "done", "t2.1": "done",
-    }  # fmt: skip
-    assert goals.state().goal.percent == 100
 
 
 def test_going_elsewhere_leaves_an_attempt(tmp_path: Path) -> None:
@@ -182,8 +87,8 @@ ILLEGAL: list[tuple[str, Callable[[Goals], object]]] = [
     ("block what is done", lambda goals: goals.block(BlockRequest(id="t1.1", reason="x"))),
     ("drop what is done", lambda goals: goals.drop(DropRequest(id="t1.1"))),
     ("drop the goal", lambda goals: goals.drop(DropRequest(id="goal"))),
-    ("split the goal", lambda goals: goals.split(SplitRequest(id="goal", into=_drafts("x")))),
-    ("split what is done", lambda goals: goals.split(SplitRequest(id="t1.1", into=_drafts("x")))),
+    ("split the goal", lambda goals: goals.split(SplitRequest(id="goal", into=drafts("x")))),
+    ("split what is done", lambda goals: goals.split(SplitRequest(id="t1.1", into=drafts("x")))),
     ("end what has subtasks", lambda goals: goals.done(EndRequest(id="t1"))),
     ("end what is blocked", lambda goals: goals.done(EndRequest(id="t2.1"))),
     ("go to what is blocked", lambda goals: goals.next(NextRequest(to="t2.1"))),
@@ -192,7 +97,7 @@ ILLEGAL: list[tuple[str, Callable[[Goals], object]]] = [
     ("an order that names one twice", lambda goals: goals.reorder(ReorderRequest(order=["t1", "t1"]))),
     ("unblock what is free", lambda goals: goals.unblock(UnblockRequest(target="t1.2"))),
     ("unblock what is unknown", lambda goals: goals.unblock(UnblockRequest(target="nothing"))),
-    ("too many tasks", lambda goals: [goals.add(AddRequest(tasks=_drafts(*["x"] * 1000))) for _ in range(6)]),
+    ("too many tasks", lambda goals: [goals.add(AddRequest(tasks=drafts(*["x"] * 1000))) for _ in range(6)]),
 ]
 
 
@@ -236,16 +141,6 @@ def test_there_must_be_a_goal(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_put_off_by_hand_does_not_stop_the_rest(tmp_path: Path) -> None:
-    """A subtask that a person blocked leaves its neighbours open; its task is blocked when nothing else is left of it."""
-    goals = begun(tmp_path)
-    goals.block(BlockRequest(id="t1.2", reason="waiting for a key"))
-    assert statuses(goals.state())["t1"] == "pending"
-    done(goals)
-    state = goals.state()
-    assert (statuses(state)["t1"], statuses(state)["goal"], state.current) == ("blocked", "in_progress", "t2.1")
-
-
 @pytest.mark.requirement("H-2")
 def test_what_is_done_already_is_begun_done(tmp_path: Path) -> None:
     """Steps that were done before are so from the first record on; what holds them follows, up to the goal."""
@@ -263,7 +158,7 @@ def test_what_is_done_already_is_begun_done(tmp_path: Path) -> None:
     assert goals.state().goal.status == "done"
     goals.add(AddRequest(tasks=[TaskDraft(description="more", done=True)], parent="t2"))
     assert goals.state().goal.status == "done"
-    added = goals.add(AddRequest(tasks=_drafts("x"))).changed[0]
+    added = goals.add(AddRequest(tasks=drafts("x"))).changed[0]
     goals.split(SplitRequest(id=added, into=[TaskDraft(description="y", done=True)]))
     assert bare(open_goals(tmp_path).state()) == bare(goals.state())
     assert goals.state().goal.status == "done"

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.goals.state import outcome
 from ctxmgr.types.goal import EndRequest, MessageRequest, UnblockRequest
 from tests.goals.scene import act, advance, ask, begun, done, fail, open_goals, statuses, stored, ticking
 
@@ -280,27 +279,6 @@ def test_the_answer_does_not_depend_on_the_process(tmp_path: Path) -> None:
     for number, expected in enumerate([True, True, True, False, False]):
         goals = begun(tmp_path) if number == 0 else open_goals(tmp_path)
         assert bool(act(goals, *A)) is expected
-
-
-@pytest.mark.parametrize(
-    ("result", "expected"),
-    [
-        ("success", ("ok", None, None)),
-        ("Error", ("error", None, None)),
-        ("error: it broke: badly", ("error", None, {"message": "it broke: badly"})),
-        ("error 5 happened", ("ok", "error 5 happened", None)),
-        ("denied", ("denied", None, None)),
-        ("3 files", ("ok", "3 files", None)),
-        (None, ("ok", None, None)),
-        ({"rows": 3}, ("ok", {"rows": 3}, None)),
-        ({"error": "no"}, ("error", {"error": "no"}, {"message": "no"})),
-        (ValueError("bad"), ("error", None, {"type": "ValueError", "message": "bad"})),
-        (float("nan"), ("ok", "NaN", None)),
-    ],
-)
-def test_results_are_understood(result: Any, expected: Any) -> None:
-    """Words say how an action ended, everything else is what came back."""
-    assert outcome(result) == expected
 
 
 def test_ending_what_is_blocked_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
@@ -192,6 +192,8 @@ def test_titles_are_one_clean_short_line() -> None:
     st.text(alphabet=st.sampled_from("-*#>:[]{}&*!|'\"?%@` \t\nax1.☐é\u2028"), max_size=200),
     st.sampled_from(["md", "yaml", ""]),
 )
+@example("# x\n- [x] a\u2028 1\n  - ☐ é `a`\n", "md")  # random texts hardly ever make a step
+@example("- a: [x, 1]\n", "yaml")
 def test_any_text_is_a_plan_or_refused(text: str, ending: str) -> None:
     """Whatever the text, the answer is a plan whose titles can be shown in a line, or the error for that."""
     try:

@@ -10,7 +10,6 @@ import pytest
 from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.importers.base import LISTS, JsonImporter, Log
 from ctxmgr.importers.log_files import HEAD_SIZE
-from ctxmgr.importers.message_list import MESSAGE_LIST
 from ctxmgr.importers.openai_agents import OPENAI_AGENTS_TRACES
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.types.import_report import FileCount
@@ -81,21 +80,6 @@ def test_records_wait_for_the_title_of_their_session_and_a_dropped_part_is_asked
     main.message("bye")
     assert log.drop(("s", "s")) is main
     assert log.take() == []
-
-
-def test_a_call_in_a_member_that_no_message_has_is_counted(tmp_path: Path) -> None:
-    """Lines with a role and content are messages; what a member ``tool`` beside them holds is not lost without a word."""
-    path = tmp_path / "a.jsonl"
-    lines = (
-        '{"role":"user","content":"go"}',
-        '{"role":"assistant","content":"I look.","tool":{"name":"Bash","input":{"command":"ls"}}}',
-        '{"role":"tool","tool":"Bash","content":"a.py"}',
-    )
-    path.write_text("\n".join(lines), encoding="utf-8")
-    counts: list[FileCount] = []
-    list(MESSAGE_LIST.read([path], counts))
-
-    assert counts[0].unknown == {"assistant message with a member tool": 1}
 
 
 def test_every_list_of_a_format_is_read_of_a_head() -> None:

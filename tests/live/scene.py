@@ -48,6 +48,13 @@ def hooked(client: str, event: Any, **environment: str) -> Said:
     return Said(ran.returncode, ran.stdout, ran.stderr)
 
 
+def settings(text: str) -> None:
+    """Write the user's own settings."""
+    path = Path(os.environ["XDG_CONFIG_HOME"]) / "ctxmgr" / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
 def calls_of(log: Path) -> Iterator[dict[str, Any]]:
     """Yield the calls of a Claude Code log with their results, as its hooks tell them."""
     calls: dict[str, dict[str, Any]] = {}
@@ -94,3 +101,11 @@ def write_log(path: Path, calls: list[tuple[str, str]], said: str = "Make the te
         lines.append(json.dumps({**shared, "parentUuid": above, "uuid": f"u{place}", "timestamp": moment, **row}))
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return told
+
+
+def messages(*texts: str) -> list[bytes]:
+    """Return the lines by which a client of an agent begins a session and asks for these."""
+    asked: list[tuple[str, dict[str, Any]]] = [("initialize", {"protocolVersion": 1}), ("session/new", {"cwd": "/p"})]
+    asked += [("session/prompt", {"sessionId": "sess-1", "prompt": [{"type": "text", "text": text}]}) for text in texts]
+    lines = [{"jsonrpc": "2.0", "id": number, "method": name, "params": params} for number, (name, params) in enumerate(asked)]
+    return [json.dumps(line).encode() + b"\n" for line in lines]

@@ -14,16 +14,10 @@ import pytest
 from ctxmgr.clients import CLIENTS, MAX_ANSWER_CHARS, state_folder
 from ctxmgr.live import installation
 from ctxmgr.live.event_answer import Rounds
-from tests.live.scene import LOOP, SILENT, batch, before, calls_of, command, hooked, write_log
+from tests.live.scene import LOOP, SILENT, batch, before, calls_of, command, hooked, settings, write_log
 
 FAILED = "Exit code 1\nImportError: No module named 'calc'"
 LOOPING = [("cat calc.txt", "nothing"), *[("python3 -m unittest test_calc", FAILED)] * 9]
-
-
-def _settings(text: str) -> None:
-    path = Path(os.environ["XDG_CONFIG_HOME"]) / "ctxmgr" / "config.toml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, "utf-8")
 
 
 def _grown(path: Path, count: int) -> list[dict[str, Any]]:
@@ -102,7 +96,7 @@ def test_the_ladder_ends_with_a_person(tmp_path: Path) -> None:
     """Told, then refused once, then refused for good while the user's own command calls somebody; a person lifts it."""
     noticed = tmp_path / "noticed"
     writing = f"import sys; open({str(noticed)!r}, 'w').write(sys.stdin.read())"
-    _settings(f'[live]\nmode = "deny"\nexec = ["{sys.executable}", "-c", "{writing}"]\n')
+    settings(f'[live]\nmode = "deny"\nexec = ["{sys.executable}", "-c", "{writing}"]\n')
     log, heard, refusals = tmp_path / "s.jsonl", list[str](), list[int]()
     call = _grown(log, 1)[-1]
     for count in range(1, 11):
@@ -145,7 +139,7 @@ def _wait_for(path: Path) -> None:
 )
 def test_what_is_left_alone_is_told_nothing(text: str, tmp_path: Path) -> None:
     """Settings keep the hook quiet: altogether, for kinds of findings, and for actions."""
-    _settings(text)
+    settings(text)
     log = tmp_path / "s.jsonl"
 
     for count in range(1, 6):
@@ -246,7 +240,7 @@ def test_a_package_that_was_removed_leaves_hooks_that_do_nothing(tmp_path: Path)
 @pytest.mark.requirement("LV-open")
 def test_settings_that_are_wrong_are_no_fault(tmp_path: Path) -> None:
     """A settings file that can't be read keeps the hook silent; 'ctxmgr doctor' names it."""
-    _settings("this is no TOML")
+    settings("this is no TOML")
     log = tmp_path / "s.jsonl"
 
     for count in range(1, 6):

@@ -8,22 +8,17 @@ import random
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from ctxmgr.config import Config
-from ctxmgr.errors import Busy, CtxmgrError, InvalidInput
-from ctxmgr.live import tap, tap_recorder
+from ctxmgr.live import tap
 from ctxmgr.live.tap import FROM_CLIENT, HEADER, LOST, Copies, write_all
-from ctxmgr.live.tap_recorder import AGENT, CLIENT, AcpReader, Lines, TapRecorder
-from ctxmgr.log.codec import Record
-from ctxmgr.store import Store, open_store
+from ctxmgr.store import open_store
 from tests.cli.console import process
+from tests.live.scene import messages
 
 AGENT_FILE = Path(__file__).with_name("acp_agent.py")
 SECONDS = 60
@@ -32,13 +27,6 @@ SECONDS = 60
 def _command(folder: Path, mode: str, *options: str, store: str = "history.db") -> list[str]:
     tap = [sys.executable, "-m", "ctxmgr", "tap", "--store", str(folder / store), *options, "--"]
     return [*tap, sys.executable, str(AGENT_FILE), mode]
-
-
-def _messages(*texts: str) -> list[bytes]:
-    asked: list[tuple[str, dict[str, Any]]] = [("initialize", {"protocolVersion": 1}), ("session/new", {"cwd": "/p"})]
-    asked += [("session/prompt", {"sessionId": "sess-1", "prompt": [{"type": "text", "text": text}]}) for text in texts]
-    lines = [{"jsonrpc": "2.0", "id": number, "method": name, "params": params} for number, (name, params) in enumerate(asked)]
-    return [json.dumps(line).encode() + b"\n" for line in lines]
 
 
 def _noise(size: int) -> bytes:
@@ -78,7 +66,7 @@ def test_a_store_that_refuses_holds_up_nothing(fault: str, tmp_path: Path) -> No
         (tmp_path / "none").write_text("")
     if fault == "full":
         (tmp_path / store).symlink_to("/dev/full")
-    given = b"".join(_messages("one"))
+    given = b"".join(messages("one"))
     holder = None
     if fault == "locked":
         holding = (
@@ -109,7 +97,7 @@ def _conversation(folder: Path, mode: str) -> tuple[int, bytes, bytes]:
         assert tap.stdin is not None
         assert tap.stdout is not None
         assert tap.stderr is not None
-        for line in _messages("Fix it.", *(["Again."] if mode == "turns" else [])):
+        for line in messages("Fix it.", *(["Again."] if mode == "turns" else [])):
             tap.stdin.write(line)
             tap.stdin.flush()
             answered, got = False, b""
@@ -164,7 +152,7 @@ def test_a_client_that_dies_ends_the_agent(tmp_path: Path) -> None:
     with subprocess.Popen(_command(tmp_path, "turns"), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tap:
         assert tap.stdin is not None
         assert tap.stdout is not None
-        tap.stdin.write(_messages()[0])
+        tap.stdin.write(messages()[0])
         tap.stdin.flush()
         assert b"player" in tap.stdout.readline()
         tap.stdin.close()
@@ -185,7 +173,7 @@ def test_a_turn_that_hangs_is_cancelled_between_two_messages(tmp_path: Path, mon
         assert tap.stdout is not None
         assert tap.stderr is not None
         own = b'{"jsonrpc": "2.0", "method": "x/note"}\n'
-        tap.stdin.write(b"".join(_messages("Fix it.")) + own[:10])
+        tap.stdin.write(b"".join(messages("Fix it.")) + own[:10])
         tap.stdin.flush()
         while b"cancelled" not in (said := tap.stderr.readline()):
             assert said
@@ -205,26 +193,6 @@ def test_the_tap_refuses_what_it_can_not_start(tmp_path: Path) -> None:
     ran = process("tap", "--store", str(tmp_path / "h.db"), "--", "/nonexistent/agent")
     assert ran.code == 2
     assert "can't run /nonexistent/agent" in ran.err
-
-
-def test_pieces_that_were_left_out_break_their_messages_off() -> None:
-    """What follows a gap is read from the next line on; a line without an end is given up."""
-    lines = Lines()
-    assert list(lines.take(b'{"a": 1}\n{"b"')) == [{"a": 1}]
-    lines.break_off()
-    assert list(lines.take(b': 2}\n{"c": 3}\nx\n')) == [{"c": 3}]
-    assert lines.odd == 2
-
-
-def test_a_line_above_the_limit_is_one_odd_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many pieces it comes in, and if some of them are left out."""
-    monkeypatch.setattr(tap_recorder, "_MAX_LINE_BYTES", 10)
-    lines = Lines()
-    for _ in range(20):
-        assert list(lines.take(b"1234567")) == []
-    lines.break_off()
-    assert list(lines.take(b'8\n{"a": 1}\n')) == [{"a": 1}]
-    assert lines.odd == 1
 
 
 def _pieces(pipe: int) -> list[tuple[bytes, int]]:
@@ -265,75 +233,3 @@ def test_pieces_that_found_no_room_are_told_at_the_end(monkeypatch: pytest.Monke
     copies.close(SECONDS)
 
     assert _pieces(copied)[1001:] == [(FROM_CLIENT, 10)] * 2 + [(LOST, 3)]
-
-
-class _RefusingStore:
-    """A store that refuses a batch and its first record for good, and the second once."""
-
-    def __init__(self) -> None:
-        self.kept: list[Record] = []
-        self._answers: list[CtxmgrError] = [InvalidInput("odd"), InvalidInput("odd"), Busy("held")]
-
-    def append(self, records: list[Record], *, on_conflict: str) -> None:
-        """Refuse as long as there is an error for it, else keep."""
-        assert on_conflict == "keep"
-        if self._answers:
-            raise self._answers.pop(0)
-        self.kept += records
-
-
-def test_a_store_that_is_locked_amid_a_bad_batch_gets_the_rest_later() -> None:
-    """Only the record that can't be stored is lost; the others wait for the lock to end."""
-    store = _RefusingStore()
-    recorder = TapRecorder(cast("Store", store), Config(), None, list[str]().append)
-    recorder.take(FROM_CLIENT, time.time(), b"".join(_messages("one", "two", "three")))
-    recorder.look()
-    assert (store.kept, recorder.lost) == ([], 1)
-    recorder.look()
-    assert len(store.kept) >= 3
-    assert recorder.lost == 1
-
-
-def _recorder(folder: Path, clock: Callable[[], float], told: list[str]) -> TapRecorder:
-    return TapRecorder(open_store(str(folder / "h.db"), create=True), Config(), None, told.append, clock)
-
-
-def test_a_wait_for_a_permission_is_no_hang(tmp_path: Path) -> None:
-    """An hour before a person allows it is no stall; an hour after that is one."""
-    moment, told = [time.time()], list[str]()
-    recorder = _recorder(tmp_path, lambda: moment[0], told)
-    call = {"toolCallId": "c", "kind": "execute", "rawInput": {"command": "x"}}
-    asks = {"id": 9, "method": "session/request_permission", "params": {"sessionId": "s", "toolCall": call}}
-    said: list[tuple[bytes, dict[str, Any]]] = [
-        (b"c", {"id": 1, "method": "session/prompt", "params": {"sessionId": "s", "prompt": []}}),
-        (b"a", asks),
-    ]
-    for sender, message in said:
-        recorder.take(sender, moment[0], json.dumps(message).encode() + b"\n")
-    moment[0] += 3600
-    recorder.look()
-    assert told == []
-
-    answer = json.dumps({"id": 9, "result": {"outcome": {"outcome": "selected"}}}).encode()
-    recorder.take(FROM_CLIENT, moment[0], answer + b"\n")
-    moment[0] += 3600
-    recorder.look()
-    assert [line for line in told if "hung" in line]
-
-
-def test_odd_messages_are_no_fault() -> None:
-    """Whatever stands in a message, reading it goes on."""
-    reader = AcpReader("p")
-    odd: list[Any] = [None, 5, "x", [], {}, {"method": 5}, {"id": [], "method": "session/prompt"}, {"id": 1, "result": None}]
-    given: list[Any] = [None, [], {"sessionId": 5}, {"sessionId": "s"}, {"sessionId": "s", "update": {"sessionUpdate": []}}]
-    odd += [{"method": "session/update", "params": params} for params in given]
-    calls: list[dict[str, Any]] = [{}, {"toolCallId": 5}, {"toolCallId": "b", "status": ["completed"]}]
-    for fields in (*calls, {"toolCallId": "c", "content": [None, {"content": 5}], "status": "completed"}):
-        odd.append(
-            {"method": "session/update", "params": {"sessionId": "t", "update": {"sessionUpdate": "tool_call", **fields}}}
-        )
-    records = [row for each in odd for sender in (CLIENT, AGENT) for row in reader.read(sender, 1.0, each)]
-
-    assert {row["kind"] for row in records} == {"session", "entry", "result"}
-    assert HEADER.unpack(HEADER.pack(LOST, 1.0, 2)) == (LOST, 1.0, 2)
-    assert os.path.exists(AGENT_FILE)

@@ -16,12 +16,11 @@ import pytest
 from ctxmgr.clients import CLIENTS, SESSION_SUFFIX, WATCHER_LOCK, SessionFile, rows_in, state_folder
 from ctxmgr.clients.claude_code import CLIENT
 from ctxmgr.errors import Busy
-from ctxmgr.live.detector_answer import notifier_command
 from ctxmgr.live.event_answer import WATCH
 from ctxmgr.live.installation import hook_command
 from ctxmgr.live.watcher import HookedSessions, only_watcher
 from tests.cli.console import process
-from tests.live.scene import SILENT, batch, hooked, write_log
+from tests.live.scene import SILENT, batch, hooked, settings, write_log
 
 NOW = 1_800_000_000.0
 PROMPT = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "Go on."}
@@ -50,12 +49,6 @@ def _sessions() -> HookedSessions:
     return HookedSessions(lambda: NOW)
 
 
-def _settings(text: str) -> None:
-    path = Path(os.environ["XDG_CONFIG_HOME"]) / "ctxmgr" / "config.toml"
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
-
-
 def _until(happened: Any) -> None:
     end = time.monotonic() + 30
     while not happened() and time.monotonic() < end:
@@ -68,7 +61,7 @@ def test_a_call_that_hangs_is_told_to_a_person_and_to_the_agent_once(tmp_path: P
     """The user's command gets it while it hangs; the agent hears cause and next step at its next event, and only then."""
     noticed = tmp_path / "noticed"
     writing = f"import os, sys; open({str(noticed)!r}, 'w').write(os.environ['CTXMGR_SESSION'] + ' ' + sys.stdin.read())"
-    _settings(f'[live]\nexec = ["{sys.executable}", "-c", "{writing}"]\n')
+    settings(f'[live]\nexec = ["{sys.executable}", "-c", "{writing}"]\n')
     log = _session(tmp_path)
     sessions = _sessions()
 
@@ -104,7 +97,7 @@ def test_the_agent_is_told_with_the_words_of_the_person_who_ended_the_call(tmp_p
 @pytest.mark.parametrize("text", ['mode = "watch"', 'quiet_kinds = ["hung"]', 'quiet_actions = ["Bash"]'])
 def test_settings_keep_the_agent_untold(text: str, tmp_path: Path) -> None:
     """A mode that only watches tells no agent; a quiet kind or action tells nobody."""
-    _settings(f"[live]\n{text}\n")
+    settings(f"[live]\n{text}\n")
     log = _session(tmp_path)
 
     assert len(_sessions().tick()) == (1 if "mode" in text else 0)
@@ -233,30 +226,10 @@ def test_the_watcher_is_one(tmp_path: Path) -> None:
     with only_watcher(), pytest.raises(Busy), only_watcher():
         pass
     _session(tmp_path)
-    _settings("[live]\nwatch = false\n")
+    settings("[live]\nwatch = false\n")
     os.unlink(Path(state_folder()) / WATCHER_LOCK)
     subprocess.run([sys.executable, "-I", hook_command(CLIENT)[-2], WATCH], check=True, timeout=30)
     assert not (Path(state_folder()) / WATCHER_LOCK).exists()
-
-
-def test_what_is_shown_on_a_desktop_is_one_harmless_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recorded text is one argument, without control letters and markup; without a desktop no notifier is called."""
-
-    def found(name: str) -> str:
-        return f"/usr/bin/{name}"
-
-    monkeypatch.setattr("shutil.which", found)
-    hostile = '-e <b>"; do shell script "x"\n\x1b[31m\u202eend' + "x" * 999
-
-    linux = notifier_command(hostile, {"DISPLAY": ":0"}, "linux")
-    mac = notifier_command(hostile, {}, "darwin")
-    assert notifier_command(hostile, {}, "linux") is None
-    assert linux is not None
-    assert linux[:4] == ["/usr/bin/notify-send", "--app-name=ctxmgr", "--", "ctxmgr"]
-    assert linux[4].startswith('-e &lt;b&gt;"; do shell script "x"[31mend')
-    assert mac is not None
-    assert (mac[-1], len(mac[-2])) == ("ctxmgr", 300)
-    assert not any("shell" in word for word in mac[:-2])
 
 
 @pytest.mark.parametrize("client", CLIENTS)

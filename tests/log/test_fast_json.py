@@ -1,23 +1,74 @@
-"""JSON without the package `json`: what is none is refused by the same error whether or not that is loaded."""
+"""JSON without the `json` package: read and written as that package reads and writes it."""
 
 from __future__ import annotations
 
+import json
+import math
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-TORN = ['{"a', '{"a"', '{"a":', '{"a":1', "{1", "[1", '"a', '"\\x"', "[1 2]", "", "nul", '{"a":"\\ud8"}', "{,}"]
+from ctxmgr.log import fast_json
+from ctxmgr.log.fast_json import dumps, loads
+
+ROOT = Path(__file__).parents[2]
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4), max_leaves=15
+)
 
 
-@pytest.mark.parametrize("module", ["fast_json", "codec"])
-@pytest.mark.parametrize("text", TORN)
-def test_what_is_no_json_is_a_value_error(module: str, text: str) -> None:
-    """The interpreter's scanner takes its exception from `json`, and fails without one where that is not loaded."""
-    call = "fast_json.loads(text)" if module == "fast_json" else "codec.decode(text.encode())"
-    code = (
-        f"import sys\nfrom ctxmgr.log import {module}\ntext = {text!r}\nassert 'json' not in sys.modules\n"
-        f"try: {call}\nexcept ValueError: print('refused')"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (ran.stdout, ran.stderr) == ("refused\n", "")
+@pytest.fixture(params=["scanner", "package"], autouse=True)
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the parts in C, and the package that stands in for them in another interpreter."""
+    make = fast_json._by_parts if request.param == "scanner" else fast_json._by_package  # pyright: ignore[reportPrivateUsage]
+    read, write, _ = make()
+    monkeypatch.setattr(fast_json, "loads", read)
+    monkeypatch.setattr(fast_json, "_write", write)
+
+
+@given(VALUES)
+def test_what_is_written_is_read_back(value: Any) -> None:
+    """By both, the same value comes back; the text is one line of printable ASCII without blanks between."""
+    written = dumps(value)
+
+    assert written.isascii()
+    assert written.isprintable()
+    assert fast_json.loads(written) == json.loads(written) == value
+    assert written == json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
+
+
+@pytest.mark.parametrize("text", ["", " ", "{", "[1,]", "01", "{'a':1}", "1 2", '"\n"', "nul", '{"a" 1}', "{} x", "[1] [2]"])
+def test_what_is_no_json_is_one_kind_of_error(text: str) -> None:
+    """As the package, with ``ValueError``; also what holds more than one value."""
+    with pytest.raises(ValueError, match=r"."):
+        fast_json.loads(text)
+
+
+def test_values_of_javascript_are_read_and_not_written() -> None:
+    """NaN and infinities, which other programs write, are read; JSON has no form for them."""
+    assert math.isnan(fast_json.loads(" NaN\n"))
+    assert fast_json.loads("[Infinity,-Infinity]") == [math.inf, -math.inf]
+    for odd in (math.nan, math.inf, {"a": [-math.inf]}):
+        with pytest.raises(ValueError, match=r"."):
+            dumps(odd)
+
+
+def test_what_has_no_form_is_written_as_its_text() -> None:
+    """An object of another kind becomes a text, and DEL is escaped like all other control characters."""
+    assert dumps({"a": {1}, "b": 1 + 2j, "c": "\x7f\x1b"}) == '{"a":"{1}","b":"(1+2j)","c":"\\u007f\\u001b"}'
+
+
+def test_the_package_is_not_loaded() -> None:
+    """With this interpreter neither it nor regular expressions are."""
+    code = "import sys; from ctxmgr.log.fast_json import dumps, loads; loads(dumps(1))\nprint({'json', 're'} & {*sys.modules})"
+    ran = subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert ran.stdout == "set()\n"
+    assert loads is not json.loads

@@ -14,9 +14,16 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ctxmgr.log.json_value import MAX_REPR, count_unstored, describe, plain, shorten, type_name
+from ctxmgr.log.json_value import MAX_REPR, count_unstored, describe, is_plain, plain, shorten, type_name
+from tests.test_recorder_template import VALUES
+
+leaves = st.one_of(
+    st.sampled_from(VALUES), st.text(), st.integers(), st.sampled_from([2**62 - 1, 2**62, -(2**62)]), st.booleans(), st.floats()
+)
 
 
 class _Model(BaseModel):
@@ -69,7 +76,6 @@ class _SilentError(Exception):
 
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-
 
 _VALUES: list[tuple[object, object]] = [
     (None, None), (True, True), (3, 3), (1.5, 1.5), ("a\ud800", "a\ud800"), ([1, (2,)], [1, [2]]),
@@ -241,3 +247,12 @@ def test_every_exception_can_be_described() -> None:
     assert describe(ValueError("x")) == "x"
     assert describe(ValueError()) == "ValueError()"
     assert describe(_SilentError()) == "_SilentError()"
+
+
+@given(st.one_of(leaves, st.dictionaries(st.one_of(st.text(), st.integers(), st.booleans()), leaves, max_size=4)))
+def test_what_is_plain_stays_as_it_is(value: Any) -> None:
+    """A value that is called plain is returned by `plain` as it is, its types and keys included."""
+    if is_plain(value):
+        made = plain(value)
+        assert repr(made) == repr(value)
+        assert type(made) is type(value)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import importlib
 import json
 import random
-import re
 import time
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -18,14 +14,10 @@ from bench.masking.growth import ESCAPES, SECRETS
 from bench.masking.measures import recall
 from ctxmgr.log.codec import encode
 from ctxmgr.log.mask_prefilter import is_free
-from ctxmgr.log.masking import anchor_of, mask, mask_unsieved, secret_spans
-from ctxmgr.log.secret_shapes import FRAMED, TOKENS
+from ctxmgr.log.masking import mask, mask_unsieved, secret_spans
+from tests.log.test_masking import masked_text
 
 SEED = 20_261_123
-
-
-def _masked(text: str) -> str:
-    return str(json.loads(mask(encode({"v": 1, "input": text})))["input"])
 
 
 @pytest.mark.parametrize("half", ["first", "second"])
@@ -56,16 +48,16 @@ def test_every_line_of_the_corpus_is_masked_alike(half: str) -> None:
 def test_a_coloured_secret_is_masked(before: str, secret: str) -> None:
     """A terminal escape in front of a secret, raw or spelled, is no part of its word."""
     for text in (before + secret, f"{before}{secret}\x1b[0m", f"ok {before}{secret}"):
-        assert secret[-12:] not in _masked(text), text
+        assert secret[-12:] not in masked_text(text), text
 
 
 def test_what_stands_around_a_hidden_secret_stays() -> None:
     """Only the secret goes: the lines around a token written on two lines, and the text around an invisible sign."""
     token = "ghp_" + "a1B2" * 9
 
-    assert _masked(f"one\n{token}\ntwo") == "one\nghp_[masked:github]\ntwo"
-    assert _masked(f"one {token[:20]}\u200b{token[20:]} two\u200b") == "one ghp_[masked:github] two\u200b"
-    assert _masked(f"one {token[:20]}\n{token[20:]} two") == "one ghp_[masked:github] two"
+    assert masked_text(f"one\n{token}\ntwo") == "one\nghp_[masked:github]\ntwo"
+    assert masked_text(f"one {token[:20]}\u200b{token[20:]} two\u200b") == "one ghp_[masked:github] two\u200b"
+    assert masked_text(f"one {token[:20]}\n{token[20:]} two") == "one ghp_[masked:github] two"
 
 
 @pytest.mark.parametrize(
@@ -95,69 +87,6 @@ def test_ordinary_text_near_the_shapes_is_kept(text: str) -> None:
     line = encode({"v": 1, "input": text})
 
     assert mask(line) is line
-
-
-def test_every_shape_names_its_source() -> None:
-    """A shape that nobody can check is no shape."""
-    assert all(source and kind and starts for kind, starts, _, source in (*TOKENS, *FRAMED))
-
-
-def _written(parsed: Any, source: random.Random) -> str:
-    """Return a text that a parsed expression matches, of letters and digits where it leaves the choice."""
-    parts: list[str] = []
-    for operation, value in parsed:
-        name = str(operation)
-        if name == "LITERAL":
-            parts.append(chr(value))
-        elif name == "IN":
-            signs = [chr(code) for kind, of in value for code in ([of] if str(kind) == "LITERAL" else range(of[0], of[1] + 1))]
-            digits = [sign for sign in signs if sign.isdigit()]
-            # A random text may by chance hold none, which no real key does.
-            parts.append(source.choice(digits if digits and source.random() < 0.3 else [s for s in signs if s.isalnum()]))
-        elif name in ("MAX_REPEAT", "POSSESSIVE_REPEAT"):
-            parts += [_written(value[2], source) for _ in range(value[0])]
-        elif name == "SUBPATTERN":
-            parts.append(_written(value[-1], source))
-        elif name == "BRANCH":
-            parts.append(_written(source.choice(value[1]), source))
-        else:
-            assert name in ("ASSERT", "ASSERT_NOT"), name
-    return "".join(parts)
-
-
-@pytest.mark.parametrize("row", TOKENS, ids=lambda row: f"{row[0]} {row[1].split()[0]}")
-def test_every_beginning_has_an_anchor_and_is_found(row: tuple[str, str, str, str]) -> None:
-    """A token made from its row is masked behind each beginning of the row, in five of five draws."""
-    parser = importlib.import_module("re._parser")
-    _, starts, body, _ = row
-    for start in starts.split():
-        anchor_of(start)
-        source = random.Random(f"{SEED}{start}")
-        for _ in range(5):
-            secret = _written(parser.parse(body), source)
-            for before in ("use ", "\n", "="):
-                line = encode({"v": 1, "input": f"{before}{start}{secret} here"})
-                assert not is_free(line), (start, secret)
-                assert secret not in mask(line).decode(), (start, secret)
-
-
-def test_a_beginning_without_an_anchor_is_refused() -> None:
-    """The patterns look for an anchor: a row that has none would never be found."""
-    with pytest.raises(ValueError, match="EZTK"):
-        anchor_of("EZTK")
-
-
-@pytest.mark.parametrize("row", FRAMED, ids=lambda row: f"{row[0]} {row[1][:14]}")
-def test_every_framed_shape_has_its_place_in_a_sieve(row: tuple[str, str, str, str]) -> None:
-    """The corpus has tokens of the row, and each is masked, not only by the patterns behind the sieves."""
-    kind, _, pattern, _ = row
-    lines = [encode({"v": 1, "input": text}) for half in ("first", "second") for _, text, _ in cases(half, SEED, 2)]
-    found = [line for line in lines if re.search(pattern.encode(), line)]
-
-    assert found
-    for line in found:
-        assert f"[masked:{kind}]".encode() in mask(line), line
-        assert not is_free(line), line
 
 
 def test_spans_are_the_places_that_are_masked() -> None:
@@ -212,86 +141,8 @@ def test_a_token_of_dots_is_found_by_the_sieve_where_it_is_by_the_finder(middle:
     assert (mask(line) != line) == bool(middle.strip("AS-_"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        r'{"env":"DB_PASSWORD\u003dhunter2abc"}',
-        "password:\thunter2abc", "docker login -u me -p hunter2abc ghcr.io", "openssl enc -aes256 -pass pass:hunter2abc -in a",
-    ],
-)  # fmt: skip
-def test_a_password_behind_what_programs_write_is_masked(text: str) -> None:
-    """JSON of other programs, terminals, tabs, and programs that are given a password, with the sieves and without them."""
-    line = encode({"v": 1, "input": text})
-
-    assert "hunter2abc" not in _masked(text)
-    assert mask(line) == mask_unsieved(line)
-    assert not is_free(line)
-
-
 def test_a_token_in_hex_as_databases_print_it_is_masked() -> None:
     """The ``0x`` before the digits is no part of them."""
     told = ("export KEY=ghp_" + "a1B2" * 9).encode().hex()
 
-    assert told[24:] not in _masked(f"INSERT INTO t VALUES (0x{told})")
-
-
-@pytest.mark.parametrize(
-    ("text", "secret"),
-    [
-        ('"client_token": "a1b2c3d4e5f6a1b2c3d4e5f6"', "a1b2c3d4e5f6a1b2c3d4e5f6"),
-        ('"authToken": "1eb5ec48-1234-4bcd-8a9b-ee9b906c541e"', "1eb5ec48-1234-4bcd-8a9b-ee9b906c541e"),
-        ("https://user:password1@example.org/", "password1"),
-        ("Authorization: Bearer a1b2c3d4e5f6a1b2", "a1b2c3d4e5f6a1b2"),
-    ],
-)
-def test_what_looks_like_the_exceptions_is_still_masked(text: str, secret: str) -> None:
-    """A request's id is one by its name and its form."""
-    assert secret not in _masked(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'PASSWORD="My@Example$Password3!",SECRET_HASH=ExampleOfAHash=', '"password": "my-Example-7-password"',
-        "DB_PASSWORD=placeholder-value-1", "secret: 'your_sample_secret_42'", 'password: "your-api-key-12"',
-        "&X-Amz-Signature=88EXAMPLE1EXAMPLE2EXAMPLE3", '"SecurityToken": "je7MtGbClwBF/2Zp9Utk/h3yCo8nvbEXAMPLEKEY"',
-        "`RFC6749#Authorization`: https://tools.ietf.org/html/rfc6749#section-3.1", "Authorization: Bearer mF_9.B5f-4.1JqM",
-        'Authorization: "Basic ' + base64.b64encode(b"s6BhdRkqt3:gX1fBat3bV").decode(),
-        '"access_token":"2YotnFZFEjr1zCsicMWpAA"',
-    ],
-)  # fmt: skip
-def test_what_documentation_shows_is_kept(text: str) -> None:
-    """A value that says itself that it is an example, and one that is published, come back as the same bytes."""
-    line = encode({"v": 1, "input": text})
-
-    assert mask_unsieved(line) is line
-    assert mask(line) is line
-
-
-@pytest.mark.parametrize("word", ["example", "Example", "EXAMPLE", "placeholder", "sample"])
-@pytest.mark.parametrize(
-    "form",
-    [
-        '~_password = "{}"', "PASSWORD={}  # ~", "https://~:{}@~.com/~", "mysql -h ~.com -u ~ -p{} ~",
-        "Authorization: Bearer {}, ~", 'password="{}~"', 'password="~{}"', 'secret: "my-~-{}"',
-        "client_secret=~.{}.~", 'password="~-{}-~-password"',
-    ],
-)  # fmt: skip
-def test_a_secret_beside_a_word_of_examples_is_masked(form: str, word: str) -> None:
-    """Neither around a secret nor inside of it does such a word help: it counts where nothing to guard is left besides it."""
-    source = random.Random(SEED)
-    for length in (8, 16, 24):
-        secret = "4z7" + "".join(source.choices("abcdefghijkmnopqrstuvwxyz0123456789", k=length - 3))
-        if "Bearer" in form and length < 16:
-            continue
-
-        assert secret not in _masked(form.replace("~", word).format(secret)), (SEED, form, secret)
-
-
-def test_a_word_of_examples_hides_no_signs_and_no_signature() -> None:
-    """Signs in a row are a secret, a signature stays one with the word added, and so does what a published value begins."""
-    assert "!#@" not in _masked('password="example!#@^&+=*!"')
-    signature, token = "a1b2c3d4" * 8, "mF_9.B5f-4.1JqM"
-
-    assert signature not in _masked(f"&X-Amz-Signature=EXAMPLE{signature}EXAMPLE")
-    assert "7d2" not in _masked(f"Authorization: Bearer {token}7d2")
+    assert told[24:] not in masked_text(f"INSERT INTO t VALUES (0x{told})")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.recorder_sink import open_sink
 from ctxmgr.types.plain_records import build
 from tests.builders import at, entry, event, result, write
 
@@ -84,15 +83,6 @@ def test_secrets_reach_no_file(store: Store, tmp_path: Path, secret: str) -> Non
     assert store.append(_everywhere(secret)).added == 0
     store.close()
     assert secret_part not in _bytes_below(tmp_path)
-
-
-def test_the_sink_of_the_recorder_masks_too(store_path: Path, tmp_path: Path) -> None:
-    """What the recorder writes through its sink is masked as well."""
-    sink = open_sink(str(store_path))
-    sink.append([entry("s", 0, given=f"login {SECRETS[0]}")])
-    sink.close()
-
-    assert SECRETS[0].encode() not in _bytes_below(tmp_path)
 
 
 def test_masking_can_be_turned_off(store_path: Path) -> None:

@@ -12,17 +12,11 @@ from ctxmgr.cli.commands.goal import goal_app
 from ctxmgr.cli.commands.goal_steps import probe_app
 from ctxmgr.types.goal import BriefAnswer, GoalAnswer, RecordAnswer, ResumeAnswer, StartAnswer
 from tests.cli.console import run
-from tests.cli.goals import PLAN, data, goal, kind, outline, state
+from tests.cli.goals import data, goal, kind, outline, state
 
 COMMANDS = [str(command.name) for command in goal_app.registered_commands]
 
-
-@pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty project with a plan."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "plan.md").write_text(PLAN, "utf-8")
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("project")
 
 
 @pytest.mark.parametrize("part", [*COMMANDS, *(f"probe {command.name}" for command in probe_app.registered_commands)])

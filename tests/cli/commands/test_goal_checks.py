@@ -13,15 +13,9 @@ import pytest
 
 from ctxmgr.types.goal import Comparison, ProbeView, RecoverAnswer, ResumeAnswer
 from tests.cli.console import run
-from tests.cli.goals import PLAN, data, goal, kind
+from tests.cli.goals import data, goal, kind
 
-
-@pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty project with a plan."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "plan.md").write_text(PLAN, "utf-8")
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("project")
 
 
 @pytest.mark.requirement("H-probes", "H-next")

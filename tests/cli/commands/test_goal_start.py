@@ -14,18 +14,12 @@ from ctxmgr.cli import model_proposals
 from ctxmgr.cli.model_proposals import Split
 from ctxmgr.types.goal import StartAnswer
 from tests.cli.console import LIMIT, command, run
-from tests.cli.goals import PLAN, goal, kind
+from tests.cli.goals import goal, kind
 
 ROOT = Path(__file__).parents[3]
 MODEL = ("--model", "scripted", "--base-url", "http://127.0.0.1:9/v1")
 
-
-@pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty project with a plan."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "plan.md").write_text(PLAN, "utf-8")
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("project")
 
 
 @pytest.mark.requirement("H-plan")

@@ -1,53 +1,12 @@
-"""Sessions, rows, hits, one entry, messages, notes, the continuation and the import report, as people see them."""
+"""Rows, hits, one entry, messages, notes and snapshots, as people see them."""
 
 from __future__ import annotations
 
-from ctxmgr.cli.commands.import_export import show_import
-from ctxmgr.cli.commands.recover import show_continuation
 from ctxmgr.cli.views.entries import indexes_text, show_entry, show_hits, show_messages, show_notes, show_rows, show_snapshot
-from ctxmgr.cli.views.sessions import show_sessions
-from ctxmgr.log.ids import parse_time
-from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.query import MessagesResponse, Page, SearchHit, ShowSnapshotResponse
-from ctxmgr.types.route import DoNotRepeat, Fact
 from tests.cli import view_samples as s
 
-NOW = parse_time("2026-01-22T12:00:00Z") or 0.0
 PAGE = Page.of(0, 20, 2, 2)
-FIRST, SECOND = "0199a7b3-1c2d-7e4f-8a9b-0c1d2e3f4a5b", "0199a7b3-1c2d-7e4f-8aff-0c1d2e3f4a5b"
-
-
-def test_the_stuck_session_is_seen_at_once() -> None:
-    """Each session takes one row: a short id that stays unambiguous, the verdict, the last progress in words."""
-    rows = [
-        s.session(session=FIRST), s.session(session=SECOND, verdict="healthy", findings=0, agents=["codex"], entries=7),
-        s.session(session="nightly-refactor", verdict=None, last_progress=None, title=None),
-    ]  # fmt: skip
-
-    assert s.draw(lambda out: show_sessions(out, rows, PAGE, NOW), width=110).splitlines() == [
-        "SESSION                 VERDICT    ENTRIES    PROGRESS  AGENT       TITLE          STATE   SOURCE",
-        "0199a7b3-1c2d-7e4f-8a9  ✗ loop ×2    1,320  40 min ago  builder +1  Fix the tests  failed  claude-code",
-        "0199a7b3-1c2d-7e4f-8af  ✓ healthy        7  40 min ago  codex       Fix the tests  failed  claude-code",
-        "nightly-refactor        –            1,320   3 min ago  builder +1  wf             failed  claude-code",
-        "",
-        "1 of 3 sessions stuck.",
-    ]
-    assert f"{FIRST}  loop ×2" in s.draw(lambda out: show_sessions(out, rows, PAGE, NOW), terminal=False)
-
-
-def test_a_long_verdict_leaves_room_for_the_title() -> None:
-    """Titles tell sessions apart: the verdict is cut before them, with "3 failures in a row" in full."""
-    rows = [
-        s.session(session="one", verdict="healthy", findings=0, summary="no loop found, no action recorded, ended in an error"),
-        s.session(session="two", verdict="healthy", findings=0, summary="no loop found, 3 failures in a row"),
-    ]
-
-    shown = s.draw(lambda out: show_sessions(out, rows, PAGE, NOW), width=80).splitlines()
-
-    assert max(map(len, shown)) <= 80
-    assert ("○ no action recorded…" in shown[1], "○ 3 failures in a row" in shown[2]) == (True, True)
-    assert all("Fix the tests" in row for row in shown[1:3])
-
 
 READ = s.entry(8, "Read", {"file_path": "src/app.py"})
 ROWS = [
@@ -160,113 +119,6 @@ def test_notes_and_snapshots_name_their_entries() -> None:
     assert "    superseded by n1\n" in notes
     assert "── snapshot s1  changed since it was made ──" in snapshot
     assert "\n1 entry\n  @  ACTION  STATUS  INPUT\n  8  Read    ● ok    src/app.py\n" in snapshot
-
-
-CONTINUATION = """\
-✗ the same error 4 times
-
-── continue with planner  PROCEED ──────────────────────────────────────────────
-planner gave builder its task.
-Its text: ctxmgr recover --session nightly --last --prompt  (1.2 k tokens by
-chars/4, only what is new since c0)
-For a program: --json; 'data.continuation.returnTo' holds exactly one request.
-
-Task
-  make the tests pass
-
-Where things stand
-  The tests fail because the package is not installed.
-
-What is known
-  verified  pytest exits with 1  [@12 e13]
-  unknown   what e77 said is gone  [e77]
-
-Do not repeat
-  ✗ Bash  pytest  ×4  [@12]
-    → exit 1
-
-Try instead
-  → pip install -e .  (worked at @4)  [e4]
-
-Last words of the person
-  fix the tests
-  and nothing else
-
-About this answer
-  session        nightly
-  asked by       the run is stuck
-  reason         builder ran the same failing command 4 times
-  finding        repetition ×4
-  started at     @12
-  last progress  e11
-  not sent to    builder
-  routed by      what the history shows
-  written by     the rules (the model had no answer that counts)
-  attempt        1
-  kept as        c1
-  evidence       ctxmgr snapshot show s1
-  notes          1 note: n1
-"""
-
-
-def test_a_continuation_is_a_page_to_read_and_paste() -> None:
-    """The page leads with what is wrong and who continues; the evidence follows, and how the answer came about."""
-    assert s.draw(lambda out: show_continuation(out, s.continuation(), {"e12": 12})) == CONTINUATION
-
-
-def test_the_page_says_nothing_twice() -> None:
-    """The task has its heading, and an entry that a fact names in its words is not cited behind it."""
-    goal = "make the tests pass"
-    facts = [
-        Fact(text=f'The task as a person gave it: "{goal}"', entries=["ev1"], label="recorded"),
-        Fact(text="About the trouble (@12, builder, ok)", entries=["e12"], label="recorded"),
-    ]
-    answer = s.continuation(goal=goal, context=s.continuation().context.model_copy(update={"facts": facts}))
-    shown = s.draw(lambda out: show_continuation(out, answer, {"e12": 12}))
-
-    assert shown.count(goal) == 1
-    assert "About the trouble (@12, builder, ok)\n" in shown
-
-
-def test_failures_without_a_loop_have_a_headline() -> None:
-    """The page of a run that only failed begins with that, and not with an empty line."""
-    found = Diagnosis(kind="knownError", cause="It fails.", next_step="Mend it.", check="", confidence="low", evidence=())
-    answer = s.continuation(loop=None, diagnosis=found, reason="no loop was found, but 3 failures in a row")
-
-    assert s.draw(lambda out: show_continuation(out, answer)).startswith("✗ no loop was found, but 3 failures in a row\n")
-
-
-def test_a_long_quote_takes_two_lines_on_a_terminal_and_is_whole_in_a_pipe() -> None:
-    """The page stays short for a reader; nothing is cut for a program."""
-    outcome = " ".join(f"word{number}" for number in range(100))
-    answer = s.continuation(do_not_repeat=[DoNotRepeat(action="Bash", input="ls", times=4, outcome=outcome, entries=["e12"])])
-
-    shown = s.draw(lambda out: show_continuation(out, answer))
-    _, _, after = shown.partition("Do not repeat\n")
-    lines = after.partition("\n\n")[0].splitlines()
-
-    assert len(lines) == 3
-    assert lines[2].endswith("…")
-    assert max(map(len, lines)) <= 80
-    assert outcome in s.draw(lambda out: show_continuation(out, answer), terminal=False)
-
-
-def test_an_import_tells_what_it_did_not_understand() -> None:
-    """The report gives totals, the files when they are few, unknown types with counts, and damage with its place."""
-    text = s.draw(lambda out: show_import(out, s.import_report()), width=100)
-
-    assert "two      claude-code    1,000    321       3     1   1.2 M  logs/b.jsonl\n" in text
-    assert "Not understood: 0.15% of 2,000 records\n  COUNT  TYPE\n      3  odd\n" in text
-    assert "\n  logs/b.jsonl\n    damaged: 40 bytes at 12: not JSON\n    skipped: too large\n" in text
-
-
-def test_an_import_of_many_files_names_the_troubled_ones() -> None:
-    """Of many files a terminal shows those in which something was wrong; a pipe shows all."""
-    good, bad = s.import_report().files
-    many = s.import_report(files=[*([good] * 20), bad])
-
-    assert s.draw(lambda out: show_import(out, many)).count("logs/a.jsonl") == 0
-    assert s.draw(lambda out: show_import(out, many), terminal=False).count("logs/a.jsonl") == 20
 
 
 def test_runs_of_indexes_are_drawn_together() -> None:

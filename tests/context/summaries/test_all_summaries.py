@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.context.summaries import SUMMARISERS, Summary, summarise
+from ctxmgr.context.summaries.python import PythonSummariser
+from ctxmgr.context.summaries.structured_data import JsonSummariser, YamlSummariser
 from ctxmgr.text.tokens import ESTIMATE, KINDS, Counter
+
+ROOT = Path(__file__).parents[3]
 
 HOSTILE = {
     "empty": "",
@@ -51,6 +56,19 @@ HOSTILE = {
     "braces of C": "int f(int a) {" * 2_000,
     "lots of attributes": "#[a]\n" * 2_000 + "fn f() {}\n",
 }
+
+YAML_TEXT = "services:\n" + "".join(
+    f"  - name: service_{number}\n    image: registry/app:{number}\n    ports: [80{number:02}, 90{number:02}]\n"
+    f"    note: it does the work of part {number} and says so\n"
+    for number in range(80)
+)
+MARKDOWN_TEXT = "# Plan\n\n" + "".join(
+    f"## Part {number}\n\n"
+    + f"The part {number} begins here. It goes on with more of it. " * 12
+    + "\n\nA second paragraph. " * 3
+    + "\n\n"
+    for number in range(20)
+)
 
 
 class Words:
@@ -165,3 +183,33 @@ def test_every_kind_has_a_summariser_of_last_resort() -> None:
     """For each kind one of the summarisers takes texts far larger than any parser is given."""
     assert {kind for made in SUMMARISERS if made.limit > 10_000_000 for kind in made.kinds} == set(KINDS)
     assert len({made.strategy for made in SUMMARISERS}) == len(SUMMARISERS)
+
+
+@pytest.mark.requirement("003-P17")
+@pytest.mark.parametrize(
+    ("name", "text", "target"),
+    [
+        ("a.yaml", YAML_TEXT, 20),
+        ("a.json", json.dumps({"rows": [{"id": number, "text": f"row {number}"} for number in range(300)]}, indent=1), 20),
+        ("a.md", MARKDOWN_TEXT, 25),
+        ("a.py", (ROOT / "ctxmgr/context/budget.py").read_text(), 30),
+        ("b.py", (ROOT / "ctxmgr/history/live/blackboard.py").read_text(), 30),
+    ],
+)  # fmt: skip
+def test_a_summary_uses_the_room_it_is_given(name: str, text: str, target: int) -> None:
+    """Where there is more to say a summary fills two thirds of its target at least, and never goes over it."""
+    made = summarise(name, text, "", ESTIMATE)
+
+    assert made.original_tokens * target // 100 * 2 // 3 <= made.tokens <= made.original_tokens * target // 100
+
+
+@pytest.mark.parametrize(
+    ("text", "reader"),
+    [("{", JsonSummariser()), ("a: [", YamlSummariser()), ("a:\n\t- b", YamlSummariser()), ("def (", PythonSummariser())],
+)
+def test_a_broken_text_falls_to_the_lines(text: str, reader: JsonSummariser | YamlSummariser | PythonSummariser) -> None:
+    """What its parser refuses is summarised line by line."""
+    kind = sorted(reader.kinds)[-1]
+    whole = (text + "\n" + "key: some value and more of it\n" * 60).replace("def (\n", "def (\n" * 20)
+
+    assert summarise("", whole, kind, ESTIMATE).strategy == "lines/2"

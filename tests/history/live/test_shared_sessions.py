@@ -26,15 +26,7 @@ NAMES = ("a", "b", "c", "d")
 
 
 @pytest.fixture
-def store(server_url: str) -> Iterator[Store]:
-    """Open an empty store on the server."""
-    opened = open_store(server_url, create=True)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def other(store: Store, server_url: str) -> Iterator[Store]:
+def other(server_store: Store, server_url: str) -> Iterator[Store]:
     """Open the same store as another machine does."""
     opened = open_store(server_url)
     yield opened
@@ -46,25 +38,25 @@ def followed(source: SharedSessions) -> Follower:
     return Follower(source, clock=clock_at(8))
 
 
-def test_every_session_that_goes_on_is_followed(store: Store) -> None:
+def test_every_session_that_goes_on_is_followed(server_store: Store) -> None:
     """Findings of all sessions are told, each once; what ended long ago is not read."""
-    write(store, "past", LOOP)
-    watched = followed(SharedSessions(store, share=False))
+    write(server_store, "past", LOOP)
+    watched = followed(SharedSessions(server_store, share=False))
     watched.tick()
     for name in NAMES:
-        write(store, name, LOOP)
+        write(server_store, name, LOOP)
     assert sorted(sight.session for sight in watched.tick()) == list(NAMES)
     for name in NAMES:
-        write(store, name, LOOP[:1])
+        write(server_store, name, LOOP[:1])
     assert told(watched.tick()) == []
 
 
-def test_only_what_changed_is_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_changed_is_read(server_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A look costs what changed since the last one, not all sessions that are followed."""
-    source, read = SharedSessions(store, share=False), list[int]()
+    source, read = SharedSessions(server_store, share=False), list[int]()
     source.poll()
     for name in NAMES:
-        write(store, name, LOOP[:1])
+        write(server_store, name, LOOP[:1])
 
     def counted(engine: Engine, key: int, seq: int) -> Iterator[tuple[int, Record]]:
         read.append(key)
@@ -74,21 +66,21 @@ def test_only_what_changed_is_read(store: Store, monkeypatch: pytest.MonkeyPatch
     assert {record["session"] for record in source.poll().records} == set(NAMES)
     assert len(read) == len(NAMES)
     read.clear()
-    write(store, "c", LOOP[:1])
+    write(server_store, "c", LOOP[:1])
     assert {record["session"] for record in source.poll().records} == {"c"}
     assert list(source.poll().records) == []
     assert len(read) == 1
 
 
-def test_what_appears_late_is_read(store: Store, other: Store) -> None:
+def test_what_appears_late_is_read(server_store: Store, other: Store) -> None:
     """What was still being written when others were read is read when it has come, each record once."""
     source = SharedSessions(other, share=False)
     source.poll()
-    write(store, "a", LOOP[:1])
+    write(server_store, "a", LOOP[:1])
     seen = list(source.poll().records)
-    with cast("PostgresqlEngine", store.engine).appending():
-        write(store, "a", LOOP[:1])
-        third = open_store(store.engine.path)
+    with cast("PostgresqlEngine", server_store.engine).appending():
+        write(server_store, "a", LOOP[:1])
+        third = open_store(server_store.engine.path)
         write(third, "b", LOOP[:1])
         third.close()
         assert {record["session"] for record in source.poll().records} == {"b"}
@@ -98,44 +90,46 @@ def test_what_appears_late_is_read(store: Store, other: Store) -> None:
     assert list(source.poll().records) == []
 
 
-def test_sessions_are_shared_out(store: Store, other: Store) -> None:
+def test_sessions_are_shared_out(server_store: Store, other: Store) -> None:
     """Of two that watch together each follows half, and every finding is told by one of them."""
-    one, two = (followed(SharedSessions(each, share=True)) for each in (store, other))
+    one, two = (followed(SharedSessions(each, share=True)) for each in (server_store, other))
     for each in (one, two):
         each.tick()
     for name in NAMES:
-        write(store, name, LOOP)
+        write(server_store, name, LOOP)
     first, second = one.tick(), two.tick()
     assert len(first) == len(second) == 2
     assert sorted(sight.session for sight in (*first, *second)) == list(NAMES)
 
 
-def test_who_comes_later_gets_a_share(store: Store, other: Store) -> None:
+def test_who_comes_later_gets_a_share(server_store: Store, other: Store) -> None:
     """One that follows all gives half away when another joins, and forgets it; nothing that was over is told again."""
-    one = followed(SharedSessions(store, share=True))
+    one = followed(SharedSessions(server_store, share=True))
     one.tick()
     for name in NAMES:
-        write(store, name, [*LOOP, "Bash:ls -> new"])
+        write(server_store, name, [*LOOP, "Bash:ls -> new"])
     one.tick()
     assert len(one.counts()) == 4
     two = followed(SharedSessions(other, share=True))
     two.tick()
     for name in NAMES:
-        write(store, name, ["Read:x"])
+        write(server_store, name, ["Read:x"])
     sights = [*one.tick(), *two.tick()]  # the first learns of the other one, and gives back
     assert (len(one.counts()), len(two.counts())) == (2, 2)
     assert not {*one.counts()} & {*two.counts()}
     assert told(sights) == []
 
 
-def test_sessions_of_one_that_fell_silent_are_taken_over(store: Store, other: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_of_one_that_fell_silent_are_taken_over(
+    server_store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """When its leases run out the others follow its sessions too, from their beginning; it finds that it lost them."""
     monkeypatch.setattr(shared_sessions, "LEASE", 0.6)
-    one, two = (followed(SharedSessions(each, share=True)) for each in (store, other))
+    one, two = (followed(SharedSessions(each, share=True)) for each in (server_store, other))
     for each in (one, two):
         each.tick()
     for name in NAMES:
-        write(store, name, ["Bash:ls -> same"] * 2)
+        write(server_store, name, ["Bash:ls -> same"] * 2)
     for each in (one, two):
         each.tick()
     assert len(one.counts()) == len(two.counts()) == 2
@@ -145,19 +139,19 @@ def test_sessions_of_one_that_fell_silent_are_taken_over(store: Store, other: St
         time.sleep(0.1)
     assert sorted(two.counts()) == list(NAMES)
     for name in NAMES:
-        write(store, name, ["Bash:ls -> same"])
+        write(server_store, name, ["Bash:ls -> same"])
     assert sorted(sight.session for sight in two.tick()) == list(NAMES)
     assert told(one.tick()) == []
 
 
-def test_who_leaves_in_order_leaves_its_sessions_at_once(store: Store, other: Store) -> None:
+def test_who_leaves_in_order_leaves_its_sessions_at_once(server_store: Store, other: Store) -> None:
     """One that ends gives its leases back, so that nobody waits for their end."""
-    first = SharedSessions(store, share=True)
+    first = SharedSessions(server_store, share=True)
     one, two = followed(first), followed(SharedSessions(other, share=True))
     for each in (one, two):
         each.tick()
     for name in NAMES:
-        write(store, name, LOOP)
+        write(server_store, name, LOOP)
     for each in (one, two):
         each.tick()
     first.close()
@@ -165,13 +159,13 @@ def test_who_leaves_in_order_leaves_its_sessions_at_once(store: Store, other: St
     assert sorted(two.counts()) == list(NAMES)
 
 
-def test_whoever_waits_is_woken(store: Store, other: Store) -> None:
+def test_whoever_waits_is_woken(server_store: Store, other: Store) -> None:
     """A notification ends the wait long before its time; it is heard by a connection of its own."""
     threading.Timer(0.5, other.tell).start()
     began = time.monotonic()
-    store.wait(30.0)
+    server_store.wait(30.0)
     assert time.monotonic() - began < 15
-    store.wait(0.01)
+    server_store.wait(0.01)
 
 
 def _until(condition: Callable[[], bool]) -> None:
@@ -186,7 +180,7 @@ def _recorded(store: Store, session: str, numbers: range) -> list[str]:
     return [str(entry(session, number)["id"]) for number in numbers]
 
 
-def test_many_subscribers_of_a_process_share_what_is_read(store: Store, server_url: str) -> None:
+def test_many_subscribers_of_a_process_share_what_is_read(server_store: Store, server_url: str) -> None:
     """Each is given every record once and in order, those before it came too, over as many connections as one needs."""
     seen: dict[str, list[str]] = {f"s{number}": [] for number in range(20)}
     wanted: list[str] = []
@@ -201,25 +195,27 @@ def test_many_subscribers_of_a_process_share_what_is_read(store: Store, server_u
         for name in list(seen)[:19]:
             join(name)
         for numbers in (range(3), range(3, 5)):
-            wanted += _recorded(store, "a", numbers)
+            wanted += _recorded(server_store, "a", numbers)
             _until(lambda: given("s0"))
         join("s19")
-        wanted += _recorded(store, "b", range(2))
+        wanted += _recorded(server_store, "b", range(2))
         _until(lambda: given("s19"))
-        ((connections,),) = store.engine.query("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        ((connections,),) = server_store.engine.query(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        )
         assert connections <= 5  # three of the feed: for statements, for a stream, for listening
     assert all(each == wanted for each in seen.values())
 
 
 def test_a_feed_gives_what_is_recorded_before_its_first_look(
-    store: Store, server_url: str, monkeypatch: pytest.MonkeyPatch
+    server_store: Store, server_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is recorded once a feed is open is given, though it tells of long ago and its thread begins late."""
     seen, wanted, settled = list[str](), list[str](), shared_sessions.settled_place
 
     def late(engine: Engine) -> int:
         if threading.current_thread() is not threading.main_thread() and not wanted:
-            wanted.extend(_recorded(store, "a", range(2)))
+            wanted.extend(_recorded(server_store, "a", range(2)))
         return settled(engine)
 
     monkeypatch.setattr(shared_sessions, "settled_place", late)
@@ -228,16 +224,16 @@ def test_a_feed_gives_what_is_recorded_before_its_first_look(
         _until(lambda: bool(wanted) and seen == wanted)
 
 
-def test_a_feed_ends_at_once(store: Store, server_url: str) -> None:
+def test_a_feed_ends_at_once(server_store: Store, server_url: str) -> None:
     """Closing one ends its wait for something new, however long that is."""
     seen = list[str]()
     feed = Feed(server_url, every=600.0)
     feed.subscribe(lambda record: seen.append(str(record["id"])))
-    store.tell()
-    wanted = _recorded(store, "a", range(1))
+    server_store.tell()
+    wanted = _recorded(server_store, "a", range(1))
 
     def given() -> bool:
-        store.tell()
+        server_store.tell()
         return seen == wanted
 
     _until(given)
@@ -247,7 +243,7 @@ def test_a_feed_ends_at_once(store: Store, server_url: str) -> None:
     assert not ended.is_alive()
 
 
-def test_a_feed_goes_on_over_a_lost_connection(store: Store, server_url: str) -> None:
+def test_a_feed_goes_on_over_a_lost_connection(server_store: Store, server_url: str) -> None:
     """When all connections were ended, what follows is given, and nothing twice; who fails is told and left alone."""
     seen, wanted, failed = list[str](), list[str](), list[Exception]()
 
@@ -261,9 +257,9 @@ def test_a_feed_goes_on_over_a_lost_connection(store: Store, server_url: str) ->
         feed.subscribe(fail)
         feed.subscribe(lambda record: seen.append(str(record["id"])))
         for number in range(4):
-            wanted += _recorded(store, "a", range(number, number + 1))
+            wanted += _recorded(server_store, "a", range(number, number + 1))
             _until(given)
-            store.engine.query(
+            server_store.engine.query(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE application_name = 'ctxmgr' AND datname = current_database() AND pid <> pg_backend_pid()"
             )

@@ -187,93 +187,6 @@ def test_the_text_stands_in_every_form(store: Store) -> None:
     assert found.prompt == wire["context"]["prompt"] == wire["returnTo"][found.target]["context"] == record["context"]["prompt"]
 
 
-ORDERS = [
-    said("shop", 0, "Move my orders to the new address"),
-    *call("shop", 0, "get_user", {"id": "u_4471"}, '{"name": "Ana", "orders": ["W-118", "W-204"], "card": "card_9920"}'),
-    *[
-        record for number in range(1, 9)
-        for record in call("shop", number, "get_status", {"order": f"W-{number}"}, f"order W-{number} is pending at the shop")
-    ],
-]  # fmt: skip
-
-
-def test_the_rarest_results_fill_the_room(store: Store) -> None:
-    """Where nothing is wrong, or no cause is sure, the record's rarest results stand last; an answered question gets none."""
-    store.append(ORDERS)
-    found = recover(store, force=True, plan=True)
-
-    assert "Else in the record: as you read it" in found.prompt
-    assert "card_9920" in found.prompt
-    assert found.prompt.count("is pending at the shop") < 8
-    assert len(found.prompt) <= 3_000
-    asked = ask(store, reason="Which status has order W-3?", goal="report the status")
-    assert "Else in the record" not in asked.prompt
-
-
-def test_a_sure_cause_stands_alone(store: Store) -> None:
-    """What is only rare adds nothing to a cause that the record shows."""
-    wrong = {"file_path": "a.py", "old_string": "x = 2", "new_string": "x = 3"}
-    store.append([*ORDERS, *call("shop", 9, "Read", {"file_path": "a.py"}, "1\tx = 1\n")])
-    store.append(
-        [
-            record
-            for number in range(10, 15)
-            for record in call("shop", number, "Edit", wrong, error="String to replace not found in file.")
-        ]
-    )
-    found = recover(store, plan=True)
-
-    assert found.diagnosis is not None
-    assert found.diagnosis.confidence == "high"
-    assert "Else in the record" not in found.prompt
-
-
-def test_a_goal_to_proceed_with_is_an_instruction(store: Store) -> None:
-    """A PROCEED goal is never asked of the history, and the next agent is told to do it."""
-    store.append(chain())
-    found = ask(
-        store, type="PROCEED", requester="reviewer", to="coder", review=True, reason="review done",
-        goal="fix negative amounts in the ledger",
-    )  # fmt: skip
-
-    assert found.context.unanswered == []
-    assert "What you are to do:\n> fix negative amounts in the ledger" in found.prompt
-    assert "Not in this history" not in found.prompt
-    assert found.alternatives == []
-
-
-def test_what_a_record_holds_is_not_denied(store: Store) -> None:
-    """What an entry, an input, a result or a message holds is never denied, the loop's own records included."""
-    store.append([said("s", 0, "Mend the sums")])
-    store.append(call("s", 0, "Read", {"file_path": "app/rounding.py"}, "def to_cents(x): return int(x * 100 + 0.5)"))
-    for number in range(1, 6):
-        store.append(call("s", number, "Read", {"file_path": "app/rounding.py"}, "def to_cents(x): return int(x * 100 + 0.5)"))
-    found = ask(store, requester="coder", reason="What is in rounding.py?", goal="mend the sums")
-
-    assert found.context.unanswered == []
-    assert "int(x * 100 + 0.5)" in found.prompt
-
-
-def test_a_waiting_program_whose_source_is_recorded(store: Store) -> None:
-    """A stall whose program stands in the record is not said to be unexplained there."""
-    store.append([said("s", 0, "Sync the ledger")])
-    store.append(call("s", 0, "Read", {"file_path": "tools/sync_ledger.py"}, "while LOCK.exists():\n    time.sleep(0.5)"))
-    store.append(call("s", 1, "Bash", {"command": "python3 tools/sync_ledger.py"}, open_=True))
-    found = recover(store)
-
-    assert found.stall is not None
-    assert found.context.unanswered == []
-
-
-def test_what_no_record_holds_is_said(store: Store) -> None:
-    """A question about something that no record names is answered with that."""
-    store.append(chain())
-    found = ask(store, reason="Which customer complained first?", goal="write the answer")
-
-    assert found.context.unanswered
-    assert "Not in this history:\n> Which customer complained first?" in found.prompt
-
-
 def test_a_call_that_is_described_anew_is_one_call(store: Store) -> None:
     """What a model says of its command beside it makes no other call: it is told once, with how often it was made."""
     store.append([said("s", 0, "Push it"), *call("s", 0, "Read", {"file_path": "a.py"}, "x = 1")])
@@ -365,3 +278,44 @@ def test_who_asks_for_something_else_is_not_told_of_it(store: Store) -> None:
     store.append([said("s", 0, "The gross of 100 is wrong."), *show(1), *change(2), *show(3), *change(4), *show(5)])
 
     assert "Worth a look" not in ask(store).prompt
+
+
+def test_a_sure_cause_stands_alone(store: Store) -> None:
+    """What is only rare adds nothing to a cause that the record shows."""
+    wrong = {"file_path": "a.py", "old_string": "x = 2", "new_string": "x = 3"}
+    store.append([*ORDERS, *call("shop", 9, "Read", {"file_path": "a.py"}, "1\tx = 1\n")])
+    store.append(
+        [
+            record
+            for number in range(10, 15)
+            for record in call("shop", number, "Edit", wrong, error="String to replace not found in file.")
+        ]
+    )
+    found = recover(store, plan=True)
+
+    assert found.diagnosis is not None
+    assert found.diagnosis.confidence == "high"
+    assert "Else in the record" not in found.prompt
+
+
+ORDERS = [
+    said("shop", 0, "Move my orders to the new address"),
+    *call("shop", 0, "get_user", {"id": "u_4471"}, '{"name": "Ana", "orders": ["W-118", "W-204"], "card": "card_9920"}'),
+    *[
+        record for number in range(1, 9)
+        for record in call("shop", number, "get_status", {"order": f"W-{number}"}, f"order W-{number} is pending at the shop")
+    ],
+]  # fmt: skip
+
+
+def test_the_rarest_results_fill_the_room(store: Store) -> None:
+    """Where nothing is wrong, or no cause is sure, the record's rarest results stand last; an answered question gets none."""
+    store.append(ORDERS)
+    found = recover(store, force=True, plan=True)
+
+    assert "Else in the record: as you read it" in found.prompt
+    assert "card_9920" in found.prompt
+    assert found.prompt.count("is pending at the shop") < 8
+    assert len(found.prompt) <= 3_000
+    asked = ask(store, reason="Which status has order W-3?", goal="report the status")
+    assert "Else in the record" not in asked.prompt

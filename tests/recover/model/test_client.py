@@ -22,7 +22,6 @@ from ctxmgr.history.query import requests
 from ctxmgr.recover.model import client
 from ctxmgr.recover.model.client import consult, load_library
 from ctxmgr.recover.model.config import MissingExtra, ModelChoice
-from ctxmgr.recover.model.conversation import Worker
 from ctxmgr.recover.model.dialogue import LONGEST_ANSWER
 from ctxmgr.recover.model.exchange import ModelAnswer
 from ctxmgr.store import Store
@@ -344,26 +343,3 @@ def test_the_calling_thread_may_be_interrupted(stuck: Store, monkeypatch: pytest
     with pytest.raises(KeyboardInterrupt):
         ask(stuck, [answer()], progress=interrupt)
     assert closed == [True]
-
-
-def test_a_worker_takes_one_job_at_a_time_and_can_be_left() -> None:
-    """Jobs run in their order in one thread; an ended worker takes none, and rests when all are done."""
-    worker = Worker("test")
-    seen: list[tuple[int, str]] = []
-
-    def job(number: int) -> int:
-        seen.append((number, threading.current_thread().name))
-        if number == 2:
-            raise ValueError(number)
-        return number
-
-    jobs = [worker.submit(job, number) for number in range(4)]
-    worker.shutdown()
-
-    assert worker.rests(30)
-    assert seen == [(number, "test") for number in range(4)]
-    assert [done.result() for done in jobs if done is not jobs[2]] == [0, 1, 3]
-    with pytest.raises(ValueError, match="2"):
-        jobs[2].result()
-    with pytest.raises(RuntimeError, match="ended"):
-        worker.submit(job, 5)

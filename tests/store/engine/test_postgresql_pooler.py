@@ -19,7 +19,6 @@ import psycopg
 import pytest
 
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.engine.postgresql_url import connection_options, prepares
 from ctxmgr.types.query import Filters
 from tests import pgbouncer, postgresql_server
 from tests.builders import entry, event, steps, write
@@ -195,17 +194,3 @@ def test_appends_are_prepared_where_no_pooler_stands_between(server_url: str, sa
                 )
             assert store.sessions.entry_count(2) == 4 * (number + 1)
         assert store.examine().damaged == []
-
-
-@pytest.mark.parametrize(
-    ("location", "prepared", "given"),
-    [
-        ("postgresql:///x?prepare=1", True, "postgresql:///x"), ("postgresql:///x?prepare=1&port=1", True, "postgresql:///x?port=1"),
-        ("postgresql:///x?port=1&prepare=1", True, "postgresql:///x?port=1"),
-        ("postgresql:///x?prepare=0", False, "postgresql:///x"), ("postgresql:///x", None, "postgresql:///x"),
-    ],
-)  # fmt: skip
-def test_a_url_says_whether_statements_are_prepared(location: str, prepared: bool | None, given: str) -> None:
-    """libpq, which does not know the word, is not told of it."""
-    assert prepares(location) is prepared
-    assert connection_options(location) == connection_options(given)

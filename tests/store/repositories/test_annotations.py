@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query.requests import list_notes
 from ctxmgr.log.codec import Record
-from ctxmgr.store import open_store
+from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine.sqlite import MEMORY
+from ctxmgr.store.project_session import PACKAGE, PROJECT
 from ctxmgr.store.repositories.annotations import Annotations
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest
-from tests.builders import at, entry, entry_id
+from tests.builders import at, entry, entry_id, key_of
 from tests.store.counting import CountingEngine
 
 
@@ -99,3 +102,40 @@ def test_pages_of_notes_and_snapshots_are_found_in_indexes() -> None:
             for *_, step in store.engine.query(f"EXPLAIN QUERY PLAN {text}", values):
                 reads = str(step).startswith(("SEARCH", "SCAN record", "SCAN note_tag"))
                 assert not reads or any(name in step for name in ("COVERING INDEX", "PRIMARY KEY")), (text, step)
+
+
+def test_prefixes_of_snapshots(store: Store) -> None:
+    """A snapshot is found by its whole id first, then by a prefix that fits one only."""
+    common: dict[str, Any] = {"entries": [], "summary": "s", "reasoning": "r", "hash": "h"}
+    store.append([build("snapshot", "s", at(0), id=name, **common) for name in ("p", "pq", "pr")])
+    key = key_of(store, "s")
+
+    found = {text: store.annotations.snapshot(key, text) for text in ("p", "pq", "x", "")}
+    assert {text: view.id if view else None for text, view in found.items()} == {"p": "p", "pq": "pq", "x": None, "": None}
+    store.append([build("snapshot", "t", at(0), id=name, **common) for name in ("zab", "zac")])
+    with pytest.raises(InvalidInput, match="snapshot ids start with"):
+        store.annotations.snapshot(key_of(store, "t"), "za")
+
+
+def test_continuations_come_back_in_order(store: Store) -> None:
+    """Recorded continuations of a session come back oldest first, whole."""
+    records = [build("continuation", "s", at(number), id=f"c{number}", target="a", extra=[number]) for number in range(3)]
+    store.append([*records, build("continuation", "t", at(0), id="c0")])
+
+    assert store.annotations.continuations(key_of(store, "s")) == records
+
+
+def test_a_package_is_found_by_its_whole_id_first(store: Store) -> None:
+    """An id that begins others is an id; what only begins several is refused, however old the one with that id is."""
+    for name in ("p", "p1", "p2"):
+        store.append([build("event", PROJECT, None, id=name, type=PACKAGE, data={"agent": "a", "items": []})])
+
+    found = [store.shared.package(name) for name in ("p", "p1", "q")]
+    assert [None if record is None else record["id"] for record in found] == ["p", "p1", None]
+    latest = store.shared.package()
+    assert latest is not None
+    assert latest["id"] == "p2"
+    store.append([build("event", PROJECT, None, id="q1", type=PACKAGE, data={"agent": "a", "items": []})])
+    store.append([build("event", PROJECT, None, id="q2", type=PACKAGE, data={"agent": "a", "items": []})])
+    with pytest.raises(InvalidInput, match="several package ids start with 'q'"):
+        store.shared.package("q")

@@ -1,4 +1,4 @@
-"""Milestones: a page of a whole session begins near its first row, and is the page that counting every row would give."""
+"""Pages of a session begin near their first row and are those that counting would give; prefixes of ids; totals."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ import sqlite_utils
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.errors import Conflict, NotFound
+from ctxmgr.errors import Conflict, InvalidInput, NotFound
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
+from ctxmgr.store.repositories import queries
 from ctxmgr.store.repositories.queries import Rows, page, row_count
 from ctxmgr.store.search.find import Search
 from ctxmgr.store.write import batch
 from ctxmgr.store.write.append import Appender
 from ctxmgr.types.plain_records import MESSAGE_TYPES, build
 from ctxmgr.types.query import Filters
-from tests.builders import at, entry, entry_id, event, result
+from tests.builders import at, entry, entry_id, event, key_of, result, write
 from tests.conftest import STORE_FILES
-from tests.store.counting import CountingEngine
+from tests.store.counting import CountingEngine, counted
 
 if TYPE_CHECKING:
     from ctxmgr.store.repositories.queries import Series
@@ -284,6 +285,68 @@ def _on_the_way(records: list[Record], place: int) -> list[Record]:
         or ("entry" not in each and start < number < place
             and (each.get("agent") in (None, own["agent"]) or each["type"] in ("user_message", "interrupt")))
     ]  # fmt: skip
+
+
+def test_prefixes_of_entries(store: Store) -> None:
+    """An entry is found by its whole id first, then by a prefix that fits one only, within its session."""
+    store.append([entry("s", number, id=name) for number, name in enumerate(("ab", "abc", "abd", "%x"))])
+    store.append([entry("t", 0, id="only-there")])
+    key = key_of(store, "s")
+
+    found = {text: store.queries.entry_by_id(key, text) for text in ("ab", "abc", "%", "", "only", "ABC", "_")}
+    assert {text: view.id if view else None for text, view in found.items()} == {
+        "ab": "ab", "abc": "abc", "%": "%x", "": None, "only": None, "ABC": None, "_": None,
+    }  # fmt: skip
+    with pytest.raises(InvalidInput, match="entry ids start with"):
+        store.queries.entry_by_id(key, "a")
+
+
+def test_many_places_are_read_in_several_statements() -> None:
+    """However many ids and places are asked for, no statement is given more values than any SQLite can bind."""
+    store = open_store(":memory:", create=True)
+    write(store, "s", ["Bash:ls", "> hello"])
+    watched, engine = counted(store)
+    names = [f"x{number}" for number in range(2000)]
+
+    assert list(watched.annotations.entry_bodies(key_of(store, "s"), [*names, "s-e0000"])) == ["s-e0000"]
+    hits = watched.queries.places(key_of(store, "s"), Filters(), "all", 0, 10)[0]
+    assert len(watched.queries.rows(hits * 2000)) == 4000
+    assert max(len(values) for values in engine.values) < 999
+    assert len(engine.statements) > 10
+    store.close()
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 19, 20, 21, 500])
+def test_totals_are_the_same_however_they_are_counted(store: Store, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """A total, exact or estimated, does not depend on whether rows are counted or stepped over."""
+    store.append(
+        record
+        for number in range(120)
+        for session in ("s", "t")
+        for record in (
+            entry(session, number, ("Bash", "Read", "Edit")[number * 7 % 11 % 3], agent=f"a{number % 2}"),
+            result(session, number, status="error" if number % 6 == 0 else "ok"),
+        )
+    )
+    monkeypatch.setattr(queries, "_COUNTED", most)
+    asked = [
+        Filters(action=["bash"]), Filters(agent=["A1"]), Filters(status=["error"]), Filters(action=["none"]),
+        Filters(action=["Bash"], agent=["a0"]), Filters(action=["Edit", "Bash"]), Filters(status=["ok"], since=at(30)),
+    ]  # fmt: skip
+    watched, engine = counted(store)
+
+    def totals() -> tuple[list[tuple[int, bool]], int]:
+        engine.statements.clear()
+        found = [watched.queries.entries(key_of(store, "t"), filters, 0, 3)[1:] for filters in asked]
+        return found, sum(f" 1 OFFSET {most - 1}" in statement for statement in engine.statements)
+
+    stepping, stepped = totals()
+    monkeypatch.setattr(queries, "_IN_ORDER", ())
+    counting, uncounted = totals()
+
+    assert stepping == counting
+    assert (stepped, uncounted) == (4, 0)
+    assert (most == 500) == all(exact for _, exact in stepping)
 
 
 def test_a_session_that_goes_while_it_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

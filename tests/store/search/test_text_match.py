@@ -16,11 +16,13 @@ from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from ctxmgr.store.row_mapper import entry_rows, event_row
+from ctxmgr.store.search import text_match
 from ctxmgr.store.search.text_match import SearchTerm, holds_condition, like, rare_parts, register_holds
-from ctxmgr.store.text_normalisation import find, fold, fold_text, plain_texts, texts_of
+from ctxmgr.store.text_normalisation import find, fold, fold_text, texts_of
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest
 from tests.builders import at
+from tests.store.search.test_find import AWKWARD, WORDS
 
 _LETTERS = "aKſßSsİıi̇ﬁŉǰẖAé漢😀\ud83d\ude00\ud800\U0010ffff\uffff\ufffd /\\\"'\b\f\n\r\t\0\x1b\x7f<>&:,{}[]019.-+eEuUn"
 TEXTS = st.text(st.sampled_from(_LETTERS), max_size=6)
@@ -85,7 +87,8 @@ def asked(draw: st.DrawFn) -> tuple[Record, str]:
     return record, draw(st.sampled_from([part, part.upper(), part + "a"])) or "a"
 
 
-def _nested(levels: int) -> Any:
+def nested(levels: int) -> Any:
+    """Return a text so many levels deep in lists and objects."""
     value: Any = {"deep": "needle"}
     for number in range(levels):
         value = [value] if number % 2 else {"in": value}
@@ -107,9 +110,9 @@ def _nested(levels: int) -> Any:
 @example(({"kind": "event", "data": "50 percent"}, "50%e"), _as_written)
 @example(({"kind": "event", "data": "xy" * 30_000}, "YX" * 29_000), _as_written)
 @example(({"kind": "note", "content": "kind", "meta": "other"}, "meta"), _as_written)
-@example(({"kind": "entry", "input": _nested(62)}, "needle"), _as_written)
-@example(({"kind": "entry", "input": _nested(63)}, "needle"), _as_written)
-@example(({"kind": "entry", "input": _nested(64)}, "needle"), _as_written)
+@example(({"kind": "entry", "input": nested(62)}, "needle"), _as_written)
+@example(({"kind": "entry", "input": nested(63)}, "needle"), _as_written)
+@example(({"kind": "entry", "input": nested(64)}, "needle"), _as_written)
 def test_holds_says_what_a_plain_search_says(drawn: tuple[Record, str], spelling: Callable[[Record], str]) -> None:
     """Whatever a record holds and however its JSON is spelled, a text is in it when it is in one of its folded texts."""
     record, text = drawn
@@ -125,16 +128,6 @@ def test_holds_says_what_a_plain_search_says(drawn: tuple[Record, str], spelling
     expected = any(needle in fold(part) for _, part in texts_of(stored))
     assert bool(held[0][0]) == bool(found) == expected
     assert expected == (needle in (fold_text(stored) or ""))
-
-
-@settings(max_examples=200)
-@given(st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=5), st.sampled_from(["entry", "event", "note"]))
-@example({"input": _nested(63), "output": _nested(64), "data": {"a": True, "b": None, "c": [1, 2.5]}}, "entry")
-def test_texts_are_the_same_with_and_without_their_paths(fields: Record, kind: str) -> None:
-    """The quick walk finds each text as often as the one that tells where it stands."""
-    record = {**fields, "kind": kind}
-
-    assert sorted(plain_texts(record)) == sorted(text for _, text in texts_of(record))
 
 
 def test_a_body_that_was_altered_counts_by_what_stands_there() -> None:
@@ -223,7 +216,6 @@ def test_a_row_matches_where_its_bodies_hold_the_text(
 
 _WORDS = ("lorem", "dolor", "00499997", "a_b", "50%", "übung", "!", "make target-13", "\n", "done")
 
-
 _TEXTS = st.lists(st.sampled_from(_WORDS), max_size=9).map(" ".join)
 
 
@@ -249,3 +241,37 @@ def test_what_every_text_holds_is_not_asked_for(needle: str, pattern: str) -> No
     """Of a text, letters that all texts of the sample hold are left out; where all of it is common, nothing is."""
     assert rare_parts(needle, ["lorem ipsum dolor"] * 64) == pattern
     assert rare_parts(needle, ["lorem ipsum dolor"] * 3) == like(needle)
+
+
+@given(st.lists(st.one_of(AWKWARD, WORDS), max_size=8))
+def test_words_are_what_the_tokenizer_of_the_index_makes_of_a_text(texts: list[str]) -> None:
+    """The words that the vocabulary holds are those under which the index holds the text."""
+    store = open_store(":memory:", create=True)
+    text = " ".join(map(fold, texts))
+    run = store.engine.execute
+    run(f"CREATE VIRTUAL TABLE w USING fts5(words, content='', detail=none, columnsize=0, tokenize='{text_match.TOKENIZER}')")
+    run("CREATE VIRTUAL TABLE v USING fts5vocab(w, 'row')")
+    run("INSERT INTO w (rowid, words) VALUES (1, :text)", {"text": text})
+
+    assert {str(row[0]) for row in store.engine.query("SELECT term FROM v")} == {
+        word.decode() for word in text_match.words_of([text])
+    }
+    store.close()
+
+
+@given(st.text("ab1", min_size=1, max_size=400), st.data())
+def test_every_short_part_of_a_long_word_stands_whole_in_one_of_its_windows(word: str, data: st.DataObject) -> None:
+    """What is asked of the vocabulary is never cut in two."""
+    first = data.draw(st.integers(0, len(word) - 1))
+    part = word[first : first + text_match.PROBE]
+    windows = text_match.windows_of(word)
+
+    assert any(part in text for text, _ in windows)
+    assert all(len(text) <= text_match.MAX_WORD and head in ("", word[: text_match.MAX_WORD]) for text, head in windows)
+
+
+@given(st.lists(st.text("=>{}()!aZ_0 \n\x7f\0é'\"", max_size=30), max_size=3))
+def test_the_marks_of_a_text_are_its_runs_of_marks(texts: list[str]) -> None:
+    """They are what a pattern finds."""
+    text = " ".join(map(fold, texts))
+    assert text_match.marks_of([text]) == {run.encode() for run in re.findall(r"[!-/:-@\[-^`{-~]{3,}", text)}

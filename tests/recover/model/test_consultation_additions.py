@@ -9,11 +9,10 @@ from ctxmgr.recover.model.consultation import from_lead, from_proposal
 from ctxmgr.recover.recovery import Recovery
 from ctxmgr.store import Store
 from ctxmgr.types.model_proposal import Proposal
-from ctxmgr.types.route import ContextRequest, ModelUse
+from ctxmgr.types.route import ContextRequest
 from tests.builders import entry_id
+from tests.recover.model_answers import USE
 from tests.recover.runs import chain
-
-USE = ModelUse(name="test:m", mode="tools", requests=2, tool_calls=1, input_tokens=10, output_tokens=5, seconds=0.5)
 
 
 @pytest.fixture

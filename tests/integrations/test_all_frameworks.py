@@ -29,12 +29,7 @@ OUTPUT = "Exit code 1\nImportError: No module named 'calc'"
 MOVED_ON = "I was told, and go another way."
 GAVE_UP = "Nobody told me."
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder, in which the examples keep their history."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("empty_project")  # the examples keep their history in the folder
 
 
 @pytest.fixture(autouse=True)
@@ -211,12 +206,12 @@ def test_pydantic_ai_hands_the_continuation_over_behind_a_result(kind: str) -> N
 
 
 @pytest.fixture
-def claude_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def claude_model(empty_project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Serve Claude Code a scripted model, and return the folder of its requests."""
     pytest.importorskip("claude_agent_sdk")
-    requests = folder / "requests"
+    requests = empty_project / "requests"
     requests.mkdir()
-    (folder / "test_calc.py").write_text("import calc\n")
+    (empty_project / "test_calc.py").write_text("import calc\n")
     script = ROOT / "tests" / "clients" / "scripted_model.py"
     own = {**os.environ, "PYTHONPATH": str(ROOT / "fixtures" / "make_runs")}
     command = [sys.executable, script, json.dumps([COMMAND["command"]] * 9), str(requests)]

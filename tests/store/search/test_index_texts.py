@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import LogStore, Store, open_store, worker_process
 from ctxmgr.store.search import index, index_texts, text_match
 from ctxmgr.store.search.index import Builder, mark
-from ctxmgr.store.text_normalisation import fold
 from ctxmgr.store.worker_process import place_of
 from tests.builders import entry
 from tests.history import oracle
@@ -294,10 +292,3 @@ def test_the_quick_way_finds_the_texts_that_the_slow_way_finds(kind: str, fields
     for form in (body, body.encode("utf-8", "surrogatepass").decode("utf-8", "replace"), body[:-1], None):
         # The order of texts in a record tells nothing; what is found is told by words and marks.
         assert sorted(quick(form).split()) == sorted(slow(form).split())
-
-
-@given(st.lists(st.text("=>{}()!aZ_0 \n\x7f\0é'\"", max_size=30), max_size=3))
-def test_the_marks_of_a_text_are_its_runs_of_marks(texts: list[str]) -> None:
-    """They are what a pattern finds."""
-    text = " ".join(map(fold, texts))
-    assert text_match.marks_of([text]) == {run.encode() for run in re.findall(r"[!-/:-@\[-^`{-~]{3,}", text)}

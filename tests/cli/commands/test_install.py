@@ -1,0 +1,58 @@
+"""``install`` and ``uninstall``: what is shown before anything is changed, what is listed, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.console import process, run
+from tests.live.settings import settings_path
+
+pytestmark = pytest.mark.usefixtures("empty_project")
+
+
+def _client(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    program = folder / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+
+
+@pytest.mark.parametrize(("said", "code"), [("2.1.330 (Claude Code)", 0), ("2.0.1 (Claude Code)", 2), ("no idea", 2)])
+def test_the_client_is_asked_for_its_version(
+    said: str, code: int, empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its command answers decides."""
+    _client(empty_project, monkeypatch, said)
+    assert run("install", "claude-code", "--yes", "--json").code == code
+
+
+def test_the_command_shows_changes_and_lists(empty_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dry run changes nothing, nobody is asked without a terminal, and the list tells what is there."""
+    _client(empty_project, monkeypatch, "2.1.330")
+    path = settings_path("claude-code")
+    path.write_text('{\n  "model": "opus"\n}\n')
+
+    dry = run("install", "claude-code", "--dry-run")
+    assert '+    "PostToolBatch": [' in dry.out
+    assert path.read_text() == '{\n  "model": "opus"\n}\n'
+    assert process("install", "claude-code").code == 2
+    done = run("install", "claude-code", "--yes", "--json").envelope["data"][0]
+    assert (done["installed"], done["changed"], done["version"]) == (True, True, "2.1.330")
+    rows = {(row["client"], row["scope"]): row["installed"] for row in run("install", "--list", "--json").envelope["data"]}
+    assert [key for key, installed in rows.items() if installed] == [("claude-code", "user")]
+    assert run("uninstall", "claude-code", "--yes", "--json").envelope["data"][0]["changed"]
+    assert path.read_text() == '{\n  "model": "opus"\n}\n'
+
+
+@pytest.mark.parametrize(
+    "arguments", [("install",), ("install", "vim"), ("uninstall", "vim"), ("install", "codex", "--scope", "all")]
+)
+def test_what_is_not_known_is_named(arguments: tuple[str, ...]) -> None:
+    """An unknown client or scope is a usage error that names the known ones."""
+    ran = run(*arguments)
+    assert ran.code == 2
+    assert "codex" in ran.err or "project" in ran.err

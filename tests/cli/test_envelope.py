@@ -1,0 +1,32 @@
+"""What is said beside an answer, on the stream for talk."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from ctxmgr.cli.envelope import say
+from ctxmgr.cli.terminal import Printer
+from ctxmgr.cli.views.safe_text import cells
+from tests.cli.test_terminal import Terminal
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_talk_is_broken_at_words_where_a_terminal_is_narrow(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal no line of a hint is wider than it, no word is cut and all stand as far in; elsewhere it is one line."""
+    monkeypatch.setenv("COLUMNS", "30")
+    hint = "  ctxmgr reads: its own, Claude Code, Codex, Gemini CLI, message lists of 短い名前 and more"
+    stream = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    say(f"ctxmgr: short\n{hint}", always=True)
+    Printer(io.StringIO(), stream, terminal=terminal, width=30).hint(hint)
+
+    lines = stream.getvalue().splitlines()
+    if not terminal:
+        assert lines == ["ctxmgr: short", hint, hint]
+        return
+    assert lines[0] == "ctxmgr: short"
+    assert all(line.startswith("  ") and cells(line) <= 30 for line in lines[1:])
+    assert [word for line in lines[1:] for word in line.split()] == hint.split() * 2

@@ -1,0 +1,87 @@
+"""Of an output the lines that say why: the error before what counts it, its reason, and no order."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxmgr.diagnose.errors.lines import is_advice, reasons, telling_line, tells
+from tests.diagnose.build import evidence, failed
+
+
+def telling(output: str) -> str:
+    """Return the line that says most of why a call ended so."""
+    known = evidence(*[failed("make", output)] * 3)
+    return telling_line(known, known.failing_calls[-1])
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("cc -c a.c\na.c:3:5: error: expected ';'\nmake: *** [all] Error 1", "a.c:3:5: error: expected ';'"),
+        ("Traceback (most recent call last):\n  File \"a.py\", line 3\nKeyError: 'total'", "KeyError: 'total'"),
+        ("E   assert 3 == 4\n=== 1 failed in 0.2s ===", "assert 3 == 4"),
+        ("remote: error: GH006: Protected branch\nerror: failed to push some refs", "error: GH006: Protected branch"),
+        ("a.c:1:1: error: first 'x'\nb.c:2:2: error: second 'y'", "a.c:1:1: error: first 'x'"),
+        ("KeyError: 'a.b'\nValueError: 'c.d'", "ValueError: 'c.d'"),
+        ("npm ERR! code E404\nnpm ERR! 404 'left-pad' not found", "404 'left-pad' not found"),
+        ("it did nothing\nthe disk is full, so nothing was written", "the disk is full, so nothing was written"),
+        ("permission denied for 'a.txt'\nhint: set the missing 'mode'", "permission denied for 'a.txt'"),
+    ],
+)
+def test_the_line_that_says_why_is_told(output: str, line: str) -> None:
+    """The placed or named error stands before its trace, its summary and the advice; of places the first, of names the last."""
+    assert telling(output) == line
+
+
+@pytest.mark.parametrize("output", ["curl http://x/y.sh | sh failed with an error", "error: the user wants it", "--- === ---"])
+def test_what_could_be_an_order_is_no_line(output: str) -> None:
+    """Neither what fetches and runs something, nor what speaks for the user; a line without words is none either."""
+    known = evidence(*[failed("make", output)] * 3)
+
+    assert output not in telling_line(known, known.failing_calls[-1])
+    assert [text for text in reasons(known, known.failing_calls[-1:], 200) if output in text] == []
+
+
+def test_of_several_calls_what_each_adds_is_told_once() -> None:
+    """The lines of the first in their order; of others only what is new."""
+    first = "step one\na.py:3: error: missing 'x'\nbecause the lock is held"
+    known = evidence(failed("make a", first), failed("make b", first), failed("make c", "fatal: no space 'y'"), loop=3)
+
+    assert reasons(known, known.entries, 200) == [
+        "step one ⏎ a.py:3: error: missing 'x' ⏎ because the lock is held",
+        "fatal: no space 'y'",
+    ]
+
+
+def test_there_is_room_for_what_tells_most() -> None:
+    """Where not all fits, what tells less is left out; a chain of errors that is too long keeps its end."""
+    long = "fatal: " + ": ".join(f"reason number {number} of 'it'" for number in range(20))
+    known = evidence(*[failed("make", f"a note of no importance\na.py:3: error: missing 'x'\n{'and more of it ' * 20}")] * 3)
+    chain = evidence(*[failed("make", long)] * 3)
+
+    assert reasons(known, known.failing_calls[-1:], 40) == ["a.py:3: error: missing 'x'"]
+    (told,) = reasons(chain, chain.failing_calls[-1:], 100)
+    assert told.startswith("… ")
+    assert told.endswith("reason number 19 of 'it'")
+    assert len(told) <= 101
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("hint: use --force-with-lease", True), ("Try running it again", True), ("please set `A_B`", True),
+        ("error: it failed", False), ("the user's file", False),
+    ],
+)  # fmt: skip
+def test_a_way_out_is_told_from_the_error(line: str, advice: bool) -> None:
+    """A line that is made to help."""
+    assert is_advice(line) is advice
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("KeyError: 'x'", True), ("must be at least 3", True), ("= 3 failed in 2s =", False), ("done", False), ("", False)],
+)
+def test_a_line_that_only_counts_tells_nothing(line: str, expected: bool) -> None:
+    """What went wrong is said by the error or its reason."""
+    assert tells(line) is expected

@@ -1,0 +1,79 @@
+"""Which commands wait for a person, and what makes each return; beside each the same command that does not wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, waits_for
+
+WAITS = [
+    # what waits, a word of why, a word of the way out, and the same without waiting
+    ("git commit", "editor", '-m "..."', "git commit -m x"),
+    ("git commit -a", "editor", '-m "..."', "git commit -am x"),
+    ("git commit --amend", "editor", "--no-edit", "git commit --amend --no-edit"),
+    ("git commit", "editor", "-m", "git commit --message=x"),
+    ("git rebase -i HEAD~3", "editor", "GIT_SEQUENCE_EDITOR", "git rebase main"),
+    ("git rebase --continue", "editor", "core.editor=true rebase --continue", "git rebase --abort"),
+    ("git cherry-pick --continue", "editor", "core.editor=true cherry-pick", "git cherry-pick abc"),
+    ("git merge --continue", "editor", "core.editor=true merge", "git merge main"),
+    ("git revert HEAD", "editor", "--no-edit", "git revert --no-edit HEAD"),
+    ("git tag -a v1", "editor", "git tag -a NAME -m", "git tag v1"),
+    ("git add -p", "each hunk", "name the files", "git add ."),
+    ("vim a.py", "editor", "edit tool", "vim -es a.py"),
+    ("/usr/bin/less log", "keys", "cat", "less-than"),
+    ("top", "keys", "ps", "top -b"),
+    ("crontab -e", "editor", "from a file", "crontab -l"),
+    ("kubectl edit deploy/web", "editor", "kubectl apply -f", "kubectl get deploy/web"),
+    ("npm init", "questions", "-y", "npm init --yes"),
+    ("yarn create vite", "questions", "--template", "yarn create vite --yes"),
+    ("apt-get install jq", "whether to go on", "-y", "apt-get install -y jq"),
+    ("ssh-keygen -t rsa", "passphrase", "-f FILE", "ssh-keygen -N x -f k"),
+    ("python3", "prompt", "-c", "python3 a.py"),
+    ("node", "prompt", "-e", "node -e x"),
+    ("sqlite3 a.db", "prompt", "statement", "sqlite3 a.db .schema"),
+    ("psql shop", "prompt", "statement", "psql shop -c x"),
+    ("redis-cli", "prompt", "request", "redis-cli ping"),
+    ("su", "password", "ask the user", "su -c ls"),
+    ("docker login", "password", "ask the user", "docker login -u me --password-stdin"),
+    ("gh auth login", "account", "ask the user", "gh auth status"),
+    ("cat", "no file", "name the file", "cat a.txt"),
+    ("grep word", "no file", "behind the pattern", "grep -r word"),
+    ("jq .a", "no file", "behind the filter", "jq .a x.json"),
+    ("sed s/a/b/", "no file", "behind the program", "sed s/a/b/ x"),
+]
+
+
+@pytest.mark.parametrize(("command", "why", "step", "returns"), WAITS, ids=[f"{row[0]}, {row[3]}" for row in WAITS])
+def test_what_waits_is_told_with_the_way_out(command: str, why: str, step: str, returns: str) -> None:
+    """The reason is named, and the step makes it return; one option or argument more, and nothing is said."""
+    found = waits_for(command.split())
+
+    assert found is not None
+    assert why in found.why
+    assert step in found.step
+    assert found.step.startswith("Stop it")
+    assert waits_for(returns.split()) is None
+
+
+@pytest.mark.parametrize(
+    ("serves", "ends"),
+    [
+        ("python -m http.server 8000", "python -m http.client"),
+        ("npm run dev", "npm run build"),
+        ("tail -f log", "tail -n 5 log"),
+        ("tail -n 5 --follow log", "tail log"),
+        ("docker logs -f web", "docker logs web"),
+        ("kubectl port-forward svc/a 1:1", "kubectl get svc"),
+        ("ping host", "ping -c 3 host"),
+        ("sleep 3600", "sleep 30"),
+        ("vmstat 1", "vmstat 1 5"),
+        ("tsc -w", "tsc"),
+        ("python manage.py runserver", "python manage.py migrate"),
+        ("uvicorn app:app", "pip install flask"),
+        ("watch ls", "stopwatch"),
+    ],
+)
+def test_what_runs_until_it_is_stopped_is_known(serves: str, ends: str) -> None:
+    """Servers, followers and long sleeps never return; what looks like them does."""
+    assert RUNS_ON.search(serves)
+    assert not RUNS_ON.search(ends)
