@@ -130,14 +130,23 @@ def test_a_module_has_the_name_of_its_kind() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_class_has_a_recorded_log(kind: str) -> None:
-    """Each class finds its cause in at least one recorded log."""
-    own = any(
-        kind in expected(name)["kind"] and getattr(diagnose(log(name)), "kind", None) == kind for name in [*LOGS, *TUNING]
-    )
-    others = (score for score in strangers() if score.asked)
-    found = own or any(score.answer is not None and score.answer.kind == kind and score.kind for score in others)
+    """Each class finds its cause in at least one recorded log, and of tools that can be had in one of a real tool."""
+    own = {
+        str(expected(name)["origin"])
+        for name in [*LOGS, *TUNING]
+        if kind in expected(name)["kind"] and getattr(diagnose(log(name)), "kind", None) == kind
+    }
+    others = (score for score in strangers() if score.asked and score.answer is not None)
+    found = own | {
+        str(score.expected["origin"]) for score in others if score.answer and score.answer.kind == kind and score.kind
+    }
 
     assert found, f"write a story for {kind} in fixtures/diagnose/stories.py, and play it: fixtures/diagnose/record.py NAME"
+    assert kind in OF_MODELS or any(origin.startswith("real") for origin in found), f"no log of {kind} is made by a real tool"
+
+
+OF_MODELS = ("contextLost", "mutualWait")
+"""What only models bring about, so that no tool makes a log of it: a context that is compacted, agents that wait for answers."""
 
 
 @pytest.mark.parametrize("name", LOGS)

@@ -101,9 +101,9 @@ def _written(entry: EntryView) -> list[str]:
     # A command that writes nothing may name files that it reads
     if edited or not _WRITES.search(command_of(entry)):
         return edited
-    return [
-        word for words in parts_of(command_of(entry)) for word in words[1:] if re.fullmatch(r"[\w./@+-]{1,160}\.\w{1,8}", word)
-    ]
+    words = (word for part in parts_of(command_of(entry)) for word in part[1:])
+    # However often one command names a file, it is one turn
+    return list(dict.fromkeys(word for word in words if re.fullmatch(r"[\w./@+-]{1,160}\.\w{1,8}", word)))
 
 
 def _answer(evidence: Evidence, path: str, writes: list[tuple[str, EntryView]], turns: int) -> Diagnosis:

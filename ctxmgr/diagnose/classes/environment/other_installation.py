@@ -1,8 +1,9 @@
-"""A module that is missing is there: for another version of the interpreter, or in the project under another folder."""
+"""A module that is missing is there: for another interpreter or environment, or in the project under another folder."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ctxmgr.diagnose.errors.names import last_match
 from ctxmgr.diagnose.evidence import Evidence
@@ -24,6 +25,13 @@ _INTO = lazy_pattern(r"/python(\d\.\d{1,2})/|\(python (\d\.\d{1,2})\)|\bcp(\d)(\
 _RUNS = lazy_pattern(
     r"\b(python(\d\.\d{1,2}))\b|File \"[^\"\n]{0,120}?/python(\d\.\d{1,2})/|(?:^|[\s;&])((?:[\w./~-]{1,80}/)python[\d.]*)\s"
 )
+_ENVIRONMENT = lazy_pattern(
+    r"(?:^|[\s;&|])(?:(?:source|\.)\s+)?([\w./~-]{1,80})/bin/(?:activate|pip[\d.]*|python[\d.]*)(?=[\s;&|]|$)"
+)
+_SYSTEM = ("/usr", "/usr/local", "")
+_ELSEWHERE = lazy_pattern(r"\b(?:uv|poetry|pipenv|hatch|pdm|conda|tox|nox|docker|podman|ssh|kubectl)\b")
+"""What chooses an environment by itself, so that the command does not tell which."""
+_RUN = lazy_pattern(r"(^|[;&|]\s*)(?:/usr/(?:local/)?bin/)?python[\d.]*(?=\s)")
 _PYTHON = lazy_pattern(r"(?<![\w./-])python(?=[\d.]*\s)")
 _LOOKED_AT = 200
 
@@ -32,21 +40,72 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return for which interpreter it was installed, and which one runs."""
     for entry in evidence.failing_calls:
         missing = last_match(_MISSING, evidence.text(entry)[-6_000:])
-        runs = _version(_RUNS.search(f"{command_of(entry)}\n{evidence.text(entry)[:6_000]}")) if missing else None
-        if missing is None or runs is None:
-            own = _own(evidence, entry, missing.group(1)) if missing is not None else None
-            if own is not None:
-                return own
+        if missing is None:
             continue
-        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] + [
-            each for each in evidence.recent if each.index > entry.index
-        ]:
-            if other.status == "ok" and _INSTALLS.search(command_of(other)):
-                into = _version(_INTO.search(evidence.text(other)[:8_000]))
-                # The same version has it, so that is not why it is missing
-                if into is not None and into != runs:
-                    return _answer(evidence, entry, missing.group(1), runs, into, other)
+        name = missing.group(1)
+        runs = _version(_RUNS.search(f"{command_of(entry)}\n{evidence.text(entry)[:6_000]}"))
+        found = (
+            _in_environment(evidence, entry, name)
+            or (_own(evidence, entry, name) if runs is None else None)
+            or _for_version(evidence, entry, name, runs)
+        )
+        if found is not None:
+            return found
     return None
+
+
+def _installs(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
+    """Yield the calls that installed something: those before a failing call, the latest first, then those behind it."""
+    behind = [each for each in evidence.recent if each.index > entry.index]
+    for other in [*list(evidence.entries_before(entry.index))[:_LOOKED_AT], *behind]:
+        if other.status == "ok" and _INSTALLS.search(command_of(other)):
+            yield other
+
+
+def _for_version(evidence: Evidence, entry: EntryView, name: str, runs: str | None) -> Diagnosis | None:
+    """Say that it was installed for another version of Python; the same version has it, so that is not why it is missing."""
+    for other in _installs(evidence, entry) if runs is not None else ():
+        into = _version(_INTO.search(evidence.text(other)[:8_000]))
+        if into not in (None, runs):
+            return _answer(evidence, entry, name, str(runs), str(into), other)
+    return None
+
+
+def _in_environment(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
+    """Say that a virtual environment has it, and that the failing call runs with a Python outside of it."""
+    call, top = command_of(entry), name.partition(".")[0].casefold()
+    runs = _environment(call)
+    # A shell that was activated may live on, and the environment is then the one that runs the call
+    activated = any(command_of(each).endswith("bin/activate") for each in evidence.recent)
+    if _ELSEWHERE.search(call) or (activated and not runs):
+        return None
+    for other in _installs(evidence, entry):
+        into = _environment(command_of(other))
+        told = re.sub(r"[-.]", "_", f"{command_of(other)}\n{evidence.text(other)[:8_000]}".casefold())
+        if into not in (*_SYSTEM, runs) and re.search(rf"(?<![a-z\d]){re.escape(top)}(?![a-z\d])", told):
+            return _told_environment(evidence, entry, name, into, other)
+    return None
+
+
+def _told_environment(evidence: Evidence, entry: EntryView, name: str, into: str, other: EntryView) -> Diagnosis:
+    call = command_of(entry)
+    inside = _RUN.sub(rf"\g<1>{into}/bin/python", call, count=1)
+    step = f"Run it with the Python that has it: {code(inside, 120)}."
+    if inside == call:
+        step = f"Run it in that environment: {code(f'. {into}/bin/activate && {call}', 140)}."
+    cause = (
+        f"{code(call, 80)} fails{how_often(evidence.times(entry))}: {code(name, 50)} is installed in the environment "
+        f"{code(into, 60)} ({code(command_of(other), 60)}), and the Python that runs the call does not look there."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), evidence.quote(other),
+        check=f"The message about {code(name, 50)} must be gone.",
+    )  # fmt: skip
+
+
+def _environment(command: str) -> str:
+    """Return the environment whose Python or pip a command uses; empty where it names none. The last one it names counts."""
+    return next((match.group(1) for match in reversed(list(_ENVIRONMENT.finditer(command)))), "")
 
 
 def _own(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:

@@ -20,9 +20,10 @@ KIND: str = "workedElsewhere"
 _LOOKED_AT = 300
 _ABSENT = lazy_pattern(
     r"not found|no such|unknown|does not exist|doesn't exist|ENOENT|invalid|cannot find|can't find|could not "
-    r"(?:find|read|open|locate)|missing|no \w+ (?:with|for|matches)|404\b|not a git|is not in",
+    r"(?:find|read|open|locate)|missing|no rule|no \w+ (?:with|for|matches)|404\b|not a git|is not in",
     re.IGNORECASE,
 )
+_NO_PLACE = lazy_pattern(r"ENOENT|no such file|no rule to make|not found|cannot find|could not|can't", re.IGNORECASE)
 _ASSIGNED = lazy_pattern(r"^[A-Za-z_]\w*=")
 
 
@@ -62,9 +63,7 @@ def _command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         assigned = [word for word in _assignments(command_of(other)) if word not in command]
         if there and not evidence.same_place(here or ".", there) and plain_name(there):
             # A test that fails is no call that lacks its folder
-            if CHECKS.search(command) and not re.search(
-                r"ENOENT|no such file|not found|cannot find|could not|can't", evidence.text(entry), re.IGNORECASE
-            ):
+            if CHECKS.search(command) and not _NO_PLACE.search(evidence.text(entry)):
                 return None
             name = evidence.name(there)
             cause = (
