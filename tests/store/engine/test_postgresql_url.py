@@ -27,6 +27,8 @@ SECRET = "gehe/im"
         ("postgresql://me:12?gehe/im@db/x", "postgresql://***"),
         ("postgresql://me:p@a#gehe/im@db/x", "postgresql://***"),
         ("postgresql:///x?host=@abstract", "postgresql:///x?host=%40abstract"),
+        ("postgresql://me:gehe/x", "postgresql://me:***/x"), ("postgresql://u@[::1]:5,db:gehe/x", "postgresql://u@[::1]:5,db:***/x"),
+        ("postgresql://u@[::1]/x", "postgresql://u@[::1]/x"),
         ("host=db user=me password=gehe/im", "***"),
         ("user=me password = 'gehe/im'", "***"),
         ("postgresql:me:gehe/im@db/x", "***"),
