@@ -6,15 +6,11 @@ libpq tells the first as text alone, one reason for each address that it tried; 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import psycopg
 
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store.engine.dialect import SCHEMA
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _BUSY = ("40001", "40P01", "55P03", "57014", "53300", "57P03")
 _LOST = ("08", "57P01", "57P02")
@@ -24,11 +20,12 @@ _ATTEMPT = re.compile(r"^- host: (.*?), port: (.*?), hostaddr: .*?: ", re.MULTIL
 _ADDRESS = re.compile(r'connection to server (?:at|on socket) "(.*?)"(?: \(.*?\))?(?:,( port \d+))? failed: ')
 _UNKNOWN = re.compile(r"failed to resolve host '(.*)': \[Errno -?\d+\] (.*)")
 
-# What libpq, psycopg, a server or PgBouncer says, and what is made of it: the first row counts that holds for one of the reasons.
+# What libpq, psycopg, a server or PgBouncer says, and what is made of it: the first row counts that fits one of the reasons.
 _NO_CONNECTION: tuple[tuple[str, type[CtxmgrError], str, str], ...] = (
     (
-        r"^(bad|invalid|weak|nested|negative) |^could not (match|parse) |path .* is too long|^(syntax error in |definition of )?service "
-        r"|^require_auth |^unrecognized configuration parameter|^unsupported startup parameter",
+        r"^(bad|invalid|weak|nested|negative) |^could not (match|parse) |path .* is too long"
+        r"|^(syntax error in |definition of )?service |^require_auth "
+        r"|^unrecognized configuration parameter|^unsupported startup parameter",
         InvalidInput, "{} can't be used: {}", "correct it in the URL, or in the variable (PG...) or service file that says it",
     ),
     (
@@ -62,9 +59,10 @@ _NO_CONNECTION: tuple[tuple[str, type[CtxmgrError], str, str], ...] = (
     (
         r'^role ".*" does not exist|^no such user',
         Denied, "{} does not let you in: {}",
-        "name your role in the URL, postgresql://ROLE@HOST/DATABASE, or have its administrator make it: CREATE ROLE name LOGIN",
+        "name your role in the URL, postgresql://ROLE@HOST/DATABASE, or have the server's administrator make it:"
+        " CREATE ROLE name LOGIN",
     ),
-    (r"not permitted to log in", Denied, "{} does not let you in: {}", "have its administrator allow it: ALTER ROLE name LOGIN"),
+    (r"not permitted to log in", Denied, "{} does not let you in: {}", "have an administrator allow it: ALTER ROLE name LOGIN"),
     (
         r"permission denied for database",
         Denied, "{} does not let you in: {}", "have the owner of the database allow it: GRANT CONNECT ON DATABASE name TO role",

@@ -57,7 +57,8 @@ def printable_location(location: str) -> str:
         if parts.netloc and "@" in rest[len(parts.netloc) :]:
             raise ValueError("what looks like the host may be the beginning of a password")
         user, at, host = parts.netloc.rpartition("@")
-        host = _PORT.sub(lambda found: found[0] if found[1].isdecimal() else ":***", host)  # a password, where the host was forgotten
+        # Where the host was forgotten a password stands in the place of its port.
+        host = _PORT.sub(lambda found: found[0] if found[1].isdecimal() else ":***", host)
         query = [(name, "***" if name.lower() in _SECRET else value) for name, value in parse_qsl(parts.query, True)]
         return (
             urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, urlencode(query, safe="/*,:"), ""))
