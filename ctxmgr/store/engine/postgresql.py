@@ -1,7 +1,8 @@
 """The PostgreSQL engine: runs all statements and hands its errors on as ours (`postgresql_errors`).
 
 Nothing is set for a connection beyond its transactions, since a pooler may stand before it. Two things outlive one: prepared
-statements, where no pooler is found (or the URL says ``prepare=1``), and the ``LISTEN`` of a connection that does nothing else.
+statements, where no pooler is found (or the URL says ``prepare=1``), and the ``LISTEN`` of a connection that does nothing else,
+where no pooler is found: it would hand that connection to its other clients as it is.
 The limits (`_LOCK_SECONDS`, `_STATEMENT_SECONDS`) hold for a writing transaction; reads have none but the server's own.
 
 Appends go on side by side: each locks the rows of its sessions (`ctxmgr.store.engine.postgresql_functions`). Any other writing
@@ -97,6 +98,7 @@ class PostgresqlEngine:
         self._made: list[psycopg.Connection[Any]] = []
         self._idle: list[psycopg.Connection[Any]] = []
         self._listener: psycopg.Connection[Any] | None = None
+        self._pooled = False  # known once it waits
         self._connection = self._connect()
 
     def _connect(self) -> psycopg.Connection[Any]:
@@ -376,26 +378,38 @@ class PostgresqlEngine:
             raise statement_error(self.path, error) from None
 
     def wait(self, seconds: float, end: socket | None = None) -> None:
-        """Wait for a notification on the team's channel, so long at most; it is only a hint, and may never come.
+        """Wait for a notification on the team's channel, so long at most; it is only a hint, and never comes behind a pooler.
 
         What is said shortly after it is looked at together: the longer looking took last time, the more of it.
         Whatever can be read from ``end`` ends the wait.
         """
         gather = min(_LONGEST_GATHER, max(_GATHER, _REST * (time.monotonic() - self._woken)))
         try:
-            if self._listener is None or self._listener.closed:
-                self._listener = self._connect()
-                (channel,) = self._listener.execute(self._channel()).fetchall()[0]
-                self._listener.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
-            # What came while nobody listened is held by the connection itself, and could not be read from it.
-            heard = any(self._listener.notifies(timeout=0, stop_after=1))
-            if not heard and self._listener.fileno() in _readable(seconds, end, self._listener):
-                heard = any(self._listener.notifies(timeout=0, stop_after=1))
-            if heard:
-                _readable(gather, end)
+            if (listener := self._listening()) is None:
+                _readable(seconds, end)
+            else:
+                # What came while nobody listened is held by the connection itself, and could not be read from it.
+                heard = any(listener.notifies(timeout=0, stop_after=1))
+                if not heard and listener.fileno() in _readable(seconds, end, listener):
+                    heard = any(listener.notifies(timeout=0, stop_after=1))
+                if heard:
+                    _readable(gather, end)
         except (psycopg.Error, CtxmgrError):  # the server is away: whoever asks it next hears of it
             _readable(seconds, end)
         self._woken = time.monotonic()
+
+    def _listening(self) -> psycopg.Connection[Any] | None:
+        """Return the connection that listens; None behind a pooler, which would give it to others as it is."""
+        if not self._pooled and (self._listener is None or self._listener.closed):
+            made = self._connect()
+            channel, process = made.execute(self._channel() + b", pg_backend_pid()").fetchall()[0]
+            self._pooled = process != made.info.backend_pid  # a pooler tells a number of its own
+            if self._pooled:
+                made.close()
+            else:
+                made.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+                self._listener = made
+        return None if self._pooled else self._listener
 
     def tell(self) -> None:
         """Notify whoever waits on the team's channel."""
