@@ -192,6 +192,15 @@ def server_url() -> str:
 
 
 @pytest.fixture
+def pooled(server_url: str) -> str:
+    """Return the URL of an empty store behind a pooler with two connections; skip where there is no pooler."""
+    if not pgbouncer.can_start():
+        pytest.skip(pgbouncer.MISSING)
+    open_store(server_url, create=True).close()
+    return pgbouncer.through(server_url, pgbouncer.start(os.environ.get("PYTEST_XDIST_WORKER", "alone"), pool_size=2))
+
+
+@pytest.fixture
 def server_store(server_url: str) -> Iterator[Store]:
     """Open an empty store on the server."""
     opened = open_store(server_url, create=True)

@@ -141,11 +141,10 @@ def _server_module(location: str) -> Any:
         if scheme in schemes:
             try:
                 return import_module(module)
-            except ModuleNotFoundError as error:
-                # Another module is missing: that is no want of the driver.
-                if error.name != needed:
-                    raise
-                raise InvalidInput(f"stores at {scheme}:// need {needed}", f"pip install 'ctxmgr-cli[{schemes[0]}]'") from None
+            except ImportError as error:
+                from ctxmgr.store.engine.postgresql_url import driver_missing
+
+                raise driver_missing(error, f"stores at {scheme}://", needed, schemes[0]) from None
     known = ", ".join(f"{name}://" for schemes, _, _ in SERVERS for name in schemes)
     raise InvalidInput(f"no store engine for {scheme}://", f"give a path to a .db or .jsonl file, or a URL: {known}")
 

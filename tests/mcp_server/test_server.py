@@ -119,6 +119,21 @@ def test_each_reading_tool_answers(store: str) -> None:
     assert call(tools, "history_messages", session="stuck")["messages"][0]["text"] == "Make it green."
 
 
+def test_tools_answer_over_a_server_as_over_a_file(store: str, server_url: str) -> None:
+    """Reading, judging and writing tools take a URL in the place of a path, and say the same."""
+    with closing(open_store(store)) as opened, closing(open_store(server_url, create=True)) as target:
+        target.append(list(opened.sessions.records(None)))
+    for name, given in (
+        ("stuck_check", {}), ("history_list", {"limit": 3}), ("history_search", {"query": "separator"}),
+        ("tried_before", {"action": "Bash", "input": "make build"}),
+    ):  # fmt: skip
+        there, here = (call(Tools(place), name, session="stuck", **given) for place in (server_url, store))
+        assert there == here
+    tools = Tools(server_url)
+    assert call(tools, "note_add", entries=[1], text="the tab is missing", session="stuck")["entries"] == [1]
+    assert call(tools, "history_show", index=1, session="stuck")["entry"]["notes"] == ["the tab is missing"]
+
+
 def test_tried_before_counts_equal_inputs(store: str) -> None:
     """A command is found by itself and as the only field of an input; another one is not."""
     tools = Tools(store)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ctxmgr.errors import Damaged, InvalidInput
-from ctxmgr.store.engine.postgresql_url import is_server, printable_location
+from ctxmgr.store.engine.postgresql_url import driver_missing, is_server, printable_location
 from ctxmgr.store.engine.sqlite import sqlite
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def open_checkpoints(url: str, channels: Sequence[str]) -> Generator[CheckpointT
 
     Raises:
         InvalidInput: it is no URL of PostgreSQL, or it names a password; there are no tables of a saver; or the driver is not
-            installed.
+            installed or can't be loaded.
         NotFound, Denied, Busy, StorageFailed: the database is not there, or can't be read.
     """
     if not is_server(url):
@@ -221,10 +221,8 @@ def open_checkpoints(url: str, channels: Sequence[str]) -> Generator[CheckpointT
         )
     try:
         from ctxmgr.store.engine.postgresql import PostgresqlEngine
-    except ModuleNotFoundError as error:
-        if error.name != "psycopg":
-            raise
-        raise InvalidInput("to read from PostgreSQL needs psycopg", "pip install 'ctxmgr-cli[postgresql]'") from None
+    except ImportError as error:
+        raise driver_missing(error, "tables in PostgreSQL", "psycopg", "postgresql") from None
     with closing(PostgresqlEngine(url, readonly=True)) as engine:
         present = {str(name) for (name,) in engine.stream(_COLUMNS)}
         if not present.issuperset(_NEEDED):

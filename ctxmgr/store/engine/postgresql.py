@@ -1,7 +1,8 @@
-"""The PostgreSQL engine: runs all statements and translates the server's errors.
+"""The PostgreSQL engine: runs all statements and hands its errors on as ours (`postgresql_errors`).
 
 Nothing is set for a connection beyond its transactions, since a pooler may stand before it. Two things outlive one: prepared
-statements, where no pooler is found (or the URL says ``prepare=1``), and the ``LISTEN`` of a connection that does nothing else.
+statements, where no pooler is found (or the URL says ``prepare=1``), and the ``LISTEN`` of a connection that does nothing else,
+where no pooler is found: it would hand that connection to its other clients as it is.
 The limits (`_LOCK_SECONDS`, `_STATEMENT_SECONDS`) hold for a writing transaction; reads have none but the server's own.
 
 Appends go on side by side: each locks the rows of its sessions (`ctxmgr.store.engine.postgresql_functions`). Any other writing
@@ -25,8 +26,9 @@ from psycopg import generators, pq, sql, waiting
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 
-from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
+from ctxmgr.errors import CtxmgrError
 from ctxmgr.store.engine.dialect import SCHEMA, postgresql
+from ctxmgr.store.engine.postgresql_errors import connection_error, statement_error
 from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, REFUSED, WRITERS
 from ctxmgr.store.engine.postgresql_schema import TEAMS
 from ctxmgr.store.engine.postgresql_url import connection_options, prepares, printable_location
@@ -96,6 +98,7 @@ class PostgresqlEngine:
         self._made: list[psycopg.Connection[Any]] = []
         self._idle: list[psycopg.Connection[Any]] = []
         self._listener: psycopg.Connection[Any] | None = None
+        self._pooled = False  # known once it waits
         self._connection = self._connect()
 
     def _connect(self) -> psycopg.Connection[Any]:
@@ -103,7 +106,7 @@ class PostgresqlEngine:
             threshold = 5 if self._prepares else None
             made = psycopg.connect(**self._options, autocommit=True, prepare_threshold=threshold)  # pyright: ignore[reportArgumentType]
         except psycopg.Error as error:
-            raise _refused(self.path, error) from None
+            raise connection_error(self.path, error) from None
         self._made = [*(each for each in self._made if not each.closed), made]
         made.adapters.register_dumper(int, Int8BinaryDumper)
         made.adapters.register_dumper(int, Int8Dumper)  # the smallest type that fits would overflow in a sum
@@ -126,11 +129,11 @@ class PostgresqlEngine:
             return self._live().execute(spelled, values or {}).fetchall()
         except psycopg.Error as error:
             if self._depth or self._reading or not self._connection.closed or not spelled.startswith((b"SELECT", b"WITH")):
-                raise _ours(self.path, error) from None
+                raise statement_error(self.path, error) from None
         try:
             return self._live().execute(spelled, values or {}).fetchall()
         except psycopg.Error as error:
-            raise _ours(self.path, error) from None
+            raise statement_error(self.path, error) from None
 
     def stream(self, sql: str, values: Values | None = None, at_once: int = 256) -> Iterator[Row]:
         """Yield rows in batches, all of one state of the store; consume or close it."""
@@ -147,7 +150,7 @@ class PostgresqlEngine:
             finally:
                 _close(cursor)
         except psycopg.Error as error:
-            raise _ours(self.path, error) from None
+            raise statement_error(self.path, error) from None
         finally:
             if not within:
                 self._put_aside(connection)
@@ -172,7 +175,7 @@ class PostgresqlEngine:
         try:
             return self._live().execute(postgresql(sql), values or {}).rowcount
         except psycopg.Error as error:
-            raise _ours(self.path, error) from None
+            raise statement_error(self.path, error) from None
 
     def many(self, sql: str, rows: Sequence[Values] | Sequence[Row]) -> int:
         """Run a writing statement once for each set of values; return the number of rows it touched."""
@@ -194,7 +197,7 @@ class PostgresqlEngine:
                     touched += cursor.rowcount
                 return touched
         except psycopg.Error as error:
-            raise _ours(self.path, error) from None
+            raise statement_error(self.path, error) from None
 
     def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
         """Refuse: a server can't call back. Whoever needs it asks whether the engine is ``shared`` first."""
@@ -235,7 +238,7 @@ class PostgresqlEngine:
         except psycopg.Error as error:
             if error.sqlstate == REFUSED:
                 return None
-            raise _ours(self.path, error) from None
+            raise statement_error(self.path, error) from None
         return [each[1:].decode().split(",") if len(each) > 1 else [] for each in told]
 
     def _called(self, connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None],
@@ -311,7 +314,7 @@ class PostgresqlEngine:
                 self._live().execute(f"{_BEGIN}{lock}".encode())
             except psycopg.Error as error:
                 self._rollback()
-                raise _ours(self.path, error) from None
+                raise statement_error(self.path, error) from None
         self._depth += 1
         try:
             yield
@@ -327,7 +330,7 @@ class PostgresqlEngine:
             self._connection.execute(_COMMIT)
         except psycopg.Error as error:
             self._rollback()
-            raise _ours(self.path, error) from None
+            raise statement_error(self.path, error) from None
 
     @contextmanager
     def reading(self) -> Generator[None]:
@@ -372,29 +375,41 @@ class PostgresqlEngine:
         try:
             self._live().execute(statement.encode())
         except psycopg.Error as error:
-            raise _ours(self.path, error) from None
+            raise statement_error(self.path, error) from None
 
     def wait(self, seconds: float, end: socket | None = None) -> None:
-        """Wait for a notification on the team's channel, so long at most; it is only a hint, and may never come.
+        """Wait for a notification on the team's channel, so long at most; it is only a hint, and never comes behind a pooler.
 
         What is said shortly after it is looked at together: the longer looking took last time, the more of it.
         Whatever can be read from ``end`` ends the wait.
         """
         gather = min(_LONGEST_GATHER, max(_GATHER, _REST * (time.monotonic() - self._woken)))
         try:
-            if self._listener is None or self._listener.closed:
-                self._listener = self._connect()
-                (channel,) = self._listener.execute(self._channel()).fetchall()[0]
-                self._listener.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
-            # What came while nobody listened is held by the connection itself, and could not be read from it.
-            heard = any(self._listener.notifies(timeout=0, stop_after=1))
-            if not heard and self._listener.fileno() in _readable(seconds, end, self._listener):
-                heard = any(self._listener.notifies(timeout=0, stop_after=1))
-            if heard:
-                _readable(gather, end)
+            if (listener := self._listening()) is None:
+                _readable(seconds, end)
+            else:
+                # What came while nobody listened is held by the connection itself, and could not be read from it.
+                heard = any(listener.notifies(timeout=0, stop_after=1))
+                if not heard and listener.fileno() in _readable(seconds, end, listener):
+                    heard = any(listener.notifies(timeout=0, stop_after=1))
+                if heard:
+                    _readable(gather, end)
         except (psycopg.Error, CtxmgrError):  # the server is away: whoever asks it next hears of it
             _readable(seconds, end)
         self._woken = time.monotonic()
+
+    def _listening(self) -> psycopg.Connection[Any] | None:
+        """Return the connection that listens; None behind a pooler, which would give it to others as it is."""
+        if not self._pooled and (self._listener is None or self._listener.closed):
+            made = self._connect()
+            channel, process = made.execute(self._channel() + b", pg_backend_pid()").fetchall()[0]
+            self._pooled = process != made.info.backend_pid  # a pooler tells a number of its own
+            if self._pooled:
+                made.close()
+            else:
+                made.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+                self._listener = made
+        return None if self._pooled else self._listener
 
     def tell(self) -> None:
         """Notify whoever waits on the team's channel."""
@@ -540,61 +555,3 @@ class _TextLoader(TextLoader):
         if _ESCAPE in text:
             return re.sub("\ufdd0[\ufdd1\ufdd2]", lambda found: _MEANINGS[found.group()], text)
         return text
-
-
-_BUSY = ("40001", "40P01", "55P03", "57014", "53300", "57P03")
-_LOST = ("08", "57P01", "57P02")
-_FULL = ("53100", "53200", "58")
-
-
-def _refused(place: str, error: psycopg.Error) -> CtxmgrError:
-    """Return what is raised where no connection could be made; what libpq says names no password."""
-    said = " ".join(str(error).split())
-    if error.sqlstate is not None:
-        return _ours(place, error)
-    if "too many" in said or "starting up" in said or "shutting down" in said or "recovery mode" in said:
-        return Busy(f"{place} takes no connection now: {said}", "try again in a moment")
-    if "authentication failed" in said or "no password supplied" in said or "pg_hba.conf" in said or "permission" in said:
-        return Denied(f"{place} lets you not in: {said}", "check the role, and its password in ~/.pgpass (PGPASSFILE)")
-    if "database" in said and "does not exist" in said:
-        return NotFound(f"{place}: {said}", "create the database first, e.g. with createdb")
-    if "certificate" in said or "SSL" in said:
-        return StorageFailed(
-            f"{place} did not prove who it is: {said}",
-            "give its root certificate with ?sslrootcert=FILE; sslmode=verify-full is what counts off this machine",
-        )
-    return StorageFailed(f"{place} can't be reached: {said}", "check host, port and network; local logs go on without it")
-
-
-def _ours(place: str, error: psycopg.Error) -> CtxmgrError:
-    """Return our error for one of the server's; its details are left out, for they quote what is stored."""
-    state = error.sqlstate or ""
-    said = error.diag.message_primary or " ".join(str(error).split())
-    if state in _BUSY:
-        return Busy(f"{place} is busy: {said}", "try again in a moment")
-    if state.startswith(_LOST) or (not state and isinstance(error, psycopg.OperationalError)):
-        return StorageFailed(
-            f"the connection to {place} was lost: {said}", "run it again: what was stored already is known by its ids"
-        )
-    if state == "42501" or state.startswith("28"):
-        return Denied(f"{place}: {said}", "ask whoever owns the database for the role that may do this")
-    if state == "25006":
-        return StorageFailed(f"{place} can't be written now: {said}", "name the primary server, or wait for the fail-over")
-    if state in ("42P01", "3F000"):
-        return NotFound(f"no store at {place} yet", "a command that records makes it, e.g. 'ctxmgr import --store URL'")
-    if state in ("42703", "42883", "42P10"):  # a column, a function or a key that a former version does not have
-        return StorageFailed(
-            f"{place} has tables of another version of ctxmgr: {said}", "have its owner run 'ctxmgr store migrate'"
-        )
-    if state == "23505":
-        return Conflict(f"{place}: {said}")
-    if state == "54000":
-        return InvalidInput(
-            f"{place} can't find by so long a name again: {said}",
-            "give sessions, ids, agents, actions and tags less than 2,700 bytes",
-        )
-    if state.startswith(_FULL):
-        return StorageFailed(f"{place} has no room or can't use its disk: {said}", "tell whoever runs the server")
-    if state.startswith("XX0"):
-        return Damaged(f"{place} is damaged: {said}", "tell whoever runs the server; 'ctxmgr verify' checks every record")
-    return Damaged(f"{place}: {said} ({state})", "this may be a bug in ctxmgr; 'ctxmgr verify' checks the store")

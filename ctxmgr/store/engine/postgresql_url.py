@@ -24,6 +24,22 @@ _OURS = {"application_name": "ctxmgr", "connect_timeout": "10", "client_encoding
 _ALIVE = {"keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "20000"}
 
 
+def driver_missing(error: ImportError, purpose: str, needed: str, extra: str) -> InvalidInput:
+    """Return what is raised where a driver is not installed, or can't be loaded.
+
+    Raises:
+        ImportError: another module is what is missing.
+    """
+    if error.name == needed:
+        return InvalidInput(f"{purpose} need {needed}", f"pip install 'ctxmgr-cli[{extra}]'")
+    if error.name is not None:
+        raise error
+    # The package is there, and the library that it needs is not: it tells so itself.
+    return InvalidInput(
+        f"{purpose} need {needed}, which can't be loaded: {' '.join(str(error).split())}", f"pip install 'ctxmgr-cli[{extra}]'"
+    )
+
+
 def is_server(location: str) -> bool:
     """Whether a location is the URL of a server."""
     return location.startswith(SCHEMES)
@@ -41,6 +57,8 @@ def printable_location(location: str) -> str:
         if parts.netloc and "@" in rest[len(parts.netloc) :]:
             raise ValueError("what looks like the host may be the beginning of a password")
         user, at, host = parts.netloc.rpartition("@")
+        # Where the host was forgotten a password stands in the place of its port.
+        host = _PORT.sub(lambda found: found[0] if found[1].isdecimal() else ":***", host)
         query = [(name, "***" if name.lower() in _SECRET else value) for name, value in parse_qsl(parts.query, True)]
         return (
             urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, urlencode(query, safe="/*,:"), ""))
@@ -51,6 +69,7 @@ def printable_location(location: str) -> str:
         return f"{scheme}://***"
 
 
+_PORT = re.compile(r":([^\]\[:,]+)(?=,|$)")
 _PREPARING = re.compile(r"([?&])prepare=([^&]*)(&|$)")
 
 
@@ -64,7 +83,7 @@ def connection_options(location: str) -> dict[str, str]:
     """Return what libpq is told for a URL.
 
     Raises:
-        InvalidInput: it is no URL of a PostgreSQL database, or it names a password.
+        InvalidInput: it is no URL of a PostgreSQL database, or it names a password; or a port is no number.
     """
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
@@ -85,6 +104,11 @@ def connection_options(location: str) -> dict[str, str]:
         raise InvalidInput(
             f"{printable_location(location)} names a password, which others on this machine could read",
             "take it out of the URL and put it into ~/.pgpass (PGPASSFILE) or a service file (PGSERVICE)",
+        )
+    if not all(port.isdecimal() for port in _places(given, "port", "PGPORT")):
+        raise InvalidInput(
+            f"{printable_location(location)} has a port that is not a number",
+            "e.g. postgresql://user@host:5432/database, or PGPORT=5432; a password belongs into ~/.pgpass (PGPASSFILE)",
         )
     return {**_OURS, **_ALIVE, **_encrypted(given), **_primary(given), **given}
 

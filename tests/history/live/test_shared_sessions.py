@@ -224,6 +224,23 @@ def test_a_feed_gives_what_is_recorded_before_its_first_look(
         _until(lambda: bool(wanted) and seen == wanted)
 
 
+def test_a_feed_goes_on_behind_a_pooler(pooled: str, server_store: Store) -> None:
+    """There it hears of nothing, and looks each second: every record is given once, whoever tells of it."""
+    seen, wanted = list[str](), list[str]()
+
+    def given() -> bool:
+        return len(seen) == len(wanted)
+
+    with closing(Feed(pooled)) as feed:
+        feed.subscribe(lambda record: seen.append(str(record["id"])))
+        for number in range(3):
+            wanted += _recorded(server_store, "a", range(2 * number, 2 * number + 2))
+            server_store.tell()
+            _until(given)
+    assert seen == wanted
+    assert feed.error is None
+
+
 def test_a_feed_ends_at_once(server_store: Store, server_url: str) -> None:
     """Closing one ends its wait for something new, however long that is."""
     seen = list[str]()

@@ -5,7 +5,6 @@ The whole contract of a store is tried through it by ``pytest -m slow -k pooler`
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 import time
@@ -20,19 +19,10 @@ import pytest
 
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import Filters
-from tests import pgbouncer, postgresql_server
+from tests import postgresql_server
 from tests.builders import entry, event, steps, write
 
 _LINE = re.compile(r"^(\S+) (\d+) LOG:  (statement|execute ([^:]+)): (.*)$")
-
-
-@pytest.fixture
-def pooled(server_url: str) -> str:
-    """Return the URL of an empty database behind a pooler with two connections; skip where there is no pooler."""
-    if not pgbouncer.can_start():
-        pytest.skip(pgbouncer.MISSING)
-    open_store(server_url, create=True).close()
-    return pgbouncer.through(server_url, pgbouncer.start(os.environ.get("PYTEST_XDIST_WORKER", "alone"), pool_size=2))
 
 
 def worked(store: Store, name: str) -> None:
@@ -158,6 +148,19 @@ def test_nothing_is_prepared_behind_a_pooler(pooled: str, server_url: str) -> No
         store.append([entry("s", number) for number in range(20, 200)])
         assert store.engine.query(_PREPARED) == []
         assert store.examine().damaged == []
+
+
+def test_nobody_listens_through_a_pooler(pooled: str, server_url: str) -> None:
+    """Who waits behind one waits the whole time, and leaves none of the connections that it shares listening."""
+    with closing(open_store(pooled)) as store, closing(open_store(server_url)) as direct:
+        for _ in range(2):
+            direct.tell()
+            store.wait(0.01)
+            direct.wait(0.01)
+    channels = "SELECT pg_backend_pid(), (SELECT count(*) FROM pg_listening_channels())"
+    with psycopg.connect(pooled, prepare_threshold=None) as one, psycopg.connect(pooled, prepare_threshold=None) as other:
+        found = dict(each.execute(channels).fetchall()[0] for each in (one, other))
+    assert list(found.values()) == [0, 0]  # both of the pooler's connections
 
 
 @pytest.mark.parametrize("together", [1, 9, 120])

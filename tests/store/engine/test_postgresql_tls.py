@@ -67,7 +67,7 @@ def port(tmp_path: Path, server_url: str) -> Iterator[int]:
 
 
 def test_only_the_name_in_the_certificate_is_taken(tmp_path: Path, server_url: str, port: int) -> None:
-    """The right name over a known root is taken; a wrong name, or an unknown root, is refused, and it says why."""
+    """The right name over a known root is taken; a wrong name, or an unknown root, is refused, with what to do next."""
     database = server_url.partition("@/")[2].partition("?")[0]
 
     def url(host: str, *more: str) -> str:
@@ -78,7 +78,29 @@ def test_only_the_name_in_the_certificate_is_taken(tmp_path: Path, server_url: s
     store = open_store(url("db.example", root), create=True)
     assert store.sessions.count() == 0
     store.close()
-    for wrong in (url("other.example", root), url("db.example", "sslrootcert=system"), url("db.example")):
-        with pytest.raises(StorageFailed, match="did not prove who it is") as refused:
+    absent = url("db.example", "sslmode=verify-full", f"sslrootcert={tmp_path / 'absent'}")
+    for wrong, message, hint in (
+        (url("other.example", root), "did not prove .* does not match host name", "name that its certificate has"),
+        (url("db.example", "sslrootcert=system"), "did not prove who it is: .* verify failed", "?sslrootcert=FILE"),
+        (url("db.example"), "did not prove who it is: .* verify failed", "?sslrootcert=FILE"),
+        (absent, "can't be checked: root certificate file .* does not exist", "?sslrootcert=system"),
+    ):
+        with pytest.raises(StorageFailed, match=message) as refused:
             open_store(wrong)
-        assert "sslrootcert" in str(refused.value.hint)
+        assert hint in str(refused.value.hint)
+
+
+def test_a_server_without_tls_is_told_apart() -> None:
+    """It proves nothing wrong: it has no certificate at all, and the next step is another one."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            with listener.accept()[0] as client:
+                client.recv(8)  # the request for TLS
+                client.sendall(b"N")
+                client.recv(8)
+
+        threading.Thread(target=refuse, daemon=True).start()
+        with pytest.raises(StorageFailed, match="can't be reached over TLS: server does not support SSL") as refused:
+            open_store(f"postgresql://tester@db.example:{listener.getsockname()[1]}/x?hostaddr=127.0.0.1")
+    assert "sslmode=disable" in str(refused.value.hint)
