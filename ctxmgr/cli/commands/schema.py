@@ -102,6 +102,9 @@ class Shipped(Shape):
     known: int
     changed: int
     refused: int
+    refusal: Text | None
+    archived: int
+    archive: Text | None
     left_out: int
     shipped: Text | None
     error: Text | None
