@@ -25,6 +25,7 @@ from ctxmgr.store.engine.disposable_files import BORN
 from ctxmgr.store.integrity.verification import common_chain, session_faults
 from ctxmgr.store.log.log_store import LogStore
 from ctxmgr.store.project_session import ARCHIVED, GAP, PROJECT, archive_of, end_name
+from ctxmgr.store.repositories.bookkeeping import WATCHED
 from ctxmgr.store.row_mapper import load
 from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.append import BATCH
@@ -311,9 +312,10 @@ def _remove(store: Store, session: ArchivableSession, archived: _Archived, archi
         if engine.shared:
             engine.execute("DELETE FROM search_text WHERE session = :key", values)
         engine.execute("DELETE FROM session WHERE key = :key", values)
-        engine.execute("DELETE FROM lease WHERE session = :id", {"id": storable(session.session)})
+        named = storable(session.session)
+        engine.execute("DELETE FROM lease WHERE session IN (:id, :watched)", {"id": named, "watched": f"{WATCHED}{named}"})
         told = {"file": os.path.relpath(archived.file, root), "records": archived.records, "at": format_time(store.clock())}
-        mark = {"name": f"{ARCHIVED}{storable(session.session)}", "value": json.dumps({"archive": archive, **told})}
+        mark = {"name": f"{ARCHIVED}{named}", "value": json.dumps({"archive": archive, **told})}
         engine.execute(KEEP_STATE, mark)
         # Copies of what agents may see hold records by their places, and are made anew.
         engine.execute(KEEP_STATE, {"name": BORN, "value": new_id()})

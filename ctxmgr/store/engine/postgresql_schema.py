@@ -169,7 +169,7 @@ _CHANGED = (
 )  # fmt: skip
 """Tables whose rows a writer may change: all of them follow from records, which nobody but the owner can change."""
 
-_REMOVED = ("live", "artifact", "dependency", "access_rule", "need", "summary")
+_REMOVED = ("lease", "live", "artifact", "dependency", "access_rule", "need", "summary")
 """Tables whose rows a writer may remove."""
 
 
@@ -199,7 +199,7 @@ def rights(role: str, *, writes: bool, removes: bool = False) -> list[str]:
             f"GRANT USAGE ON SEQUENCE {SCHEMA}.place TO {role}",
         ]
     if removes:
-        given.append(f"GRANT DELETE ON {on(('session', *SESSION_TABLES, 'lease', 'state'))} TO {role}")
+        given.append(f"GRANT DELETE ON {on(('session', *SESSION_TABLES, 'state'))} TO {role}")
     return given
 
 
