@@ -28,7 +28,7 @@ from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store.engine.dialect import SCHEMA, postgresql
 from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, REFUSED, WRITERS
-from ctxmgr.store.engine.postgresql_schema import TEAMS
+from ctxmgr.store.engine.postgresql_schema import TEAMS, no_store
 from ctxmgr.store.engine.postgresql_url import connection_options, prepares, printable_location
 
 if TYPE_CHECKING:
@@ -581,7 +581,7 @@ def _ours(place: str, error: psycopg.Error) -> CtxmgrError:
     if state == "25006":
         return StorageFailed(f"{place} can't be written now: {said}", "name the primary server, or wait for the fail-over")
     if state in ("42P01", "3F000"):
-        return NotFound(f"no store at {place} yet", "a command that records makes it, e.g. 'ctxmgr import --store URL'")
+        return no_store(place)
     if state in ("42703", "42883", "42P10"):  # a column, a function or a key that a former version does not have
         return StorageFailed(
             f"{place} has tables of another version of ctxmgr: {said}", "have its owner run 'ctxmgr store migrate'"
