@@ -155,9 +155,10 @@ Receive = Callable[[Record], object]
 class Feed:
     """The records of a server's sessions, read once and given to all subscribers of a process; close it.
 
-    However many subscribe, the server is asked over two connections, and each record is read and decoded once. A subscriber is
-    given every record of the sessions that went on during the last hour before the feed was opened, and whatever follows: once,
-    and within a session in order, also over a lost connection. Whoever comes later is first given what the others had.
+    However many subscribe, the server is asked over three connections (for questions, for records, for notifications), and each
+    record is read and decoded once. A subscriber is given every record of the sessions that went on during the last hour before
+    the feed was opened, and whatever follows: once, and within a session in order, also over a lost connection. Whoever comes
+    later is first given what the others had.
 
     Args:
         location: URL of the store.
