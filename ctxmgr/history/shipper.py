@@ -378,7 +378,7 @@ class _Sent:
 
     def _note_last(self, items: Sequence[Line | Record]) -> None:
         # Of a record without an id, such as a session's, the store could not say whether it holds it.
-        self._last = next(filter(None, map(_identity, reversed(items))), self._last)
+        self._last = next((named for item in reversed(items) if (named := _identity(item))), self._last)
 
     def add_to(self, progress: Progress) -> None:
         """Add what became of them to the progress of their source."""

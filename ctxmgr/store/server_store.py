@@ -241,12 +241,12 @@ _MAX_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A role of a team, and whether it may write, and remove what was archived; a team without members has one line without a role."""
+    """A role of a team, and whether it may write, and remove what was archived; of a team without members the role is None."""
 
     team: str
     role: str | None
     writes: bool
-    removes: bool
+    removes: bool = False
 
 
 class Administration:

@@ -331,7 +331,10 @@ def _retention_answer(done: RetentionResult, *, dry_run: bool) -> Answer:
         if done.passed_over:
             for reason, count in Counter(reason for _, reason in done.passed_over).most_common():
                 remedy = "; --abandoned AGE moves such ones too" if reason == NO_END else ""
-                out.line(f"{plural(count, 'session')} of that age {'stays' if count == 1 else 'stay'} because {reason}{remedy}", hang=2)
+                out.line(
+                    f"{plural(count, 'session')} of that age {'stays' if count == 1 else 'stay'} because {reason}{remedy}",
+                    hang=2,
+                )
 
     return Answer(data, draw)
 

@@ -73,7 +73,9 @@ class Bucket:
     def __init__(self, url: str) -> None:
         name = url.removeprefix(SCHEME).partition("/")[0]
         if re.fullmatch(r"[a-z0-9.-]{1,2}|[a-z0-9.-]{64,}", name):
-            raise InvalidInput(f"the name of the bucket {name!r} is too {'short' if len(name) < 3 else 'long'}", "it has 3 to 63 signs")
+            raise InvalidInput(
+                f"the name of the bucket {name!r} is too {'short' if len(name) < 3 else 'long'}", "it has 3 to 63 signs"
+            )
         if _URL.fullmatch(url) is None:
             raise InvalidInput(
                 f"{url} names no bucket", "write s3://BUCKET/PREFIX; keys stand in AWS_ACCESS_KEY_ID and the like"

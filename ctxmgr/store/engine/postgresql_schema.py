@@ -364,7 +364,9 @@ def prepare(engine: PostgresqlEngine, *, create: bool) -> int:
 
 def no_store(place: str) -> NotFound:
     """Return the error that there are no tables at a place."""
-    return NotFound(f"no store at {place} yet", "make it: ctxmgr store init --store URL; a first command that records does so too")
+    return NotFound(
+        f"no store at {place} yet", "make it: ctxmgr store init --store URL; a first command that records does so too"
+    )
 
 
 def migrate(engine: PostgresqlEngine) -> int:

@@ -133,7 +133,7 @@ class ServerLeases(Leases):
         self._fences.pop((session, holder), None)
 
     def remove_expired(self, start: str) -> None:
-        """Remove the leases whose names start so and that nobody has; their next numbers begin anew, so nobody may need them."""
+        """Remove the leases whose names start so and that nobody has; the numbers of their next wins begin anew."""
         # Whoever was granted the rights of a writer by an earlier version may not remove leases: then they stay.
         with suppress(Denied):
             self._engine.execute(

@@ -151,7 +151,9 @@ def test_what_the_store_does_not_take_is_told_without_what_is_zero(log: Path) ->
     assert (check["level"], "; 1 record can't be stored: " in check["finding"]) == ("warn", True)
     assert "the log keeps them" in check["hint"]
     moved = Progress("a.jsonl", "away", added=7, archived=1_300, archive="/srv/kept")
-    assert "  7 records added, 0 known already, 1,300 archived in /srv/kept; last" in draw(lambda out: show_progress(out, [moved]))
+    assert "  7 records added, 0 known already, 1,300 archived in /srv/kept; last" in draw(
+        lambda out: show_progress(out, [moved])
+    )
 
 
 @contextmanager

@@ -88,8 +88,9 @@ def test_a_missing_package_is_told_when_nothing_is_to_be_moved(
     assert (code, "archives need DuckDB" in said) == (2, True)
 
 
-def test_only_a_keeper_retains() -> None:
+def test_only_a_keeper_retains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another writer is told so before a file is written, with the command that makes a keeper of it, in its own team."""
+    monkeypatch.chdir(tmp_path)
     made = Divided(os.environ.get("PYTEST_XDIST_WORKER", "alone"))
     role = made.roles["alice"]
     with closing(administer(made.url("owner"))) as owner:
