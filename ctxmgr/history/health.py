@@ -111,11 +111,13 @@ def check_shipping() -> Iterator[Check]:
         finding = f"{each.source}: {each.lag:,} of {each.size:,} {detail['unit']} left for {each.target}"
         if each.error is not None:
             finding += f"; failing since {each.since}: {each.error}"
-        behind = each.error is not None
-        yield Check(
-            name="ship", level="warn" if behind else "ok", finding=finding, detail=detail,
-            hint="'ctxmgr ship --follow' goes on where it is; the log keeps everything" if behind else None,
-        )  # fmt: skip
+        hint = None if each.error is None else "'ctxmgr ship --follow' goes on where it is; the log keeps everything"
+        if each.archived:
+            finding += f"; {each.archived:,} records archived in {each.archive}"
+        if each.refused:
+            finding += f"; {each.refusal_text()}"
+            hint = hint or "the log keeps them; 'ctxmgr store restore' takes a session that was archived back"
+        yield Check(name="ship", level="ok" if hint is None else "warn", finding=finding, detail=detail, hint=hint)
 
 
 def _find_store(location: str | None, folder: Path, environment: Mapping[str, str], config: Config) -> tuple[str, str, bool]:

@@ -26,8 +26,9 @@ from ctxmgr.log.codec import MAX_LINE, Record
 from ctxmgr.log.reader import Line, read
 from ctxmgr.log.session_lock import live_processes
 from ctxmgr.store import LOG_SUFFIXES, AppendResult, Store, open_store
-from ctxmgr.store.project_session import PROJECT
+from ctxmgr.store.project_session import PROJECT, find_archive
 from ctxmgr.store.repositories.queries import all_records_after, end_of, holds_record, sum_at
+from ctxmgr.store.text_normalisation import storable
 
 MOST_RECORDS, MOST_BYTES = 256, 1_000_000
 """Limits of one batch; a longer record is a batch by itself."""
@@ -54,6 +55,9 @@ class Progress:
         known: records that the store had.
         changed: records of which the store keeps another content.
         refused: records that can't be stored.
+        refusal: why the last of these can't.
+        archived: records that were shipped again, of sessions that the store has archived since.
+        archive: where the last of these sessions is.
         left_out: records of the project's own state.
         shipped: time at which the last batch was acknowledged.
         error: why the last try failed.
@@ -76,11 +80,19 @@ class Progress:
     since: str | None = None
     mark: str = ""
     last: list[str] = field(default_factory=lambda: list[str]())
+    archived: int = 0
+    archive: str | None = None
+    refusal: str | None = None
 
     @property
     def lag(self) -> int:
         """Bytes of a log, or records of a database, that are not shipped yet."""
         return max(0, self.size - self.done)
+
+    def refusal_text(self) -> str:
+        """Return how a person is told of the records that can't be stored."""
+        records = "1 record" if self.refused == 1 else f"{self.refused:,} records"
+        return f"{records} can't be stored" + ("" if self.refusal is None else f": {self.refusal}")
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that JSON output shows."""
@@ -121,8 +133,8 @@ def _read_note(path: str) -> Progress | None:
         found = Progress(**json.loads(read_regular(path, _MAX_NOTE_BYTES)))
     except (OSError, ValueError, TypeError):
         return None
-    numbers = (found.done, found.size, found.added, found.known, found.changed, found.refused, found.left_out)
-    texts = (found.source, found.target, found.mark)
+    numbers = (found.done, found.size, found.added, found.known, found.changed, found.refused, found.left_out, found.archived)
+    texts = (found.source, found.target, found.mark, found.archive or "", found.refusal or "")
     sound = all(type(each) is int for each in numbers) and all(type(each) is str for each in texts)
     return found if sound and all(type(each) is str for each in found.last) else None
 
@@ -135,7 +147,6 @@ class _Batch:
     bytes: int = 0
     left_out: int = 0
     end: int = 0
-    last: list[str] = field(default_factory=lambda: list[str]())
 
     def is_full(self, more: int) -> bool:
         return bool(self.items) and (len(self.items) >= MOST_RECORDS or self.bytes + more > MOST_BYTES)
@@ -243,20 +254,18 @@ class Shipper:
             Damaged, NotFound: nothing can be read.
             InvalidInput: it is a log of another program, or no log.
         """
-        done, progress = AppendResult(), self.progress
+        done = AppendResult()
         # A store that was replaced, or restored from a backup, lacks what was shipped: then all is shipped again.
         start = self._start(store)
+        progress = self.progress
         for batch in self._batches(start):
-            result, refused = _append(store, batch.items)
-            done.plus(result)
-            progress.added += result.added
-            progress.known += result.known
-            progress.changed += result.changed
-            progress.refused += refused
+            sent = _Sent(again=not start)
+            sent.append(store, batch.items)
+            done.plus(sent.result)
+            sent.add_to(progress)
             progress.left_out += batch.left_out
             # Only now that the store has the batch: a kill in between ships it twice, which the store notices.
             progress.done, progress.shipped = batch.end, ids.now()
-            progress.last = batch.last or progress.last
             failed, progress.error, progress.since = progress.error is not None, None, None
             self.keep()
             if failed and recovered is not None:
@@ -273,11 +282,17 @@ class Shipper:
             size = self._source.size()
             if 0 < progress.done <= size and progress.mark == self._source.mark(progress.done) and self._is_held(store):
                 return progress.done
-        progress.done = 0
+        # Every record is sent again, so all are counted anew.
+        self.progress = Progress(progress.source, progress.target, error=progress.error, since=progress.since)
         return 0
 
     def _is_held(self, store: Store) -> bool:
-        return len(self.progress.last) == 3 and holds_record(store.engine, *self.progress.last)
+        """Whether the store still has what was shipped last, or has archived it since."""
+        progress = self.progress
+        if len(progress.last) != 3:
+            # Where it took nothing of the source it can't lack anything.
+            return not (progress.added or progress.known)
+        return holds_record(store.engine, *progress.last) or _archive_of(store, progress.last[0]) is not None
 
     def _batches(self, start: int) -> Iterator[_Batch]:
         batch = _Batch(end=start)
@@ -291,8 +306,6 @@ class Shipper:
             else:
                 batch.items.append(item)
                 batch.bytes += length
-                # Of a record without an id, such as a session's, the store could not say whether it holds it.
-                batch.last = _identity(record) or batch.last
             batch.end = end
         # What is only left out moves the progress on too, or it would be read again each time.
         if batch.items or batch.left_out:
@@ -319,28 +332,85 @@ class Shipper:
         return self._source.live()
 
 
-def _identity(record: Record) -> list[str]:
+class _Sent:
+    """What became of the records of a batch.
+
+    Args:
+        again: the source is read from its beginning, so that the store may have had these records before.
+    """
+
+    def __init__(self, *, again: bool) -> None:
+        self.result = AppendResult()
+        self._again = again
+        self._refused = self._archived = 0
+        self._refusal: str | None = None
+        self._archive: str | None = None
+        self._last: list[str] = []
+
+    def append(self, store: Store, items: Sequence[Line | Record]) -> None:
+        """Write records into a store, all that it takes."""
+        if not items:
+            return
+        try:
+            self.result.plus(_append_all(store, items))
+        except InvalidInput as error:
+            rest = self._without_archived(store, items) if self._again else items
+            if len(rest) < len(items):
+                self.append(store, rest)
+            elif len(items) == 1:
+                self._refused, self._refusal = self._refused + 1, error.message
+            else:
+                # One record that can't be stored must not hold up all behind it: the batch is tried record by record.
+                for item in items:
+                    self.append(store, [item])
+        else:
+            self._note_last(items)
+
+    def _without_archived(self, store: Store, items: Sequence[Line | Record]) -> list[Line | Record]:
+        """Return the records of sessions that the store has; those of the others are in its archive already."""
+        archives = {session: _archive_of(store, session) for session in {_session(item) for item in items}}
+        gone = [item for item in items if archives[_session(item)] is not None]
+        if gone:
+            self._archived += len(gone)
+            self._archive = archives[_session(gone[-1])]
+            self._note_last(gone)
+        return [item for item in items if archives[_session(item)] is None]
+
+    def _note_last(self, items: Sequence[Line | Record]) -> None:
+        # Of a record without an id, such as a session's, the store could not say whether it holds it.
+        self._last = next((named for item in reversed(items) if (named := _identity(item))), self._last)
+
+    def add_to(self, progress: Progress) -> None:
+        """Add what became of them to the progress of their source."""
+        progress.added += self.result.added
+        progress.known += self.result.known
+        progress.changed += self.result.changed
+        progress.refused += self._refused
+        progress.refusal = self._refusal or progress.refusal
+        progress.archived += self._archived
+        progress.archive = self._archive or progress.archive
+        progress.last = self._last or progress.last
+
+
+def _record(item: Line | Record) -> Record:
+    return item.record if isinstance(item, Line) else item
+
+
+def _session(item: Line | Record) -> str:
+    return str(_record(item)["session"])
+
+
+def _identity(item: Line | Record) -> list[str]:
     """Return [session, kind, id] of a record with an id, else an empty list."""
+    record = _record(item)
     named = record.get("entry") if record["kind"] == "result" else record.get("id")
     return [str(record["session"]), str(record["kind"]), named] if isinstance(named, str) and named else []
 
 
-def _append(store: Store, items: Sequence[Line | Record]) -> tuple[AppendResult, int]:
-    """Write records; return the result, and the number of those that can't be stored."""
-    if not items:
-        return AppendResult(), 0
-    try:
-        return _append_all(store, items), 0
-    except InvalidInput:
-        # One record that can't be stored must not hold up all behind it: the batch is tried record by record.
-        if len(items) == 1:
-            return AppendResult(), 1
-    done, refused = AppendResult(), 0
-    for item in items:
-        result, wrong = _append(store, [item])
-        done.plus(result)
-        refused += wrong
-    return done, refused
+def _archive_of(store: Store, session: str) -> str | None:
+    """Return the archive into which a session was moved out of a store, None where it was not."""
+    found = find_archive(store.engine, storable(session))
+    return None if found is None else str(found["archive"])
 
 
 def _append_all(store: Store, items: Sequence[Line | Record]) -> AppendResult:

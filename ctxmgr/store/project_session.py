@@ -62,14 +62,24 @@ def require_not_archived(engine: Engine, session: str) -> None:
         InvalidInput: it was archived; says where.
         Damaged: it was archived, and where can't be read.
     """
-    rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": f"{ARCHIVED}{session}"})
-    if rows:
-        fields = archive_of(session, rows[0][0])
+    fields = find_archive(engine, session)
+    if fields is not None:
         place = f"{fields['archive']}/{fields['file']}"
         raise InvalidInput(
             f"session {session!r} was archived in {place}",
             f"read it with --store {place}, or take it back: ctxmgr store restore {place}",
         )
+
+
+def find_archive(engine: Engine, session: str) -> dict[str, Any] | None:
+    """Return what a store says of a session that was archived, see `archive_of`; None where it was not.
+
+    Args:
+        engine: of the store.
+        session: its id as it is stored.
+    """
+    rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": f"{ARCHIVED}{session}"})
+    return archive_of(session, rows[0][0]) if rows else None
 
 
 def archive_of(session: str, text: object) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import threading
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, cast
@@ -29,6 +30,9 @@ ALIVE_SECONDS = 30.0
 """How long after its last sign of life a recorder on whatever machine counts as live."""
 
 _MIGRATE = "have its owner run 'ctxmgr store migrate'; end older recorders and shippers before"
+_MAY_REMOVE = (
+    "SELECT session_user, bool_and(has_table_privilege(name, 'DELETE')) FROM unnest(CAST(:names AS TEXT[])) AS held(name)"
+)
 # A third of `ALIVE_SECONDS`: two beats may get lost before a recorder counts as ended.
 _BEAT_SECONDS = 10.0
 _SEEN = (
@@ -67,6 +71,17 @@ class ServerStore(Store):
         name = self.engine.query(f"SELECT {postgresql_schema.SCHEMA}.team_name()")[0][0]
         return None if name is None else str(name)
 
+    def require_keeper(self) -> None:
+        """Refuse a role that may not remove what was archived; see `Store.require_keeper`."""
+        role, may = self.engine.query(_MAY_REMOVE, {"names": _kept()})[0]
+        if not may:
+            team = self.team()
+            within = "" if team in (None, DEFAULT_TEAM) else f" --team {shlex.quote(str(team))}"
+            raise Denied(
+                f"{self._server.path}: the role {role} may not remove what was archived",
+                f"have the store's owner run 'ctxmgr store grant {role}{within} --keeper'",
+            )
+
     def is_live(self, session: str) -> bool:
         """Whether a recorder of this session gave a sign of life lately; the server's clock counts."""
         rows = self.engine.query("SELECT max(seen) FROM live WHERE session = :session", {"session": storable(session)})
@@ -96,6 +111,10 @@ class ServerStore(Store):
         """Do nothing: no anchor is kept that could be moved."""
 
 
+def _kept() -> list[str]:
+    return [f"{SCHEMA}.{table}" for table in postgresql_schema.KEPT]
+
+
 def open_server(location: str, *, create: bool, readonly: bool, masked: bool) -> Store:
     """Open the store at a URL.
 
@@ -108,9 +127,7 @@ def open_server(location: str, *, create: bool, readonly: bool, masked: bool) ->
     try:
         version = postgresql_schema.prepare(engine, create=create)
         if not version:
-            raise NotFound(
-                f"no store at {engine.path} yet", "a command that records makes it, e.g. 'ctxmgr store init --store URL'"
-            )
+            raise postgresql_schema.no_store(engine.path)
         if version < postgresql_schema.READABLE:
             raise Damaged(f"{engine.path} has tables of version {version}, which can't be read any more", _MIGRATE)
         if version >= TEAMS:
@@ -211,8 +228,8 @@ class LivenessThread:
 # GRANT takes no bound values, so the server itself quotes the name that is put into the statement.
 _ROLE = "SELECT quote_ident(rolname), rolsuper OR rolbypassrls, rolname = current_user FROM pg_roles WHERE rolname = :role"
 _MEMBERS = (
-    "SELECT team.name, member_role.rolname, has_table_privilege(member_role.oid, :records, 'INSERT') "
-    "FROM team LEFT JOIN member ON member.team = team.number "
+    "SELECT team.name, member_role.rolname, has_table_privilege(member_role.oid, :records, 'INSERT'), "
+    "has_table_privilege(member_role.oid, :records, 'DELETE') FROM team LEFT JOIN member ON member.team = team.number "
     "LEFT JOIN pg_roles AS member_role ON member_role.oid = member.role ORDER BY team.number, member_role.rolname"
 )
 _JOIN = (
@@ -224,11 +241,12 @@ _MAX_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A role of a team, and whether it may write; a team without members has one line without a role."""
+    """A role of a team, and whether it may write, and remove what was archived; of a team without members the role is None."""
 
     team: str
     role: str | None
     writes: bool
+    removes: bool = False
 
 
 class Administration:
@@ -312,13 +330,14 @@ class Administration:
         """
         with self._as_owner():
             rows = self._engine.query(_MEMBERS, {"records": f"{SCHEMA}.record"})
-        return [Member(str(name), None if role is None else str(role), bool(writes)) for name, role, writes in rows]
+        return [Member(str(team), None if role is None else str(role), bool(writes), bool(removes))
+                for team, role, writes, removes in rows]  # fmt: skip
 
     @contextmanager
     def _as_owner(self) -> Generator[None]:
         version = postgresql_schema.prepare(self._engine, create=False)
         if not version:
-            raise NotFound(f"no store at {self._engine.path} yet", "make it: ctxmgr store init")
+            raise postgresql_schema.no_store(self._engine.path)
         if version < postgresql_schema.WRITABLE:
             raise StorageFailed(f"{self._engine.path} has tables of an older ctxmgr", "run 'ctxmgr store migrate' first")
         # PostgreSQL takes back GRANT and REVOKE with their transaction, so a role never has half of its rights.

@@ -26,8 +26,10 @@ from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
+from ctxmgr.store.archive.retention import retain
 from ctxmgr.store.project_session import PROJECT
 from tests.builders import entry, steps, write
+from tests.store.archive.test_retention import chosen, story
 
 
 @pytest.fixture(params=["sqlite", "jsonl", "postgresql"])
@@ -139,6 +141,70 @@ def test_what_cant_be_stored_holds_nothing_up(tmp_path: Path, target: str) -> No
     progress = shipped(log, target).progress
     assert [record["id"] for record in held(target)] == [record["id"] for record in good]
     assert (progress.refused, progress.lag) == (1, 0)
+
+
+@pytest.mark.parametrize("name", ["", "s"])
+def test_what_cant_be_stored_is_not_sent_again(tmp_path: Path, target: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the last record of a log, or all of it, is refused, the next round goes on behind it."""
+    log = tmp_path / "run.jsonl"
+    odd = codec.encode({"v": 1, "kind": "entry", "session": "s", "id": "odd", "agent": 3, "action": None})
+    log.write_bytes(b"".join(codec.encode(each) + b"\n" for each in ([entry(name, 0, "Bash")] if name else [])) + odd + b"\n")
+    shipped(log, target)
+    monkeypatch.setattr(Store, "append_lines", None)
+    progress = shipped(log, target).progress
+    assert (progress.added, progress.refused, progress.lag) == (len(name), 1, 0)
+    assert progress.refusal is not None
+
+
+@pytest.fixture
+def archived(tmp_path: Path, any_store: str) -> tuple[Path, str]:
+    """Ship a session and archive it there; return the log and the archive."""
+    log, archive = tmp_path / "run.jsonl", str(tmp_path / "kept")
+    for place, session, age in ((log, "old", 40), (tmp_path / "other.jsonl", "last", 1)):
+        with closing(open_store(str(place), create=True)) as store:
+            store.append(story(session, age=age))
+        shipped(place, any_store)
+    with closing(open_store(any_store)) as store:
+        assert retain(store, archive, chosen(store)).sessions == ["old"]
+    return log, archive
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Name an empty store of each kind that can be archived from."""
+    return str(request.getfixturevalue("server_url") if request.param == "postgresql" else tmp_path / "shared.db")
+
+
+def test_a_log_whose_sessions_were_archived_is_not_sent_again(
+    any_store: str, archived: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the last record is in the archive now makes no log new: nothing is sent, and nothing counts as refused."""
+    monkeypatch.setattr(Store, "append_lines", None)
+    progress = shipped(archived[0], any_store).progress
+    assert (progress.added, progress.archived, progress.refused, progress.lag) == (9, 0, 0, 0)
+
+
+def test_a_log_that_is_sent_again_is_known_to_be_archived(any_store: str, archived: tuple[Path, str]) -> None:
+    """Without the note all is sent again, once: what is in the archive is counted with its place; what was not is added."""
+    log, archive = archived
+    for note in (Path(os.environ["XDG_STATE_HOME"]) / "ctxmgr" / "ship").iterdir():
+        note.unlink()
+    with closing(open_store(str(log))) as store:
+        store.append([entry("new", 1)])
+    for _round in range(2):
+        progress = shipped(log, any_store).progress
+        assert (progress.added, progress.archived, progress.archive, progress.refused) == (1, 9, archive, 0)
+
+
+def test_what_an_archived_session_gets_later_is_told_as_refused(any_store: str, archived: tuple[Path, str]) -> None:
+    """A record behind those that were shipped is in no archive: it is counted once, and the reason names the place."""
+    log, archive = archived
+    with closing(open_store(str(log))) as store:
+        store.append([entry("old", 99)])
+    for _round in range(2):
+        progress = shipped(log, any_store).progress
+        assert (progress.added, progress.archived, progress.refused, progress.lag) == (9, 0, 1, 0)
+        assert f"session 'old' was archived in {archive}" in str(progress.refusal)
 
 
 def test_a_name_too_long_for_a_server_holds_nothing_up(tmp_path: Path, server_url: str) -> None:

@@ -59,6 +59,8 @@ def ship(
         from ctxmgr.history.shipper import Service, Shipper, known_progress, printable_location
 
         o.require_interval(every)
+        if status and follow:
+            raise InvalidInput("--status shows the progress once and ships nothing", "leave out --status or --follow")
         if status:
             return _progress_answer(known_progress())
         target = _target(store)
@@ -108,6 +110,8 @@ def _follow(service: Service, every: float) -> None:
 
 
 def _progress_answer(found: list[Progress]) -> Answer:
+    from ctxmgr.cli.views.layout import plural
+
     rows: list[dict[str, Any]] = [each.to_json() for each in found]
     warnings: list[str] = []
     for each in found:
@@ -116,10 +120,10 @@ def _progress_answer(found: list[Progress]) -> Answer:
                 f"{each.source}: {each.left_out:,} records of the project's own state were left out; "
                 "--trust-project takes them along"
             )
-        if each.changed or each.refused:
-            warnings.append(
-                f"{each.source}: {each.changed:,} records are known with other content, {each.refused:,} can't be stored"
-            )
+        if each.changed:
+            warnings.append(f"{each.source}: the store keeps another content of {plural(each.changed, 'record')}")
+        if each.refused:
+            warnings.append(f"{each.source}: {each.refusal_text()}")
     failed = any(each.error for each in found)
     return Answer(
         rows, lambda out: show_progress(out, found), "partial" if failed else "ok" if rows else "empty", warnings=warnings,
@@ -138,7 +142,11 @@ def show_progress(printer: Printer, rows: Sequence[Progress]) -> None:
         unit = row.to_json()["unit"]
         left = f"{row.lag:,} of {row.size:,} {unit} left" if row.lag else "all shipped"
         printer.line(f"{row.source} -> {row.target}: ", Span(left, "warn" if row.lag else "ok"), hang=2)
-        printer.line(f"  {row.added:,} records added, {row.known:,} known already; last at {row.shipped or 'no time yet'}")
+        archived = f", {row.archived:,} archived in {row.archive}" if row.archived else ""
+        printer.line(
+            f"  {row.added:,} records added, {row.known:,} known already{archived}; last at {row.shipped or 'no time yet'}",
+            hang=4,
+        )
         if row.error is not None:
             printer.line("  ", Span(f"failing since {row.since}: {row.error}", "error"), hang=4)
 

@@ -73,6 +73,7 @@ class Granted(Shape):
     role: str
     team: str
     writes: bool
+    removes: bool
 
 
 class Revoked(Shape):
@@ -82,11 +83,12 @@ class Revoked(Shape):
 
 
 class TeamMember(Shape):
-    """A role of a team, and whether it writes; a team without members has one row without a role."""
+    """A role of a team, and whether it writes, and archives; a team without members has one row without a role."""
 
     team: str
     role: str | None
     writes: bool | None
+    removes: bool | None
 
 
 class Shipped(Shape):
@@ -102,6 +104,9 @@ class Shipped(Shape):
     known: int
     changed: int
     refused: int
+    refusal: Text | None
+    archived: int
+    archive: Text | None
     left_out: int
     shipped: Text | None
     error: Text | None

@@ -127,15 +127,16 @@ def grant(
     def work() -> Answer:
         if reader and keeper:
             raise InvalidInput("a role that may only read can't remove anything", "leave out --reader or --keeper")
+        does = "reads" if reader else "reads, writes and archives" if keeper else "reads and writes"
         with closing(_administration(store)) as owner:
             divided = owner.grant(role, team, writes=not reader, removes=keeper)
         # The first grant divides the store into teams: who saw everything before may see nothing now.
         warnings = ["from now on roles that were not granted anything by this command see nothing"] if divided else []
 
         def draw(out: Printer) -> None:
-            out.line(f"{role} {'reads' if reader else 'reads and writes'} the history of the team {team}")
+            out.line(f"{role} {does} the history of the team {team}")
 
-        return Answer({"role": role, "team": team, "writes": not reader}, draw, warnings=warnings)
+        return Answer({"role": role, "team": team, "writes": not reader, "removes": keeper}, draw, warnings=warnings)
 
     answer_without_store("store grant", how, work)
 
@@ -177,14 +178,18 @@ def teams(
     def work() -> Answer:
         with closing(_administration(store)) as owner:
             found = owner.members()
-        rows = [{"team": each.team, "role": each.role, "writes": each.writes if each.role else None} for each in found]
+        rows = [
+            {"team": each.team, "role": each.role, "writes": each.writes if each.role else None,
+             "removes": each.removes if each.role else None}
+            for each in found
+        ]  # fmt: skip
 
         def draw(out: Printer) -> None:
             for each in found:
-                rights = "no role" if each.role is None else f"{each.role} ({'writer' if each.writes else 'reader'})"
-                out.line(f"{each.team}: {rights}", hang=2)
+                kind = "keeper" if each.removes else "writer" if each.writes else "reader"
+                out.line(f"{each.team}: {'no role' if each.role is None else f'{each.role} ({kind})'}", hang=2)
 
-        return Answer(rows, draw, columns=("team", "role", "writes"))
+        return Answer(rows, draw, columns=("team", "role", "writes", "removes"))
 
     answer_without_store("store teams", how, work)
 
@@ -221,13 +226,15 @@ def retain(
         now = workspace.store.clock()
         before, abandoned_before = (None if age is None else _time_limit(age, now) for age in (keep, abandoned))
         chosen, kept = retention.archivable_sessions(workspace.store, before or 0.0, abandoned_before)
+        # The place is recorded for `store archived`, so it must not depend on the folder that this runs in.
+        place = archive if "://" in archive else os.path.abspath(archive)
         if dry_run:
+            retention.require_ready(workspace.store, place)
             # What is chosen is the same as without --dry-run; only nothing is moved.
             done = retention.RetentionResult([each.session for each in chosen], 0, [], kept)
         else:
             meter = ProgressMeter("archiving", "sessions", 1)
-            # The place is recorded for `store archived`, so it must not depend on the folder that this runs in.
-            done = retention.retain(workspace.store, archive if "://" in archive else os.path.abspath(archive), chosen, meter)
+            done = retention.retain(workspace.store, place, chosen, meter)
             meter.end()
             done = replace(done, passed_over=[*kept, *done.passed_over])
         return _retention_answer(done, dry_run=dry_run)
@@ -296,7 +303,10 @@ def archived(
 
 
 def _time_limit(age: str, now: float) -> float:
-    found = parse_time(moment(age, now))
+    try:
+        found = parse_time(moment(age, now))
+    except InvalidInput:  # what it says is about times
+        found = None
     # An age in the future would archive everything.
     if found is None or found > now:
         raise InvalidInput(f"{age!r} is no age", "e.g. 30d, 12h")
@@ -304,6 +314,8 @@ def _time_limit(age: str, now: float) -> float:
 
 
 def _retention_answer(done: RetentionResult, *, dry_run: bool) -> Answer:
+    from ctxmgr.store.archive.retention import NO_END
+
     data = {
         "sessions": done.sessions, "records": done.records, "files": done.files, "dryRun": dry_run,
         "passedOver": [{"session": session, "reason": reason} for session, reason in done.passed_over],
@@ -317,9 +329,12 @@ def _retention_answer(done: RetentionResult, *, dry_run: bool) -> Answer:
         for path in done.files:
             out.line(f"  {path}")
         if done.passed_over:
-            out.line(f"{plural(len(done.passed_over), 'session')} of that age stay:")
             for reason, count in Counter(reason for _, reason in done.passed_over).most_common():
-                out.line(f"  {count:,}: {reason}", hang=4)
+                remedy = "; --abandoned AGE moves such ones too" if reason == NO_END else ""
+                out.line(
+                    f"{plural(count, 'session')} of that age {'stays' if count == 1 else 'stay'} because {reason}{remedy}",
+                    hang=2,
+                )
 
     return Answer(data, draw)
 

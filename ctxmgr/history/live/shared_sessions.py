@@ -8,12 +8,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import cast
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.live.record_sources import Batch
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.store import Store, open_store
+from ctxmgr.store.repositories.bookkeeping import WATCH, WATCHED, WATCHER, ServerLeases
 from ctxmgr.store.repositories.queries import changed_sessions, held_leases, recent_sessions, records_after, settled_place
 
 MOST = 64
@@ -24,8 +26,6 @@ RECENT = 3600.0
 
 LEASE = 30.0
 """Seconds after which other watchers take over the sessions of a process that stopped renewing its leases."""
-
-_SESSION, _MEMBER = "ctxmgr:watch:", "ctxmgr:watcher:"
 
 
 class SharedSessions:
@@ -83,21 +83,23 @@ class SharedSessions:
             for key in newest:
                 self._begin(key)
             return
-        self._take(f"{_MEMBER}{self._holder}")
+        if not self._renewed:
+            self._remove_expired()
+        self._take(f"{WATCHER}{self._holder}")
         for key in list(self._followed):
-            if not self._take(f"{_SESSION}{self._active[key]}"):
+            if not self._take(f"{WATCHED}{self._active[key]}"):
                 self._leave(key)
-        members = max(1, len(held_leases(self._store.engine, _MEMBER)))
+        members = max(1, len(held_leases(self._store.engine, WATCHER)))
         # Every watcher computes the same share from the same leases: whoever has too many gives some up, whoever has too few
         # takes them.
         fair = min(MOST, math.ceil(len(self._active) / members))
         for key in list(self._followed)[fair:]:
             self._leave(key)
-        taken = held_leases(self._store.engine, _SESSION)
+        taken = held_leases(self._store.engine, WATCHED)
         for key, name in self._active.items():
             if len(self._followed) >= fair:
                 return
-            if key not in self._followed and f"{_SESSION}{name}" not in taken and self._take(f"{_SESSION}{name}"):
+            if key not in self._followed and f"{WATCHED}{name}" not in taken and self._take(f"{WATCHED}{name}"):
                 self._begin(key)
 
     def _take(self, name: str) -> bool:
@@ -118,7 +120,7 @@ class SharedSessions:
             self._begun.add(self._active[key])
 
     def _leave(self, key: int) -> None:
-        name = f"{_SESSION}{self._active[key]}"
+        name = f"{WATCHED}{self._active[key]}"
         if self._followed.pop(key, None) is not None:
             self._gone.add(self._active[key])
             self._begun.discard(self._active[key])
@@ -138,6 +140,12 @@ class SharedSessions:
         for name in list(self._renewed):
             del self._renewed[name]
             self._store.leases.release(name, self._holder)
+        if self._share:
+            self._remove_expired()
+
+    def _remove_expired(self) -> None:
+        """Remove what watchers that ended have left: each has a name of its own, so nobody else would use it again."""
+        cast("ServerLeases", self._store.leases).remove_expired(WATCH)
 
 
 Receive = Callable[[Record], object]
@@ -147,9 +155,10 @@ Receive = Callable[[Record], object]
 class Feed:
     """The records of a server's sessions, read once and given to all subscribers of a process; close it.
 
-    However many subscribe, the server is asked over two connections, and each record is read and decoded once. A subscriber is
-    given every record of the sessions that went on during the last hour before the feed was opened, and whatever follows: once,
-    and within a session in order, also over a lost connection. Whoever comes later is first given what the others had.
+    However many subscribe, the server is asked over three connections (for questions, for records, for notifications), and each
+    record is read and decoded once. A subscriber is given every record of the sessions that went on during the last hour before
+    the feed was opened, and whatever follows: once, and within a session in order, also over a lost connection. Whoever comes
+    later is first given what the others had.
 
     Args:
         location: URL of the store.

@@ -71,6 +71,11 @@ class Bucket:
     """
 
     def __init__(self, url: str) -> None:
+        name = url.removeprefix(SCHEME).partition("/")[0]
+        if re.fullmatch(r"[a-z0-9.-]{1,2}|[a-z0-9.-]{64,}", name):
+            raise InvalidInput(
+                f"the name of the bucket {name!r} is too {'short' if len(name) < 3 else 'long'}", "it has 3 to 63 signs"
+            )
         if _URL.fullmatch(url) is None:
             raise InvalidInput(
                 f"{url} names no bucket", "write s3://BUCKET/PREFIX; keys stand in AWS_ACCESS_KEY_ID and the like"
@@ -103,6 +108,19 @@ class Bucket:
         code = _SERVICE_CODE.search(str(error))
         reason = code[1] if code is not None else str(error).splitlines()[0].rpartition(": ")[2][:200]
         raise StorageFailed(f"{self._url} can't be used: {reason}", _REMEDY) from None
+
+    def require_there(self) -> None:
+        """Ask for the first names in the bucket.
+
+        Raises:
+            StorageFailed: there is no such bucket, or it can't be read.
+        """
+        import obstore
+
+        try:
+            next(iter(obstore.list(self._client)), None)
+        except (FileNotFoundError, *_bucket_faults()) as error:
+            self._failed(error)
 
     def fetch(self, within: str = "") -> str:
         """Copy what is new in the bucket, and remove copies of what is gone; return the place of the copies.
@@ -258,6 +276,27 @@ def files_of(path: str) -> Iterator[str]:
             yield entry.path
         elif entry.is_dir(follow_symlinks=False) and entry.name.startswith(("day=", "team=")):
             yield from files_of(entry.path)
+
+
+def require_writable(archive: str) -> Bucket | None:
+    """Refuse an archive that can't be written here; nothing is made. Return it where it is in a bucket.
+
+    Raises:
+        InvalidInput: DuckDB or obstore is not installed, or the URL names no bucket.
+        StorageFailed: the bucket is not there, or the folder can't be written.
+    """
+    _duckdb().close()
+    if is_bucket(archive):
+        bucket = Bucket(archive)
+        bucket.require_there()
+        return bucket
+    above = archive
+    while not os.path.lexists(above) and os.path.dirname(above) != above:
+        above = os.path.dirname(above)
+    if not os.path.isdir(above or ".") or not os.access(above or ".", os.W_OK | os.X_OK):
+        reason = "you may not write there" if os.path.isdir(above) else f"{above} is no folder"
+        raise StorageFailed(f"can't write below {archive}: {reason}", "name another folder")
+    return None
 
 
 def write_file(folder: str, records: Iterable[tuple[str, Record, str]]) -> str:

@@ -19,12 +19,13 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.log.codec import chain, digest
 from ctxmgr.log.ids import format_time, new_id
-from ctxmgr.store.archive.parquet import Bucket, files_of, is_bucket, read_records, read_rows, write_file
+from ctxmgr.store.archive.parquet import Bucket, files_of, is_bucket, read_records, read_rows, require_writable, write_file
 from ctxmgr.store.engine.dialect import KEEP_STATE
 from ctxmgr.store.engine.disposable_files import BORN
 from ctxmgr.store.integrity.verification import common_chain, session_faults
 from ctxmgr.store.log.log_store import LogStore
 from ctxmgr.store.project_session import ARCHIVED, GAP, PROJECT, archive_of, end_name
+from ctxmgr.store.repositories.bookkeeping import WATCHED
 from ctxmgr.store.row_mapper import load
 from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.append import BATCH
@@ -128,22 +129,25 @@ def archivable_sessions(
         if reason is not None and abandoned_before is not None and float(last) < abandoned_before and reason != _LIVE:
             reason = None
         if reason is None and newest is not None and _last_place(store, int(key)) == newest:
-            reason = "it holds the last record of the store"
+            reason = "the last record of the store is there"
         if reason is None and not shown and not store.sessions.holds(int(key), ("sessionEnd",)):
-            reason = "it holds nothing yet"
+            reason = "nothing was recorded yet"
         if reason is not None:
             kept.append((str(session), reason))
             continue
         try:
             day = format_time(float(first))[:10]
         except (ValueError, OverflowError):
-            kept.append((str(session), "its times were changed"))
+            kept.append((str(session), "times were changed"))
             continue
         found.append(ArchivableSession(int(key), str(session), int(place), day, float(last)))
     return found, kept
 
 
-_LIVE = "it is live"
+NO_END = "no end was recorded"
+"""Why a session stays that may only have been abandoned."""
+
+_LIVE = "a recorder or a recovery is at work"
 
 
 def _why_open(store: Store, key: int, session: str, *, imported: bool) -> str | None:
@@ -154,9 +158,9 @@ def _why_open(store: Store, key: int, session: str, *, imported: bool) -> str | 
     if outcomes and all(outcome is not None for outcome in outcomes):
         return None
     if not imported:
-        return "no end of it was recorded"
+        return NO_END
     pending = store.engine.query("SELECT 1 FROM entry WHERE session = :key AND status = 'open' LIMIT 1", {"key": key})
-    return "a call in it is open" if pending else None
+    return "a call is still open" if pending else None
 
 
 def _last_place(store: Store, key: int) -> int:
@@ -176,13 +180,11 @@ def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard:
         InvalidInput: the archive can't be written here.
         StorageFailed, Busy, Denied: the archive or the store can't be written; what was not archived stays.
     """
-    if "://" in archive and not is_bucket(archive):
-        raise InvalidInput(f"{archive} is no folder", "name a folder of this machine, or s3://BUCKET/PREFIX")
+    bucket = require_ready(store, archive)
     # A file is checked whole before anything leaves it. On a server each session is checked when it is read, see `_records`.
     if not store.engine.shared and (damaged := store.examine().damaged):
         raise Damaged(f"{store.location}: {damaged[0].reason}; nothing was archived", "'ctxmgr verify' lists what is damaged")
     done, records, files, passed = list[str](), 0, list[str](), list[tuple[str, str]]()
-    bucket = Bucket(archive) if is_bucket(archive) else None
     root = archive if bucket is None else bucket.folder
     above = _team_folder(store)
     for day, group in groupby(sessions, key=lambda each: each.day):
@@ -198,19 +200,34 @@ def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard:
             written = write_file(folder if bucket is None else bucket.drafts, _records(store, part))
             if bucket is not None:
                 written = bucket.put(written, within)
-            files.append(written if bucket is None else f"{archive.rstrip('/')}/{os.path.relpath(written, root)}")
             there.update(_contents_of(written))
         for each in waiting:
-            removed, reason = _remove(store, each, there[each.session], archive, root)
+            found = there[each.session]
+            removed, reason = _remove(store, each, found, archive, root)
             if reason is None:
                 done.append(each.session)
                 records += removed
+                files.append(found.file if bucket is None else f"{archive.rstrip('/')}/{os.path.relpath(found.file, root)}")
             else:
                 passed.append((each.session, reason))
             if heard is not None:
                 heard(len(done) + len(passed), len(sessions))
     store.forget_sessions()
-    return RetentionResult(done, records, files, passed)
+    return RetentionResult(done, records, list(dict.fromkeys(files)), passed)
+
+
+def require_ready(store: Store, archive: str) -> Bucket | None:
+    """Refuse what would fail later, before anything is written; return the archive where it is in a bucket.
+
+    Raises:
+        InvalidInput: it is no place of an archive, or what writes it is not installed.
+        StorageFailed: it can't be written.
+        Denied: the store is on a server, and the role may not remove anything from it.
+    """
+    if "://" in archive and not is_bucket(archive):
+        raise InvalidInput(f"{archive} is no folder", "name a folder of this machine, or s3://BUCKET/PREFIX")
+    store.require_keeper()
+    return require_writable(archive)
 
 
 def _team_folder(store: Store) -> str:
@@ -298,7 +315,7 @@ def _remove(store: Store, session: ArchivableSession, archived: _Archived, archi
             return 0, _LIVE
         # It may have gone on since it was written to the archive.
         if _sum_of(store, session) != archived.sum:
-            return 0, "something was recorded in it meanwhile"
+            return 0, "something was recorded meanwhile"
         until = common_chain(engine)
         # The common chain of an old store runs over the records of all sessions: without these sums it would break here.
         for place, total in engine.query(_GAPS, {**values, "until": until}):
@@ -311,9 +328,10 @@ def _remove(store: Store, session: ArchivableSession, archived: _Archived, archi
         if engine.shared:
             engine.execute("DELETE FROM search_text WHERE session = :key", values)
         engine.execute("DELETE FROM session WHERE key = :key", values)
-        engine.execute("DELETE FROM lease WHERE session = :id", {"id": storable(session.session)})
+        named = storable(session.session)
+        engine.execute("DELETE FROM lease WHERE session IN (:id, :watched)", {"id": named, "watched": f"{WATCHED}{named}"})
         told = {"file": os.path.relpath(archived.file, root), "records": archived.records, "at": format_time(store.clock())}
-        mark = {"name": f"{ARCHIVED}{storable(session.session)}", "value": json.dumps({"archive": archive, **told})}
+        mark = {"name": f"{ARCHIVED}{named}", "value": json.dumps({"archive": archive, **told})}
         engine.execute(KEEP_STATE, mark)
         # Copies of what agents may see hold records by their places, and are made anew.
         engine.execute(KEEP_STATE, {"name": BORN, "value": new_id()})

@@ -11,6 +11,7 @@ import psycopg
 
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store.engine.dialect import SCHEMA
+from ctxmgr.store.engine.postgresql_schema import no_store
 
 _BUSY = ("40001", "40P01", "55P03", "57014", "53300", "57P03")
 _LOST = ("08", "57P01", "57P02")
@@ -122,7 +123,7 @@ def statement_error(place: str, error: psycopg.Error) -> CtxmgrError:
     if state == "25006":
         return StorageFailed(f"{place} can't be written now: {said}", "name the primary server, or wait for the fail-over")
     if state in ("42P01", "3F000"):
-        return NotFound(f"no store at {place} yet", "a command that records makes it, e.g. 'ctxmgr import --store URL'")
+        return no_store(place)
     if state in ("42703", "42883", "42P10"):  # a column, a function or a key that a former version does not have
         return StorageFailed(
             f"{place} has tables of another version of ctxmgr: {said}", "have its owner run 'ctxmgr store migrate'"

@@ -169,8 +169,12 @@ _CHANGED = (
 )  # fmt: skip
 """Tables whose rows a writer may change: all of them follow from records, which nobody but the owner can change."""
 
-_REMOVED = ("live", "artifact", "dependency", "access_rule", "need", "summary")
+_REMOVED = ("lease", "live", "artifact", "dependency", "access_rule", "need", "summary")
 """Tables whose rows a writer may remove."""
+
+
+KEPT = ("session", *SESSION_TABLES, "state")
+"""Tables from which a keeper removes the rows of what was archived, beside those of which every writer removes rows."""
 
 
 def rights(role: str, *, writes: bool, removes: bool = False) -> list[str]:
@@ -199,7 +203,7 @@ def rights(role: str, *, writes: bool, removes: bool = False) -> list[str]:
             f"GRANT USAGE ON SEQUENCE {SCHEMA}.place TO {role}",
         ]
     if removes:
-        given.append(f"GRANT DELETE ON {on(('session', *SESSION_TABLES, 'lease', 'state'))} TO {role}")
+        given.append(f"GRANT DELETE ON {on(KEPT)} TO {role}")
     return given
 
 
@@ -358,6 +362,13 @@ def prepare(engine: PostgresqlEngine, *, create: bool) -> int:
     return found
 
 
+def no_store(place: str) -> NotFound:
+    """Return the error that there are no tables at a place."""
+    return NotFound(
+        f"no store at {place} yet", "make it: ctxmgr store init --store URL; a first command that records does so too"
+    )
+
+
 def migrate(engine: PostgresqlEngine) -> int:
     """Bring the tables of a store to the latest version, all or nothing; return the version that they had.
 
@@ -374,7 +385,7 @@ def migrate(engine: PostgresqlEngine) -> int:
         engine.run("SET LOCAL statement_timeout = 0")
         found = prepare(engine, create=False)
         if found == 0:
-            raise NotFound(f"no store at {engine.path} yet", "a command that records makes it")
+            raise no_store(engine.path)
         if found < LATEST:
             become_owner(engine)
             advance(engine, found)

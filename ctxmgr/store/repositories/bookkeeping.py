@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import open_regular
+from ctxmgr.errors import Denied
 from ctxmgr.store.engine.dialect import replace_statement
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.row_mapper import readable
@@ -19,6 +20,13 @@ from ctxmgr.store.text_normalisation import storable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+
+
+WATCH = "ctxmgr:watch"
+"""How the names of the leases begin that watchers have, beside those of recoveries, which are named by the session alone."""
+
+WATCHED, WATCHER = f"{WATCH}:", f"{WATCH}er:"
+"""How those begin by which a session is followed by one watcher, and by which a watcher is one of those who share."""
 
 
 class Leases:
@@ -123,6 +131,15 @@ class ServerLeases(Leases):
         # The row is not deleted: the number of the next win must be greater than this one.
         self._engine.execute(f"UPDATE lease SET expires = 0 WHERE {_MINE}", self._values(session, holder))
         self._fences.pop((session, holder), None)
+
+    def remove_expired(self, start: str) -> None:
+        """Remove the leases whose names start so and that nobody has; the numbers of their next wins begin anew."""
+        # Whoever was granted the rights of a writer by an earlier version may not remove leases: then they stay.
+        with suppress(Denied):
+            self._engine.execute(
+                f"DELETE FROM lease WHERE session >= :start AND session < :after AND expires <= {_NOW}",
+                {"start": start, "after": start + "\U0010ffff"},
+            )
 
     def _values(self, session: str, holder: str) -> dict[str, object]:
         return {"session": storable(session), "holder": holder, "fence": self.fence(session, holder)}

@@ -269,6 +269,15 @@ def told(location: str, *command: str) -> tuple[int, Any]:
     return ran.exit_code, json.loads(ran.stdout)
 
 
+@pytest.mark.parametrize("command", [("sessions",), ("store", "teams"), ("store", "grant", "alice"), ("store", "migrate")])
+def test_that_there_is_no_store_yet_is_told_in_one_way(command: tuple[str, ...]) -> None:
+    """Whoever asks hears the same, and which command makes it."""
+    code, envelope = told(Divided(os.environ.get("PYTEST_XDIST_WORKER", "alone")).url("owner"), *command)
+    assert (code, envelope["error"]["kind"]) == (3, "notFound")
+    assert "no store at" in envelope["error"]["message"]
+    assert envelope["error"]["hint"] == "make it: ctxmgr store init --store URL; a first command that records does so too"
+
+
 def test_an_owner_sets_up_teams_from_the_command_line() -> None:
     """Made, granted, listed and revoked: each says what it did, and the roles see what they were granted and no more."""
     made = Divided(os.environ.get("PYTEST_XDIST_WORKER", "alone"))
@@ -277,20 +286,22 @@ def test_an_owner_sets_up_teams_from_the_command_line() -> None:
         code, answer = told(owner, "store", "init")
         assert (code, answer["data"]) == (0, {"before": before, "now": LATEST})
     code, first = told(owner, "store", "grant", alice, "--team", "one")
-    assert (code, first["data"]) == (0, {"role": alice, "team": "one", "writes": True})
+    assert (code, first["data"]) == (0, {"role": alice, "team": "one", "writes": True, "removes": False})
     assert "see nothing" in first["warnings"][0]
     code, refused = told(owner, "store", "grant", bob, "--team", "two", "--reader", "--keeper")
     assert (code, refused["error"]["kind"], refused["error"]["hint"]) == (2, "invalid", "leave out --reader or --keeper")
     code, second = told(owner, "store", "grant", bob, "--team", "two", "--reader")
-    assert (code, second["data"], second["warnings"]) == (0, {"role": bob, "team": "two", "writes": False}, [])
+    assert (code, second["data"], second["warnings"]) == (
+        0, {"role": bob, "team": "two", "writes": False, "removes": False}, []
+    )  # fmt: skip
     for role, refusal in ((alice, 0), (bob, 4)):
         url = made.url("alice" if role == alice else "bob")
         ran = invoke(["record", "--store", url], given=json.dumps(entry("s", 1, "Bash", {"command": "x"})) + "\n")
         assert ran.exit_code == refusal, ran.output
     assert [told(made.url(name), "sessions")[1]["data"] == [] for name in ("alice", "bob")] == [False, True]
     code, listed = told(owner, "store", "teams")
-    assert [(row["team"], row["role"], row["writes"]) for row in listed["data"]] == [
-        ("default", None, None), ("one", alice, True), ("two", bob, False)
+    assert [tuple(row.values()) for row in listed["data"]] == [
+        ("default", None, None, None), ("one", alice, True, False), ("two", bob, False, False)
     ]  # fmt: skip
     shown = invoke(["store", "teams", "--store", owner])
     assert shown.stdout.splitlines() == ["default: no role", f"one: {alice} (writer)", f"two: {bob} (reader)"]

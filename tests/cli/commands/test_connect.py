@@ -73,6 +73,7 @@ def test_the_progress_is_told_without_contacting_a_store(log: Path) -> None:
         (("--store", "link.jsonl"), "link.jsonl can't be shipped to itself"),
         (("--store", "away.db", "--every", "0"), "--every"),
         (("--store", "away.db", "--every", "nan"), "--every"),
+        (("--store", "away.db", "--status", "--follow"), "--status shows the progress once"),
     ],
 )
 def test_what_can_not_be_shipped_is_refused_before_anything_is_read(
@@ -136,6 +137,23 @@ def test_each_row_says_what_is_left_and_why() -> None:
     assert drawn[1] == "  7 records added, 2 known already; last at no time yet"
     assert drawn[2] == "  failing since noon: it is away"
     assert drawn[3] == "b.db -> away: 1 of 5 records left"
+
+
+def test_what_the_store_does_not_take_is_told_without_what_is_zero(log: Path) -> None:
+    """A record that can't be stored is a warning with its reason, in `doctor` too; what is in an archive stands in its row."""
+    odd: Record = {"v": 1, "kind": "entry", "session": "s", "id": "odd", "agent": 3, "action": None}
+    log.write_text(log.read_text() + lines(odd))
+    ran = run("ship", str(log), "--store", "away.db")
+    (check,) = (row for row in run("doctor", "--json").envelope["data"] if row["name"] == "ship")
+
+    assert f"{log}: 1 record can't be stored: " in ran.err
+    assert "another content" not in ran.err
+    assert (check["level"], "; 1 record can't be stored: " in check["finding"]) == ("warn", True)
+    assert "the log keeps them" in check["hint"]
+    moved = Progress("a.jsonl", "away", added=7, archived=1_300, archive="/srv/kept")
+    assert "  7 records added, 0 known already, 1,300 archived in /srv/kept; last" in draw(
+        lambda out: show_progress(out, [moved])
+    )
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,12 +15,13 @@ from ctxmgr.history.live import shared_sessions
 from ctxmgr.history.live.record_sources import Follower
 from ctxmgr.history.live.shared_sessions import Feed, SharedSessions
 from ctxmgr.log.codec import Record
-from ctxmgr.store import Store, open_store
+from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
 from ctxmgr.store.repositories.queries import records_after
 from tests.builders import entry, write
 from tests.history.live_world import clock_at, told
+from tests.store.divided import Divided
 
 LOOP = ["Bash:ls -> same"] * 3
 NAMES = ("a", "b", "c", "d")
@@ -157,6 +159,47 @@ def test_who_leaves_in_order_leaves_its_sessions_at_once(server_store: Store, ot
     first.close()
     two.tick()
     assert sorted(two.counts()) == list(NAMES)
+
+
+def _leases(store: Store) -> set[str]:
+    return {str(name) for (name,) in store.engine.query("SELECT session FROM lease")}
+
+
+def test_watchers_leave_no_lease_behind(server_store: Store, other: Store) -> None:
+    """Rows go with the watcher that made them, or with the next one where it was killed; those of recoveries stay."""
+    killed, one = SharedSessions(other, share=True), SharedSessions(server_store, share=True)
+    killed.poll()
+    write(server_store, "a", LOOP)
+    assert server_store.leases.take("a", "a recovery", 0.0, 30.0)
+    server_store.leases.release("a", "a recovery")
+    killed.poll()
+    before = _leases(server_store)
+    assert len(before) == 3
+    server_store.engine.execute("UPDATE lease SET expires = 1 WHERE session <> 'a'")
+    one.poll()
+    held = _leases(server_store)
+    assert len(held) == 2
+    assert held & before == {"a"}
+    one.close()
+    assert _leases(server_store) == {"a"}
+
+
+def test_a_writer_of_an_earlier_grant_watches_too() -> None:
+    """Whoever may not remove leases yet watches all the same; who is granted now leaves none."""
+    made = Divided(os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+    with closing(administer(made.url("owner"))) as owner:
+        owner.init()
+        for role in ("alice", "bob"):
+            owner.grant(made.roles[role], role)
+    with made.sql("owner") as connection:
+        connection.execute(f"REVOKE DELETE ON ctxmgr.lease FROM {made.roles['alice']}".encode())
+    for role, left in (("alice", 2), ("bob", 0)):
+        with closing(made.open(role)) as store:
+            with closing(SharedSessions(store, share=True)) as source:
+                source.poll()
+                write(store, "a", LOOP)
+                assert len(list(source.poll().records)) == 2 * len(LOOP)
+            assert len(_leases(store)) == left
 
 
 def test_whoever_waits_is_woken(server_store: Store, other: Store) -> None:

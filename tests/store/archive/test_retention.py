@@ -25,6 +25,7 @@ from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.archive import parquet, retention
 from ctxmgr.store.archive.parquet import Bucket, open_archive
 from ctxmgr.store.archive.retention import ArchivableSession, archivable_sessions, retain
+from ctxmgr.store.repositories.bookkeeping import WATCHED
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest
 from tests.store.common_chain import make_former
@@ -122,6 +123,18 @@ def test_nothing_open_is_touched(store: Store, kept: str) -> None:
     assert chosen(store, abandoned=500)[0].session == "ended"
     retain(store, kept, found)
     assert {view.session for _, view in store.sessions.page(0, None)} == {"unended", "held", "last"}
+
+
+def test_leases_go_with_their_session(store: Store, kept: str) -> None:
+    """That of its recoveries and that of its watcher are removed with it; another session's stay."""
+    for session, age in (("old", 40), ("last", 1)):
+        store.append(story(session, age=age))
+        for name in (session, f"{WATCHED}{session}"):
+            assert store.leases.take(name, "somebody", store.clock(), 60)
+    store.engine.execute("UPDATE lease SET expires = 0 WHERE session = 'old'")
+    retain(store, kept, chosen(store))
+    left = {str(name) for (name,) in store.engine.query("SELECT session FROM lease")}
+    assert left == {"last", f"{WATCHED}last"}
 
 
 def test_an_imported_session_has_ended_when_no_call_is_open(store: Store) -> None:

@@ -371,7 +371,7 @@ def test_a_role_is_of_the_team_that_was_granted_last(divided: Divided, alice: St
             assert own.sessions.count() == 1
         assert owner.members() == [
             Member("default", None, False), Member("one", divided.roles["eve"], False),
-            Member("one", divided.roles["owner"], True), Member("two", role, False), Member("two", divided.roles["bob"], True),
+            Member("one", divided.roles["owner"], True, True), Member("two", role, False), Member("two", divided.roles["bob"], True),
         ]  # fmt: skip
         owner.revoke(role)
         with pytest.raises(Denied):
