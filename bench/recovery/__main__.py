@@ -23,7 +23,11 @@ from bench.recovery.world import ATTEMPTS, WINDOW, Played, play
 from ctxmgr import __version__
 
 SEEDS = 20
-_NAMES = {"first": "First set: the rules may be tuned on it", "second": "Second set: written without knowing the rules"}
+_NAMES = {
+    "first": "First set: the rules may be tuned on it",
+    "second": "Second set: written without knowing the rules",
+    "third": "Third set: rows of real runs",
+}
 _EXCERPT = 1_500
 
 

@@ -1,11 +1,16 @@
 """Time of a recovery by rules over 1,000 to 100,000 entries, and until a model's first line of progress.
 
-python -m bench.recovery.cost
+    python -m bench.recovery.cost [--beside CHECKOUT...]
+
+With other checkouts of this repository, only the prompt of `recover` is measured, with the code here and with that of each, in
+turns: processor's time, as a multiple of that of ``python -c pass``.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import resource
 import socket
 import statistics
 import subprocess
@@ -128,8 +133,40 @@ def _until_told(path: Path, url: str) -> float:
     return took
 
 
+def _processor_seconds(words: list[str], checkout: Path) -> float:
+    """Return what a command took that is started in a checkout, whose code it therefore loads."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(words, cwd=checkout, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def beside(checkouts: list[Path]) -> None:
+    """Print how long each checkout takes to a prompt, nothing kept of an answer."""
+    print(f"| entries | {' | '.join(checkout.name for checkout in checkouts)} |")
+    print(f"| --- |{' --- |' * len(checkouts)}")
+    for size in _SIZES:
+        with tempfile.TemporaryDirectory() as folder:
+            commands = [[sys.executable, "-c", "pass"]]
+            for number, checkout in enumerate(checkouts):
+                path = str(Path(folder) / f"{number}.db")
+                code = f"from pathlib import Path; from bench.recovery.cost import history; history(Path({path!r}), {size})"
+                subprocess.run([sys.executable, "-c", code], cwd=checkout, check=True)
+                commands.append(_command("recover", "--session", "s", "--plan", "--prompt", "--store", path))
+            rounds = [
+                [_processor_seconds(words, place) for words, place in zip(commands, [Path(), *checkouts], strict=True)]
+                for _ in range(_ROUNDS)
+            ]
+        bare, *took = (statistics.median(each) for each in zip(*rounds, strict=True))
+        print(f"| {size:,} | {' | '.join(f'{each / bare:.0f}' for each in took)} |", flush=True)
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print both tables, or the one of several checkouts."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--beside", nargs="+", type=Path, metavar="CHECKOUT", help="other checkouts, measured in the same run")
+    if others := parser.parse_args().beside:
+        return beside([Path.cwd(), *(other.resolve() for other in others)])
     bare = statistics.median(
         _seconds(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)) for _ in range(_ROUNDS)
     )

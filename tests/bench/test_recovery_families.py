@@ -1,4 +1,4 @@
-"""The first set of families: each case is what it says it is, and the product answers it in due form."""
+"""The first and the third set of families: each case is what it says it is, and the product answers it in due form."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bench.recovery.product import product
 from bench.recovery.world import plain, play, stands, told
 
 FIRST = families("first")
+ALL = {**FIRST, **families("third")}
 
 
 def _transcript(case: Case) -> str:
@@ -30,11 +31,11 @@ def test_the_first_set_is_large_and_mixed() -> None:
     assert PRODUCT
 
 
-@pytest.mark.parametrize("name", FIRST)
+@pytest.mark.parametrize("name", ALL)
 def test_histories_hold_what_the_case_says(name: str) -> None:
     """Where there is an answer, all that is needed stands in the history; else something is missing from it."""
     for seed in range(6):
-        case = FIRST[name](random.Random(f"{name}/{seed}"), seed)
+        case = ALL[name](random.Random(f"{name}/{seed}"), seed)
         read = _transcript(case)
         held = [any(stands(phrase, read) for phrase in need.phrases) for need in case.needs]
         assert all(held) == case.answered, (name, seed)
@@ -45,19 +46,19 @@ def test_histories_hold_what_the_case_says(name: str) -> None:
         assert sum(record["kind"] == "entry" for record in case.records) >= 20
 
 
-@pytest.mark.parametrize("name", FIRST)
+@pytest.mark.parametrize("name", ALL)
 def test_cases_are_the_same_for_the_same_seed(name: str) -> None:
     """A case depends on its seed alone."""
-    one, two = (FIRST[name](random.Random("x"), 4) for _ in range(2))
+    one, two = (ALL[name](random.Random("x"), 4) for _ in range(2))
     assert (one.records, one.ask, one.needs) == (two.records, two.ask, two.needs)
     assert one.again(1) == two.again(1)
 
 
 @pytest.mark.every(3)
-@pytest.mark.parametrize("name", FIRST)
+@pytest.mark.parametrize("name", ALL)
 def test_the_product_answers_in_due_form(name: str) -> None:
     """Each question gets exactly one continuation or a typed failure, never an exception; nothing is recursive."""
-    for attempt in play(FIRST[name](random.Random(f"{name}/0"), 0), product).attempts:
+    for attempt in play(ALL[name](random.Random(f"{name}/0"), 0), product).attempts:
         assert not attempt.answer.failure.startswith("crash"), attempt.answer.failure
         assert bool(attempt.answer.failure) != (attempt.answer.branches == 1)
         assert not attempt.recursive
