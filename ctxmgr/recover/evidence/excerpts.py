@@ -82,7 +82,8 @@ def _lines(text: str) -> Iterable[str]:
     lines = [line.rstrip() for line in text.splitlines() if line.strip()][:_MOST_UNITS]
     for line in lines:
         while len(line) > _UNIT:
-            cut = line.rfind(" ", _UNIT // 2, _UNIT)
+            # A blank behind a comma first: one behind a colon parts a name from its value
+            cut = line.rfind(", ", _UNIT // 2, _UNIT) + 1 or line.rfind(" ", _UNIT // 2, _UNIT)
             cut = cut if cut > 0 else _UNIT
             yield line[:cut]
             line = line[cut:].lstrip()
