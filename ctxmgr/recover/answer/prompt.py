@@ -13,7 +13,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import Explanation
 from ctxmgr.diagnose.evidence.calls import command_of
-from ctxmgr.diagnose.evidence.texts import capital, strip_wrapper
+from ctxmgr.diagnose.evidence.texts import capital, sentences_in, strip_wrapper
 from ctxmgr.diagnose.interface import MOST_ERROR
 from ctxmgr.diagnose.related.bearing_records import MOST_SOURCE
 from ctxmgr.recover.case import Case
@@ -228,18 +228,35 @@ def _early(given: PromptInput, cause: Explanation, head: str, step_head: str, ch
         source, said_there = _quote(quote)
         block = f"{clip_middle(source, MOST_SOURCE)}:\n{fence_text(said_there, _EARLY_QUOTE)}\n\n"
         without = cause.texts_without({*shown, quote.entry})
-        least = min(len(without[0]), max(cause.least(shown), _LEAST_CAUSE))
-        least += len(whole_sentences(without[1], _LEAST_STEP))
+        least = min(len(without[0]), max(cause.least(shown), _LEAST_CAUSE)) + len(action_of(without[1]))
         if not is_shown(said_there, f"{text}{error}{blocks}") and len(blocks) + len(block) + least <= room:
             shown.add(quote.entry)
             blocks += block
             text, step = without
     room -= len(blocks)
-    step = whole_sentences(clean(step), min(_STEP, max(room - min(len(text), cause.least(shown)), _LEAST_STEP)))
+    step = _fit_step(clean(step), min(_STEP, room - min(len(text), cause.least(shown))), max(room - _LEAST_CAUSE, _LEAST_STEP))
     text = whole_sentences(clean(text), max(room - len(step), _LEAST_CAUSE))
     if sure:
         return f"{head}{text}\n\n{step_head}{step}{check}\n\n{blocks}".rstrip()
     return f"{head}{text}{error}\n\n{blocks}{step_head}{step}{check}"
+
+
+_ASIDES = ("See also ", "Look first at ", "Begin with ", "It advises ", "The error offers ", "Keep to what the user said")
+"""How the sentences of a step begin that go first where there is no room: where else to look, and what stands in the task."""
+
+
+def action_of(step: str) -> str:
+    """Return what a step asks for, without where else to look; a step that is nothing but looks is all of it."""
+    return " ".join(each for each in sentences_in(step) if not each.startswith(_ASIDES)) or step
+
+
+def _fit_step(step: str, room: int, most: int) -> str:
+    """Return a step with as many of its looks elsewhere as there is ``room`` for, and of the action at most ``most``."""
+    sentences = sentences_in(step)
+    for each in reversed(sentences if action_of(step) != step else ()):
+        if len(" ".join(sentences)) > room and each.startswith(_ASIDES):
+            sentences.remove(each)
+    return whole_sentences(" ".join(sentences), max(room, most))
 
 
 def _task(given: PromptInput) -> str:

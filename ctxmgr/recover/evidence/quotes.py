@@ -23,6 +23,7 @@ EXCERPT = 400
 CITABLE = 200
 """Longest id that is cited: sources choose their ids, and a continuation stays small whatever they chose."""
 
+_CODE = lazy_pattern(r"`[^`]*`")
 _NAME = lazy_pattern(r"\w[\w.:/@+-]{0,79}")
 _COMMANDS = ("command", "cmd", "script")
 _ASIDE = frozenset({"description", "explanation", "justification", "timeout", "timeout_ms", "timeoutMs", "run_in_background"})
@@ -59,6 +60,10 @@ def whole_sentences(text: str, limit: int) -> str:
     kept = ""
     for sentence in sentences_in(text):
         if kept and len(kept) + len(sentence) + 1 > limit:
+            # A clause that went on is a sentence now, and no bracket is left open.
+            plain = _CODE.sub(lambda code: "_" * len(code[0]), kept)
+            opened = plain.rfind("(") if plain.count("(") > plain.count(")") else len(kept)
+            kept = f"{kept[:opened].rstrip(' ;.')}."
             break
         kept = f"{kept} {sentence}".strip()
     return clip_middle(kept, limit)
