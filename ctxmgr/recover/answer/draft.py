@@ -89,6 +89,7 @@ class Draft:
 
     Attributes:
         cause: why the calls fail, as far as the record shows it.
+        unanswered: what is asked for and neither answered by a record nor by the cause.
         calls: without a finding, the calls that it is about; ``times``: how often the first of them ended so.
     """
 
@@ -97,6 +98,7 @@ class Draft:
     brief: Brief
     leads: list[Alternative]
     cause: Explanation | None
+    unanswered: Sequence[str] = ()
     calls: Sequence[EntryView] = ()
     times: int = 0
 
@@ -140,7 +142,7 @@ class Draft:
         case = self.case
         known = [fact for fact in facts(case, self.brief, amounts) if not _is_dropped(fact, added)]
         plain = context_of(case, self.brief, [*case.outside_facts, *added.facts, *known], steps, amounts)
-        unanswered = list(dict.fromkeys([*plain.unanswered, *added.unanswered]))
+        unanswered = list(dict.fromkeys([*self.unanswered, *added.unanswered]))
         context = plain.model_copy(update={"sections": [*added.sections, *plain.sections], "unanswered": unanswered})
         if case.known_facts is not None:
             context = without_held(context, case.known_facts(target.agent))
@@ -179,12 +181,12 @@ def draft(case: Case) -> Draft:
     target, brief, evidence = choose(case), prepare(case), _evidence_of(case)
     cause = cause_of(case, evidence)
     sure = cause is not None and cause.found.confidence == "high"
-    if cause is not None:  # beside it, a failure that is only stated is no question
-        asks = case.request.requester is not None or not sure
-        left = [text for text in brief.unanswered if asks and ("?" in text or not _TROUBLE.search(text))]
-        brief = replace(brief, unanswered=left)
+    # Beside a cause, a failure that is only stated is no question.
+    asks = cause is None or case.request.requester is not None or not sure
+    left = [text for text in brief.unanswered if asks and (cause is None or "?" in text or not _TROUBLE.search(text))]
+    leads = alternatives(case, brief if case.finding is not None else replace(brief, unanswered=left), sure=sure)
     calls, times = ([], 0) if case.finding is not None or cause is None else _calls_of(evidence, cause.found)
-    return Draft(case, target, brief, alternatives(case, brief, sure=sure), cause, calls, times)
+    return Draft(case, target, brief, leads, cause, left, calls, times)
 
 
 def _calls_of(evidence: Evidence, found: Diagnosis) -> tuple[list[EntryView], int]:
