@@ -181,12 +181,16 @@ def draft(case: Case) -> Draft:
     target, brief, evidence = choose(case), prepare(case), _evidence_of(case)
     cause = cause_of(case, evidence)
     sure = cause is not None and cause.found.confidence == "high"
-    # Beside a cause, a failure that is only stated is no question.
-    asks = cause is None or case.request.requester is not None or not sure
-    left = [text for text in brief.unanswered if asks and (cause is None or "?" in text or not _TROUBLE.search(text))]
+    # Beside a cause, a failure that an agent only states is no question; beside a sure one nothing of the trouble is open.
+    told = sure if case.request.requester is None else cause is not None
+    left = [text for text in brief.unanswered if not told or (case.request.requester and _asks(text))]
     leads = alternatives(case, brief if case.finding is not None else replace(brief, unanswered=left), sure=sure)
     calls, times = ([], 0) if case.finding is not None or cause is None else _calls_of(evidence, cause.found)
     return Draft(case, target, brief, leads, cause, left, calls, times)
+
+
+def _asks(text: str) -> bool:
+    return "?" in text or not _TROUBLE.search(text)
 
 
 def _calls_of(evidence: Evidence, found: Diagnosis) -> tuple[list[EntryView], int]:

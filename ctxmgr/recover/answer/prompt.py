@@ -238,7 +238,7 @@ def _early(given: PromptInput, cause: Explanation, head: str, step_head: str, ch
     quotes = cause.quotes if sure else cause.found.evidence
     quotes = [each for each in quotes if each.entry is not None and each.entry not in own | shown]
     text, step = cause.texts_without(shown)
-    room -= len(head) + len(error) + len(step_head) + 2 + (len(check) if sure else 0)
+    room -= len(head) + len(error) + len(step_head) + 6 + (len(check) if sure else 0)
     told.add(f"{text}{error}")
     for quote in quotes:
         news = told.without_shown(_as_recorded(given, quote))
