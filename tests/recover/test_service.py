@@ -98,7 +98,7 @@ def test_a_run_that_ends_in_failures_is_answered(store: Store) -> None:
     assert made.loop is None
     assert made.stall is None
     assert made.context.prompt is not None
-    assert "the latest calls failed" in made.context.prompt
+    assert "The latest calls failed" in made.context.prompt
     assert runs.recover(store).id == made.id
 
 

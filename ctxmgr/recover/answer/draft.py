@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from ctxmgr.base.light_dataclass import dataclass, field
+from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.diagnose import Evidence, Explanation, explain, explain_contrast, messages_of
+from ctxmgr.diagnose.next_looks import varies
 from ctxmgr.history.evidence import RelatedEntries, folder_of
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
@@ -30,7 +31,8 @@ from ctxmgr.recover.evidence.quotes import CITABLE, citable_ids, clean, clip_mid
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.target import Target, choose, request_for
 from ctxmgr.recover.stuck_request import pattern_of
-from ctxmgr.types.finding import Quote
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.route import (
     Alternative,
     Context,
@@ -49,6 +51,8 @@ MAX_BYTES = 60_000
 
 _REASON = 2_000
 _QUOTES = 6
+_TROUBLE = lazy_pattern(r"(?i)\b(?:fail\w*|errors?|broken|stuck|crash\w*|hangs?|(?:does|is|can|wo)(?:n't| ?not))\b")
+"""How a failure is stated."""
 _LOOKED_AT = 400
 """Entries that are searched for a cause; each is checked for injections first, which takes time."""
 
@@ -85,6 +89,8 @@ class Draft:
 
     Attributes:
         cause: why the calls fail, as far as the record shows it.
+        unanswered: what is asked for and neither answered by a record nor by the cause.
+        calls: without a finding, the calls that it is about; ``times``: how often the first of them ended so.
     """
 
     case: Case
@@ -92,6 +98,9 @@ class Draft:
     brief: Brief
     leads: list[Alternative]
     cause: Explanation | None
+    unanswered: Sequence[str] = ()
+    calls: Sequence[EntryView] = ()
+    times: int = 0
 
     def continuation(self, added: Additions | None = None) -> Continuation:
         """Return the fullest continuation that stays within `MAX_BYTES`.
@@ -133,7 +142,7 @@ class Draft:
         case = self.case
         known = [fact for fact in facts(case, self.brief, amounts) if not _is_dropped(fact, added)]
         plain = context_of(case, self.brief, [*case.outside_facts, *added.facts, *known], steps, amounts)
-        unanswered = list(dict.fromkeys([*plain.unanswered, *added.unanswered]))
+        unanswered = list(dict.fromkeys([*self.unanswered, *added.unanswered]))
         context = plain.model_copy(update={"sections": [*added.sections, *plain.sections], "unanswered": unanswered})
         if case.known_facts is not None:
             context = without_held(context, case.known_facts(target.agent))
@@ -145,8 +154,8 @@ class Draft:
         by_model = [*(lead.text for lead in added.alternatives[:1]), *(fact.text for fact in added.facts[:2])]
         held = None if context.diff_of is None else frozenset(name for each in context.held for name in each.entries)
         return PromptInput(
-            case=self.case, brief=self.brief, cause=self.cause, target=target.agent, unanswered=context.unanswered,
-            model_words=by_model, held_records=held,
+            case=self.case, brief=self.brief, cause=self.cause, target=target.agent, calls=self.calls, times=self.times,
+            unanswered=context.unanswered, model_words=by_model, held_records=held,
         )  # fmt: skip
 
     def _goal(self) -> str:
@@ -169,29 +178,54 @@ def draft(case: Case) -> Draft:
     Raises:
         RecoveryRefused, InvalidInput: as `choose`.
     """
-    target = choose(case)
-    brief = prepare(case)
-    return Draft(case, target, brief, alternatives(case, brief), cause_of(case))
+    target, brief, evidence = choose(case), prepare(case), _evidence_of(case)
+    cause = cause_of(case, evidence)
+    sure = cause is not None and cause.found.confidence == "high"
+    # Beside a cause, a failure that an agent only states is no question; beside a sure one nothing of the trouble is open.
+    told = sure if case.request.requester is None else cause is not None
+    left = [text for text in brief.unanswered if not told or (case.request.requester and _asks(text))]
+    leads = alternatives(case, brief if case.finding is not None else replace(brief, unanswered=left), sure=sure)
+    calls, times = ([], 0) if case.finding is not None or cause is None else _calls_of(evidence, cause.found)
+    return Draft(case, target, brief, leads, cause, left, calls, times)
 
 
-def cause_of(case: Case) -> Explanation | None:
-    """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said."""
-    reader, finding, related = case.reader, case.finding, case.related
+def _asks(text: str) -> bool:
+    return "?" in text or not _TROUBLE.search(text)
+
+
+def _calls_of(evidence: Evidence, found: Diagnosis) -> tuple[list[EntryView], int]:
+    """Return the calls that a cause is about, and how often the first of them ended so; none where it does not always."""
+    quoted = [each for each in evidence.recent if found.evidence and each.id == found.evidence[0].entry]
+    calls = evidence.failing_calls or evidence.repeated_calls or (quoted if found.kind == "unknown" else [])
+    if not calls or any(varies(evidence, each) for each in calls) or calls[0].status == "open":
+        return [], 0
+    failed = evidence.has_failed(calls[0])
+    same = calls[:1] if failed else calls  # forms of one program that are answered alike
+    count = sum(evidence.has_failed(each) == failed for call in same for each in evidence.equal(call))
+    return (same if failed or found.kind != "unknown" else []), count  # else nothing is wrong for sure
+
+
+def _evidence_of(case: Case) -> Evidence:
+    reader, related = case.reader, case.related
     recent = list(reversed(reader.newest(_LOOKED_AT)))
     elsewhere: Sequence[EntryView] = () if related is None else RelatedEntries(lambda: related.entries)
     home = folder_of(reader.store, reader.session)
-    evidence = Evidence(recent, finding, messages_of(reader.heard()), elsewhere, home)
+    return Evidence(recent, case.finding, messages_of(reader.heard()), elsewhere, home)
+
+
+def cause_of(case: Case, evidence: Evidence) -> Explanation | None:
+    """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said."""
     cause = explain(evidence)
     # Where an agent asks for something else, only a loop, a stall or a failure is worth a word.
-    if cause is None and (case.request.requester is None or finding is not None or evidence.failing_calls):
+    if cause is None and (case.request.requester is None or case.finding is not None or evidence.failing_calls):
         cause = explain_contrast(evidence)
     if cause is None:
         return None
-    here = {entry.id for entry in recent}
-    quotes = _citable(cause.found.evidence, here, related)
+    here = {entry.id for entry in evidence.entries}
+    quotes = _citable(cause.found.evidence, here, case.related)
     return cause._replace(
         found=cause.found.model_copy(update={"evidence": tuple(quotes[:_QUOTES])}),
-        quotes=_citable(cause.quotes, here, related),
+        quotes=_citable(cause.quotes, here, case.related),
     )
 
 

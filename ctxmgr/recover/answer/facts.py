@@ -276,8 +276,11 @@ class _Lead:
     entries: list[str]
 
 
-def alternatives(case: Case, brief: Brief) -> list[Alternative]:
-    """Return up to five leads, the most specific first, and general ones where there are fewer than two of those."""
+def alternatives(case: Case, brief: Brief, *, sure: bool = False) -> list[Alternative]:
+    """Return up to five leads, the most specific first, and general ones where there are fewer than two of those.
+
+    ``sure``: the cause is known, and says better than where it last worked how to go on.
+    """
     if case.finding is None:
         return _asking(brief)
     leads = [
@@ -286,7 +289,7 @@ def alternatives(case: Case, brief: Brief) -> list[Alternative]:
         *_for_launcher(brief),
     ]
     last = brief.last_success
-    if len(leads) < _LEAST and last is not None and not any(last.id in lead.entries for lead in leads):
+    if len(leads) < _LEAST and last is not None and not sure and not any(last.id in lead.entries for lead in leads):
         leads.append(_Lead(f"go back to @{last.index} and take another way from there", "it was the last progress", [last.id]))
     if len(leads) < _LEAST and brief.agents:
         other = brief.agents[-1]

@@ -23,6 +23,8 @@ EXCERPT = 400
 CITABLE = 200
 """Longest id that is cited: sources choose their ids, and a continuation stays small whatever they chose."""
 
+QUOTED = lazy_pattern(r"`[^`]*`")
+"""A quote within a sentence."""
 _NAME = lazy_pattern(r"\w[\w.:/@+-]{0,79}")
 _COMMANDS = ("command", "cmd", "script")
 _ASIDE = frozenset({"description", "explanation", "justification", "timeout", "timeout_ms", "timeoutMs", "run_in_background"})
@@ -59,6 +61,10 @@ def whole_sentences(text: str, limit: int) -> str:
     kept = ""
     for sentence in sentences_in(text):
         if kept and len(kept) + len(sentence) + 1 > limit:
+            # A clause that went on is a sentence now, and no bracket is left open.
+            plain = QUOTED.sub(lambda code: "_" * len(code[0]), kept)
+            opened = plain.rfind("(") if plain.count("(") > plain.count(")") else len(kept)
+            kept = f"{kept[:opened].rstrip(' ;.')}."
             break
         kept = f"{kept} {sentence}".strip()
     return clip_middle(kept, limit)
@@ -221,6 +227,7 @@ def _printable(text: str) -> str:
 _TICKS = lazy_pattern(r"`{3,}")
 _SHOWN_FIRST = ("file_path", "filePath", "notebook_path", "path", "pattern", "query", "url", "prompt", "description", "name")
 _KEPT = "\n\t"
+_JSON = lazy_pattern(r"\s{0,20}\[?\{\"")
 _LONGEST = 20_000
 _LEAST_PART = 40
 """Characters of a line from which on a part of it is shown."""
@@ -246,10 +253,16 @@ def in_line(text: str, limit: int) -> str:
 
 def fence_text(text: str, limit: int) -> str:
     """Return text in a fence of backticks longer than any in it, its middle left out beyond ``limit`` characters."""
-    shown = cut_lines(clean(text).strip("\n"), limit)
+    lines = [_plain(line) for line in clean(text).strip("\n").split("\n")]
+    shown = cut_lines("\n".join(lines), limit)
     ticks = max((len(run) for run in _TICKS.findall(shown)), default=2) + 1
     mark = "`" * max(ticks, 3)
     return f"{mark}\n{shown}\n{mark}"
+
+
+def _plain(line: str) -> str:
+    """Return a line that is JSON with the line breaks and quotation marks of its texts as they are meant."""
+    return line.replace("\\n", "\n").replace('\\"', '"') if _JSON.match(line) else line
 
 
 def cut_lines(text: str, limit: int) -> str:
@@ -297,8 +310,9 @@ def result_text(entry: EntryView) -> str:
 
 
 def input_text(entry: EntryView) -> str:
-    """Return what a call was given, as text."""
-    return _flat(entry.input)
+    """Return what a call was given, as text: of a single text itself, without its name."""
+    fields = fields_of(entry)
+    return _flat(next(iter(fields.values())) if len(fields) == 1 else entry.input)
 
 
 def _flat(value: Any) -> str:

@@ -281,7 +281,7 @@ def consulted(store: Store, lines: list[Any], **request: Any) -> tuple[Continuat
 def test_a_model_reads_related_sessions(store: Store) -> None:
     """Its tools read a related session by a name of its own; what it cites of one says where it is from."""
     store.append([begun("old"), *cured(), begun("shop", "/home/dev/shop"), *cured("shop"), begun("new", days=3), *stuck()])
-    fact = (f"the role {TOLD} was set before it worked", "s1@3")
+    fact = (f"the role {TOLD} was set beforehand, and it worked", "s1@3")
     lines = [("search", {"query": "PGROLE", "session": "s1"}), answer(facts=[fact])]
     found, script = consulted(store, lines)
 
