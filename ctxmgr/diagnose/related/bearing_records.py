@@ -86,8 +86,10 @@ MOST_SOURCE = 70
 _REST, _TOUCHES, _ADDS, _PRESCRIBED = 0.4, 0.1, 0.3, 0.3
 _LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM, _NAMED = 0.5, 0.2, 2, 3, 3, 5, 2.0
 _OF_LINE, _NEW, _OF_OTHER, _FAR = 0.3, 0.4, 0.7, 9
-_RARE = 0.2
-"""The least weight of a word that few records hold: of a word of the answer, two of them."""
+_SAYS_NOTHING = frozenset(("pwd", "umask", "nproc", "clear"))
+"""Commands whose answer bears on no failure."""
+_RARE, _RARE_NAME = 0.2, 0.1
+"""The least weight of a word, and of a name, that few records hold: of a word of the answer two of them, of a name five."""
 _YEAR = lazy_pattern(r"(?:19|20)\d\d")
 _SAYS_LITTLE = lazy_pattern(r"\d{1,3}|asser\w*|expec\w*|optio\w*")
 """A short number, and what checks and usages are made of."""
@@ -202,8 +204,9 @@ class _Search:
         self.known = f"{asked}\n{said}"
         # Plain words that the calls are given alone say what they do, and not what they fail at
         told = _words("\n".join(reasons(evidence, steps, _READ // 10)))
-        named = (word for word in _words(asked) if _CODED.search(word) and not _YEAR.fullmatch(word))
-        self.telling = {word for word in (*told, *named) if not _SAYS_LITTLE.fullmatch(word)}
+        coded = [word for word in _words(asked) if _CODED.search(word)]
+        named = {*coded, *(part for word in coded for part in _words(word.rstrip("/").rpartition("/")[2]))}
+        self.telling = {word for word in (*told, *named) if not _SAYS_LITTLE.fullmatch(word) and not _YEAR.fullmatch(word)}
         self.telling -= _words(f"{steps[0].action} {program_of(steps[0])}")
         self.by_user = {name for message in evidence.user_texts for name in names_in(message.text[:_READ])}
         self.fails = evidence.has_failed(steps[0])
@@ -251,13 +254,13 @@ class _Search:
     def shares(self, record: _Record) -> bool:
         """Whether a record has a rare word of the error, a name that the calls were given, or one that led to it."""
         # Where nothing fails there is no error to share a word with
-        if not self.fails or any(self.weight(word) >= _RARE for word in record.words & self.telling):
+        words = record.words & self.telling
+        if not self.fails or any(self.weight(word) >= (_RARE_NAME if _CODED.search(word) else _RARE) for word in words):
             return True
-        # A look-up of the same program for what the error names: `get-contexts`, where there is no such context
+        # A look-up for what the error speaks of: `kubectl config get-contexts`, where there is no such context
         place = record.place
-        if not isinstance(place, EntryView) or program_of(place) != self.program:
-            return False
-        return any(word[:_STEM] in self.named for word in re.findall(r"[a-z]{5,}", _asked(place).casefold())[1:])
+        asks = set(re.findall(r"[a-z]{5,}", _asked(place).casefold())) if isinstance(place, EntryView) else set[str]()
+        return any(word[:_STEM] in self.named for word in asks - {program_of(place)} if isinstance(place, EntryView))
 
     def best(self) -> tuple[float, _Record]:
         """Take out the record that says most, of two alike the newer one."""
@@ -369,7 +372,7 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
     telling = telling if tells(telling) and len(telling) >= _LEAST_LINE else ""
     for entry in [*reversed(list(evidence.recent)[-_LOOKED_AT:]), *reversed(evidence.related[-_LOOKED_AT:])]:
         key = call_key(entry)
-        if key in keys or entry.status != "ok" or evidence.has_failed(entry):
+        if key in keys or entry.status != "ok" or evidence.has_failed(entry) or command_of(entry).strip() in _SAYS_NOTHING:
             continue
         keys.add(key)
         if telling and telling in evidence.text(entry):

@@ -137,9 +137,9 @@ class Explanation(NamedTuple):
         own = [self.found.next_step] if self.later else sentences_in(self.found.next_step)
         longest = _STATED_STEP if self.found.kind in _STATED else _SHORT_STEP
         first = own[:1] if self.later or len(own[0]) <= longest else []
-        # What the error says to do comes before the names that it has
+        # What the error says to do comes before the names that it has, and those that the user named
         if self.found.kind in _STATED and not first:
-            names = [each for each in steps if each.startswith(_BEGIN)]
+            names = [each for each in steps if each.startswith((_BEGIN, "Give the call "))]
             return _joined([*(each for each in steps if each not in names), *own, *names])
         return _joined([*first, *steps, *own[len(first) :]])
 
@@ -158,11 +158,7 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
     entry, sure = about[0], found.confidence == "high"
     said = evidence.text(entry)
     details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
-    bearings = bearing_on(evidence, about)
-    # Where a cause is known, what shares but a common word with the failure adds nothing
-    if found.kind != "unknown":
-        telling = [each for each in bearings if each.of_failure or each.by_user]
-        bearings = telling if telling or sure or found.kind in _STATED else bearings
+    bearings = _bearings(evidence, about, found)
     if sure:  # what else the record says would only hide a cause that is known
         around = _around(evidence, about, found, bearings) if found.kind in _OBSTACLES else _Related("", "", ())
         own = _reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
@@ -175,11 +171,13 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
     texts = reasons(evidence, about, _MOST_REASON)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
     bearings = [each for each in bearings if each.entry not in cited]
+    # Where the error says what to do, these may be quoted, but nobody is sent to look at them
+    looks = [each for each in bearings if each.of_failure or each.by_user or found.kind not in _STATED]
     person = _of_person(evidence, entry, topic_of(said), found)
     spoken = [person] if person is not None else []
     named = None if person or not evidence.has_failed(entry) else _named_by_user(evidence, about, found)
     lines = _reasons(texts, found)
-    shown = [(each.told, each.entry) for each in bearings if each.names or each.by_user]
+    shown = [(each.told, each.entry) for each in looks if each.names or each.by_user]
     shared = [(each.told, each.entry) for each in bearings if not each.names and not each.by_user]
     other = next(alternatives(evidence, about), Alternative("", ""))
     named = None if named is not None and _spans(named.step) & _spans(other.step) else named
@@ -197,11 +195,18 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
             (named.cause if named else "", None), *shared,
         ],
         [other.step or holder or _likest(evidence, about, bearings), *(each.step for each in spoken)],
-        bearings,
+        looks,
         [named.step if named else "", *_offers(evidence, about, texts, found)],
         later=later,
         error=error,
     )  # fmt: skip
+
+
+def _bearings(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> list[Bearing]:
+    """Return the other records; where a cause is known, what shares but a common word with the failure adds nothing."""
+    bearings = bearing_on(evidence, steps)
+    telling = [each for each in bearings if each.of_failure or each.by_user]
+    return telling if found.kind != "unknown" and (telling or found.confidence == "high") else bearings
 
 
 def _quoting(found: Diagnosis, spoken: Sequence[Quote], bearings: Sequence[Bearing]) -> Diagnosis:
@@ -285,8 +290,6 @@ def _use_of(evidence: Evidence, name: str, told: str, *, is_way: bool) -> str:
     if is_file_name(name):
         there = any(name.rpartition("/")[2] in evidence.text(entry) for entry in evidence.recent if entry.status == "ok")
         return f"Give the call the file {told}{', which is there' if there else ''}."
-    if "/" in name:
-        return f"Make the call once in or with {told}."
     return f"Give the call {told} where it takes such a value, as the user named it."
 
 
