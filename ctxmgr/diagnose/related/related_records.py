@@ -62,8 +62,10 @@ _OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHan
 """Kinds whose cause lies outside: what the user named for it may be a way around."""
 _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED = 200, 2, 2, 90, 3, 5, 130
 _QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
-_BEGIN, _USER_SAID = "Begin with what the ", "The user said"
+_BEGIN, _USER_SAID, _AS_SAID = "Begin with what the ", "The user said", "Do it as the user said: "
 _SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
+_SHARES_MORE = 1.0
+"""The rank of a record that shares but one plain word with a failure."""
 _OF_ERROR = 3
 """Sentences that come first: what the record offers instead, the words of the error, and its members."""
 
@@ -134,14 +136,18 @@ class Explanation(NamedTuple):
 
     def _step(self, steps: Sequence[str]) -> str:
         """Return the step with the others for which there is room."""
-        own = [self.found.next_step] if self.later else sentences_in(self.found.next_step)
-        longest = _STATED_STEP if self.found.kind in _STATED else _SHORT_STEP
-        first = own[:1] if self.later or len(own[0]) <= longest else []
+        if self.later:
+            return _joined([self.found.next_step, *steps])
+        own = sentences_in(self.found.next_step)
+        # What a person said of it comes before the general way
+        spoken = [each for each in steps if each.startswith(_AS_SAID)]
+        rest = [each for each in steps if each not in spoken]
+        stated = self.found.kind in _STATED
+        if len(own[0]) <= (_STATED_STEP if stated else _SHORT_STEP):
+            return _joined([*spoken, own[0], *rest, *own[1:]])
         # What the error says to do comes before the names that it has, and those that the user named
-        if self.found.kind in _STATED and not first:
-            names = [each for each in steps if each.startswith((_BEGIN, "Give the call "))]
-            return _joined([*(each for each in steps if each not in names), *own, *names])
-        return _joined([*first, *steps, *own[len(first) :]])
+        names = [each for each in rest if stated and each.startswith((_BEGIN, "Give the call "))]
+        return _joined([*spoken, *(each for each in rest if each not in names), *own, *names])
 
 
 def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> Explanation:
@@ -205,8 +211,10 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
 def _bearings(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> list[Bearing]:
     """Return the other records; where a cause is known, what shares but a common word with the failure adds nothing."""
     bearings = bearing_on(evidence, steps)
+    if found.kind == "unknown":
+        return bearings
     telling = [each for each in bearings if each.of_failure or each.by_user]
-    return telling if found.kind != "unknown" and (telling or found.confidence == "high") else bearings
+    return telling or [each for each in bearings if each.rank > _SHARES_MORE]
 
 
 def _quoting(found: Diagnosis, spoken: Sequence[Quote], bearings: Sequence[Bearing]) -> Diagnosis:
@@ -436,7 +444,7 @@ def _of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found:
             said = code(sentence, 150)
             return _Related(
                 f"The user said{clock(message.at)}: {said}.",
-                f"Do it as the user said: {said}.",
+                f"{_AS_SAID}{said}.",
                 [evidence.quote_of(message, sentence)],
             )
     return None
