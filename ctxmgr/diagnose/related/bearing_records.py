@@ -258,9 +258,10 @@ class _Search:
         if not self.fails or any(self.weight(word) >= (_RARE_NAME if _CODED.search(word) else _RARE) for word in words):
             return True
         # A look-up for what the error speaks of: `kubectl config get-contexts`, where there is no such context
-        place = record.place
-        asks = set(re.findall(r"[a-z]{5,}", _asked(place).casefold())) if isinstance(place, EntryView) else set[str]()
-        return any(word[:_STEM] in self.named for word in asks - {program_of(place)} if isinstance(place, EntryView))
+        if not isinstance(place := record.place, EntryView):
+            return False
+        asks = set(re.findall(r"[a-z]{5,}", _asked(place).casefold())) - {program_of(place)}
+        return any(word[:_STEM] in self.named for word in asks)
 
     def best(self) -> tuple[float, _Record]:
         """Take out the record that says most, of two alike the newer one."""
