@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
+from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change, start_clause
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, same_file, tool
 from ctxmgr.diagnose.evidence.paths import FOREIGN
@@ -72,7 +73,11 @@ def explain_contrast(evidence: Evidence) -> Explanation | None:
     if unsteady is not None or step is None:
         return None if unsteady is None else Explanation(unsteady)
     worked = _worked(evidence, step) if evidence.has_failed(step) else None
-    found = _changed_since(evidence, step, worked) if worked is not None else _never_worked(evidence, step)
+    # An error that was seen once may pass, but what its words mean says more than that nothing is known
+    known = None
+    if worked is None and len(evidence.failing_calls) == 1:
+        known = known_error("knownError", evidence, late=False, once=True)
+    found = known or (_changed_since(evidence, step, worked) if worked is not None else _never_worked(evidence, step))
     return explanation_of(evidence, found, steps)
 
 

@@ -7,9 +7,12 @@ import re
 from functools import cache
 from typing import NamedTuple, cast
 
+from ctxmgr.diagnose.errors.lines import telling_line, tells
 from ctxmgr.diagnose.errors.table import table
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, may_change
+from ctxmgr.diagnose.errors.words import told_lines
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of
+from ctxmgr.diagnose.evidence.items import answers, ids_in
 from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -169,6 +172,8 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
         ):
             request = _REQUEST.search(f"{said}\n{_dumped(step.error)}\n{_dumped(step.output)}")
             told = f", {code(request.group(1), 60)}" if request and plain_name(request.group(1)) else ""
+            if look.said == _SERVER and (seen := _log_line(evidence, step)):
+                return seen
             return look.look.replace("{request}", told)
     # It works, so what has to change lies behind it
     if (
@@ -178,6 +183,12 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
         and not may_change(step)
         and not _SEARCHES.search(command)
     ):
+        rule = _rule(evidence, step)
+        if rule is not None:
+            name, other = rule
+            return (
+                f"See what the rule {code(name, 40)} wants, which {evidence.source(other)} names: it may set it back each time."
+            )
         return (
             "It answers, and the answer does not change: look at what should change it, whether the process, "
             "worker or job behind it runs, and what its log says, and"
@@ -200,6 +211,37 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
         )
     return None
 
+
+_RULE = lazy_pattern(r"(?:\w{1,20}_)?(?:rule|automation|trigger|policy|workflow)(?:_?(?:id|name))?", re.IGNORECASE)
+
+
+def _rule(evidence: Evidence, step: EntryView) -> tuple[str, EntryView] | None:
+    """Return the rule that the answer about a thing names as what changed it, and that answer."""
+    about = ids_in(call_input(step))
+    for entry, item in answers(evidence):
+        if entry.index == step.index or not about & ids_in(call_input(entry)):
+            continue
+        name = next((value.split()[0] for key, value in item.fields.items() if _RULE.fullmatch(key) and value), "")
+        # A word alone may be any setting
+        if plain_name(name) and any(map(str.isdigit, name)):
+            return name, entry
+    return None
+
+
+def _log_line(evidence: Evidence, step: EntryView) -> str:
+    """Return what to do with the error that a log holds which was read already; "" where none was."""
+    for entry in reversed(evidence.recent[-_LOOKED_AT:]):
+        # What the call itself prints is no log of its server
+        if entry.status != "ok" or entry.action == step.action or not _LOG.search(command_of(entry) or entry.action):
+            continue
+        line = telling_line(evidence, entry)
+        if tells(line) and (told := told_lines([line])):
+            return f"Go by the log that {evidence.source(entry)} shows, {told}: find what that needs, and mend it there."
+    return ""
+
+
+_LOG = lazy_pattern(r"(?i)(?<![a-z])(?<!git )logs?(?![a-z])|journalctl")
+_LOOKED_AT = 100
 
 _CRASHES = 2
 """How many of the looks, the first ones, are about a crash: they come before any other way."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import ORDERS
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -46,14 +47,17 @@ _ADVISES = lazy_pattern(
 _SUMMARY = lazy_pattern(
     r"^(?:found \d+ |=*\s?\d+ (?:failed|passed|errors?)\b|(?:g?make|ninja)(?:\[\d+\])?: \*\*\*|\[?exit(?: code"
     r"| status)?[ :]*\d+|node\.js v\d|and |or "
-    r"|failed\b[^\n]{0,60}::|.{0,80}\bnote:|traceback|file \"|at [\w.<>]+ ?\(|\s*\^+\s*$|={4}|-{4}|_{4}"
-    r"|npm (?:err!|error) (?:code|a complete log)|error: (?:process completed|aborting|failed to push some refs)|collect2: )",
+    r"|failed\b[^\n]{0,60}::|.{0,80}\bnote:|traceback|file \"|at (?:async )?[\w.<>]+ ?(?:\[as \w+\] ?)?\("
+    r"|at (?:node|file):|\s*\^+\s*$|={4}|-{4}|_{4}"
+    r"|npm (?:err!|error) (?:code|a complete log)|a complete log of"
+    r"|error: (?:process completed|aborting|failed to push some refs)|collect2: )",
     re.IGNORECASE,
 )
 """What only counts or repeats the error."""
 _DECORATION = lazy_pattern(r"^[│╷╵|>\s]{1,12}|^(?:remote|npm (?:err!|error)|E)(?::|\s)\s*|</?tool_use_error>", re.IGNORECASE)
 _ASSERTED = lazy_pattern(r"^(?:assert\b|Expected|Received|[+-] ?(?:expected|actual)|AssertionError:)")
 _SPECIFIC = lazy_pattern(r"['\"`‘“][^'\"`]{2,80}['\"`’”]|\w/\w|\w\.\w|\d{2}|\w_\w|\s-{1,2}\w")
+_FRAME = lazy_pattern(r"\s*File \"([^\"\n]{1,300})\", line \d+")
 _LETTERS = lazy_pattern(r"[^\W\d_]{2}")
 _FORMS, _READ, _MOST, _CHAIN = 6, 8_000, 600, 2
 
@@ -110,18 +114,33 @@ def _chosen(lines: Sequence[_Line], room: int) -> list[_Line]:
         # A line that only counts is given where nothing else is there
         if not chosen or (line.score >= 0 and used + len(line.text) <= room):
             chosen.append(line)
-    return sorted(chosen, key=lambda each: each.place)
+    # A part of what another line tells is no news
+    whole = [line for line in chosen if not any(line.text in each.text and each is not line for each in chosen)]
+    return sorted(whole, key=lambda each: each.place)
 
 
 def _lines(evidence: Evidence, step: EntryView) -> list[_Line]:
     """Return the lines of an output, each once, that have words and are no order."""
     found: dict[str, _Line] = {}
-    for place, text in enumerate(evidence.text(step)[-_READ:].split("\n")):
+    texts = evidence.text(step)[-_READ:].split("\n")
+    passed = _passed_frames(texts)
+    for place, text in enumerate(texts):
         line = _DECORATION.sub("", text).strip()[:_MOST]
         # An order in an output is never told again
-        if _LETTERS.search(line) and not ORDERS.search(text):
+        if place not in passed and _LETTERS.search(line) and not ORDERS.search(text):
             found.setdefault(line, _Line(line, _score(line), place))
     return list(found.values())
+
+
+def _passed_frames(texts: Sequence[str]) -> set[int]:
+    """Return the places of the source lines of tracebacks that only lead to the error: all but the last of an own file."""
+    frames = [
+        (place + 1, match.group(1)) for place, text in enumerate(texts[:-1])
+        # A frame of what is compiled in has no source line, and the error may follow it
+        if (match := _FRAME.match(text)) and texts[place + 1].startswith("    ")
+    ]  # fmt: skip
+    own = [place for place, path in frames if not any(part in path for part in (*FOREIGN, "<frozen"))]
+    return {place for place, _ in frames if place not in own[-1:]}
 
 
 def _score(line: str) -> int:
@@ -142,7 +161,7 @@ def _score(line: str) -> int:
 
 def is_advice(line: str) -> bool:
     """Whether a line is made to name a way out."""
-    return _ADVISES.search(line) is not None
+    return _ADVISES.search(line) is not None and not _SUMMARY.search(line)
 
 
 def tells(line: str) -> bool:

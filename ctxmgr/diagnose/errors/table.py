@@ -240,11 +240,13 @@ def topic_of(said: str) -> Topic | None:
     return next((topic for topic in topics() if topic.meets.search(said[:6_000])), None)
 
 
-def known_error(kind: str, evidence: Evidence, *, late: bool) -> Diagnosis | None:
-    """Return what the words of a failing call mean, by the rows that are asked early or late."""
+def known_error(kind: str, evidence: Evidence, *, late: bool, once: bool = False) -> Diagnosis | None:
+    """Return what the words of a failing call mean, by the rows that are asked early or late.
+
+    An error that was seen once may be solved by the next call: it counts with ``once`` alone.
+    """
     for entry in evidence.failing_calls:
-        # An error that was seen once may be solved by the next call
-        if evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
+        if not once and evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
             continue
         for row, match in matching_rows(evidence, entry):
             told = answer(kind, evidence, entry, row, match) if row.late == late and row.fails else None
@@ -259,12 +261,24 @@ def best_step(kind: str, evidence: Evidence) -> Diagnosis | None:
 
 
 def matching_rows(evidence: Evidence, entry: EntryView) -> Iterator[tuple[ErrorRow, re.Match[str]]]:
-    """Yield the rows that the result of a call meets, in their order, and where."""
-    folded = _folded(_ends(evidence, entry))
-    for row in _candidates(folded):
-        match = match_row(evidence, entry, row)
-        if match is not None:
-            yield row, match
+    """Yield the rows that the result of a call meets, and where, in their order; the longer of two that overlap comes first."""
+    found = [
+        (row, match) for row in _candidates(_folded(_ends(evidence, entry)))
+        if (match := match_row(evidence, entry, row)) is not None
+    ]  # fmt: skip
+    while found:
+        first = found[0]
+        # "ENOSPC: System limit for number of file watchers" is about watchers, and "ENOSPC" alone about the disk
+        chosen = next((each for each in found[1:] if _holds(each, first)), first)
+        found.remove(chosen)
+        yield chosen
+
+
+def _holds(one: tuple[ErrorRow, re.Match[str]], other: tuple[ErrorRow, re.Match[str]]) -> bool:
+    """Whether the words by which a row was met hold the bare key of another one, and more, in the same line."""
+    (_, long), (row, short) = one, other
+    said, bare = long.group(0), short.group(0).casefold()
+    return "\n" not in said and bare in row.key and bare != said.casefold() and long.start() <= short.start() < long.end()
 
 
 def match_row(evidence: Evidence, entry: EntryView, row: ErrorRow) -> re.Match[str] | None:
@@ -301,8 +315,10 @@ def answer(
     words = row.words(match)
     cause = f"{start}, because {means}{f': {words}' if words else ''}."
     line = next((line.strip() for line in evidence.text(entry).split("\n") if match.group(0).split("\n")[0] in line), "")
+    # A call that works has no error which could be gone
+    check = "The quoted error must be gone." if evidence.has_failed(entry) else "The answer must be another one."
     return diagnosis(
-        kind, cause, step, evidence.quote(entry, line or None), check="The quoted error must be gone.",
+        kind, cause, step, evidence.quote(entry, line or None), check=check,
         confidence="medium",
     )  # fmt: skip
 

@@ -68,7 +68,9 @@ def told_lines(lines: Sequence[str]) -> str:
     Whole is told what mostly consists of words of errors and of names, addresses nobody and asks for nothing.
     """
     fair = [line if _may_be_told(line) else told_words(line).strip("`") for line in lines]
-    return code(told, _MOST_LINE) if (told := "; ".join(filter(None, fair))) else ""
+    # Two lines may say the same in other words around it
+    new = [text for place, text in enumerate(fair) if text and not any(text in each for each in fair[:place])]
+    return code(told, _MOST_LINE) if (told := "; ".join(new)) else ""
 
 
 def _may_be_told(line: str) -> bool:
@@ -137,7 +139,7 @@ _OFFERED = tuple(
 _DULL = word_set(
     "message error code status type ok success detail details stderr stdout exitcode exit_code iserror is_error stack trace "
     "body requestid request_id name title text documentation_url help content description durationms timestamp path method "
-    "url date"
+    "url date validation waited elapsed took http content-type content_type received"
 )
 _POINTS = frozenset(("this", "that", "it", "these", "those", "one", "the", "them", "here", "there"))
 # An option has no word boundary before it: `git reset --hard`

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -12,6 +13,11 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 _SENTENCE = lazy_pattern(r"[^.!?\n;]{1,400}(?:[.!?;](?=\S)[^.!?\n;]{1,200}){0,8}[.!?;]?")
 _CLAUSE = lazy_pattern(r"[,;:]\s|\bbut\b|\binstead\b")
 _WORD = lazy_pattern(r"[A-Za-z]{3,24}")
+_SMALL_WORDS = word_set(
+    "which there their these those where while would could should about after again before being every first other since still "
+    "under until whose your what that this with then than them they when will have"
+)
+"""Words of a sentence that no matter is called by."""
 _MOST = 200
 
 FORBIDS = lazy_pattern(
@@ -51,7 +57,10 @@ def task_words_in(evidence: Evidence, text: str) -> list[str]:
     asked = {
         word.casefold().rstrip("s"): word for message in evidence.user_texts for word in _WORD.findall(message.text[:8_000])
     }
-    words = [word.casefold().rstrip("s") for word in _WORD.findall(text[:4_000]) if len(word) > 4 or word.isupper()]
+    words = [
+        word.casefold().rstrip("s") for word in _WORD.findall(text[:4_000])
+        if (len(word) > 4 or word.isupper()) and word.casefold() not in _SMALL_WORDS
+    ]  # fmt: skip
     agents = {entry.agent.casefold().rstrip("s") for entry in evidence.recent[-_MOST:]}
     named = [asked[word] for word in dict.fromkeys(words) if word in asked and word not in agents]
     return sorted(named, key=lambda word: not word.isupper())

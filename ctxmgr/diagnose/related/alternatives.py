@@ -1,7 +1,7 @@
 """What the record offers in place of what is refused.
 
-A value of the form that the error shows, the id beside another field, a free one of the same kind, another release, the tool
-that the error advises, an installed version that the project asks for.
+A value of the form that the error shows, the id beside another field, a free one of the same kind, a place with room, another
+release, the tool that the error advises, an installed version that the project asks for.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alt
         _other_field(evidence, steps),
         _in_form(evidence, steps),
         _sibling(evidence, steps),
+        _with_room(evidence, steps),
         _version_there(evidence, steps),
         _other_release(evidence, steps),
         _advised(evidence, steps),
@@ -114,6 +115,41 @@ def _sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | No
                 f"{capital(source)} shows {names} as free.",
                 f"Leave {code(own, 40)} to its holder: {names} {one} free; take that.",
             )
+    return None
+
+
+_NO_ROOM = lazy_pattern(r"(?i)no space left|ENOSPC|disk quota exceeded|disk (?:is )?full|not enough (?:free )?(?:disk )?space")
+# A row of `df`: size, used, free, use in percent, and where it is mounted
+_MOUNTED = lazy_pattern(
+    r"^\S+ +(?:\S+ +)?[\d.]+[KMGTPi]{0,2} +[\d.]+[KMGTPi]{0,2} +(?P<free>[\d.]+[KMGTPi]{0,2}) +(?P<used>\d{1,3})%"
+    r" +(?P<at>/\S*)$",
+    re.MULTILINE,
+)
+_PLACE = lazy_pattern(r"(?<![\w/.~-])/(?:[\w.@+-]{1,60}/?){1,10}")
+_FULL = 95
+
+
+def _with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the place that the user named, on a file system that a look-up shows with room, where another one is full."""
+    # The watchers of inotify end with ENOSPC too
+    if not _NO_ROOM.search(said := evidence.text(steps[0])[:_READ]) or "watch" in said:
+        return None
+    asked = "\n".join(call_input(step) for step in steps)
+    named = [
+        place.rstrip("/.") for message in evidence.user_texts for place in _PLACE.findall(message.text)
+        if place.rstrip("/.") not in asked
+    ]  # fmt: skip
+    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+        rows = list(_MOUNTED.finditer(evidence.text(other)[:_READ])) if other.status == "ok" else []
+        # The innermost mount is the one that holds a place
+        rows.sort(key=lambda row: -len(row["at"]))
+        for place in named:
+            row = next((row for row in rows if f"{place}/".startswith(f"{row['at'].rstrip('/')}/")), None)
+            if row is not None and int(row["used"]) < _FULL and plain_name(place):
+                return Alternative(
+                    f"{capital(evidence.source(other))} shows {code(row['free'], 20)} free at {code(row['at'], 40)}.",
+                    f"Write to {code(place, 80)}, which the user named and which has {row['free']} free.",
+                )
     return None
 
 

@@ -12,7 +12,7 @@ from math import fsum, log1p
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import word_set
-from ctxmgr.diagnose.errors.lines import telling_line, tells
+from ctxmgr.diagnose.errors.lines import reasons, telling_line, tells
 from ctxmgr.diagnose.errors.table import topic_of
 from ctxmgr.diagnose.errors.words import asks, is_error_word
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, may_change, program_of
@@ -46,7 +46,7 @@ _PLAIN_WORDS, _LONGEST = 6, 60
 _HEADER = lazy_pattern(r"Here's the result of running")
 _PERSON = lazy_pattern(r"(?<=[a-z,.:] )[A-Z][a-z]{1,20} [A-Z][a-z]{1,20}(?= [a-z])")
 _DULL = lazy_pattern(
-    r"/bin/(?:ba)?sh|/usr/bin/env|apiVersion|apps/v1|batch/v1|--help|-eu|WARNING|HTTP|JSON|\d{1,3}|[\d:.,+%-]{1,8}|[-+]\d{4}|[d-][rwx-]{9}|\d{1,2}:\d\d(?::\d\d)?|\d[\d.]*m?s?|0{2,}|\d+/\d+|\w*(?:Error|Exception|Warning)|-\w|/\d+"
+    r"/bin/(?:ba)?sh|/usr/bin/env|apiVersion|apps/v1|batch/v1|--help|-e?uo?|WARNING|HTTP(?:/[\d.]+)?|JSON|TODO|FIXME|XXX|PASS|PID|CMD|ELAPSED|\d{1,3}|[\d:.,+%-]{1,8}|[-+]\d{4}|[d-][rwx-]{9}|\d{1,2}:\d\d(?::\d\d)?|\d[\d.]*m?s?|0{2,}|\d+/\d+|\w*(?:Error|Exception|Warning)|-\w|/\d+"
 )
 """What looks like a name, and is a number, a time or a mode."""
 _EMPTY = lazy_pattern(r"[{\[\"':,\s}\]]*|\{(?:\"\w+\": ?(?:\"\"|0|true|null),?\s?)+\}")
@@ -86,6 +86,13 @@ MOST_SOURCE = 70
 _REST, _TOUCHES, _ADDS, _PRESCRIBED = 0.4, 0.1, 0.3, 0.3
 _LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM, _NAMED = 0.5, 0.2, 2, 3, 3, 5, 2.0
 _OF_LINE, _NEW, _OF_OTHER, _FAR = 0.3, 0.4, 0.7, 9
+_SAYS_NOTHING = frozenset(("pwd", "umask", "nproc", "clear"))
+"""Commands whose answer bears on no failure."""
+_RARE, _RARE_NAME = 0.2, 0.1
+"""The least weight of a word, and of a name, that few records hold: of a word of the answer two of them, of a name five."""
+_YEAR = lazy_pattern(r"(?:19|20)\d\d")
+_SAYS_LITTLE = lazy_pattern(r"\d{1,3}|asser\w*|expec\w*|optio\w*")
+"""A short number, and what checks and usages are made of."""
 _OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _FEW = 0.4, 0.5, 0.7, 0.5, 0.35, 6
 
 
@@ -100,6 +107,7 @@ class Bearing(NamedTuple):
         quote: the lines of it that say most; None of a person's words, which are told.
         shared: names in all that it says which the failing calls, or what bears on them, have too.
         entry: id of the entry, or None for a message.
+        of_failure: whether it shares a rare word of the error, or a name that the calls were given.
     """
 
     rank: float
@@ -110,6 +118,7 @@ class Bearing(NamedTuple):
     shared: Sequence[str] = ()
     by_user: bool = False
     quote: Quote | None = None
+    of_failure: bool = True
 
     @property
     def binds(self) -> bool:
@@ -179,7 +188,7 @@ def bearing_on(evidence: Evidence, steps: Sequence[EntryView]) -> list[Bearing]:
         bearing = _bearing(evidence, record, rank, search)
         if bearing is not None:
             found.append(bearing)
-            search.follow(bearing.line)
+            search.follow(bearing.line, tells=bearing.of_failure)
     return found
 
 
@@ -193,6 +202,16 @@ class _Search:
         weights = dict.fromkeys(_words(said), _FAR_WORD) | dict.fromkeys(_words(f"{asked}\n{steps[0].action}"), 1.0)
         weights |= dict.fromkeys((word for word in _words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED)
         self.known = f"{asked}\n{said}"
+        # Plain words that the calls are given alone say what they do, and not what they fail at
+        told = _words("\n".join(reasons(evidence, steps, _READ // 10)))
+        coded = [word for word in _words(asked) if _CODED.search(word)]
+        named = {*coded, *(part for word in coded for part in _words(word.rstrip("/").rpartition("/")[2]))}
+        self.telling = {word for word in (*told, *named) if not _SAYS_LITTLE.fullmatch(word) and not _YEAR.fullmatch(word)}
+        self.telling -= _words(f"{steps[0].action} {program_of(steps[0])}")
+        self.by_user = {name for message in evidence.user_texts for name in names_in(message.text[:_READ])}
+        self.fails = evidence.has_failed(steps[0])
+        line = telling_line(evidence, steps[0]).casefold()
+        self.named = {word[:_STEM] for word in re.findall(r"[a-z]{5,}", line) if word not in COMMON}
         self.agent = steps[0].agent
         places = list(_places(evidence, steps))
         programs = Counter(program_of(place) for place, _, _ in places if isinstance(place, EntryView))
@@ -231,6 +250,18 @@ class _Search:
     def weight(self, word: str) -> float:
         """Return how much a shared word says: the more, the fewer records hold it."""
         return self.weights.get(word, 0.0) / max(self.held[word], 1)
+
+    def shares(self, record: _Record) -> bool:
+        """Whether a record has a rare word of the error, a name that the calls were given, or one that led to it."""
+        # Where nothing fails there is no error to share a word with
+        words = record.words & self.telling
+        if not self.fails or any(self.weight(word) >= (_RARE_NAME if _CODED.search(word) else _RARE) for word in words):
+            return True
+        # A look-up for what the error speaks of: `kubectl config get-contexts`, where there is no such context
+        if not isinstance(place := record.place, EntryView):
+            return False
+        asks = set(re.findall(r"[a-z]{5,}", _asked(place).casefold())) - {program_of(place)}
+        return any(word[:_STEM] in self.named for word in asks)
 
     def best(self) -> tuple[float, _Record]:
         """Take out the record that says most, of two alike the newer one."""
@@ -308,11 +339,12 @@ class _Search:
         self.records = [each for each in self.records if not any(each is other for other in same)]
         return min([record, *same], key=lambda each: each.number)
 
-    def follow(self, line: str) -> None:
-        """Search for the numbers and names of a line that was found, too."""
+    def follow(self, line: str, *, tells: bool) -> None:
+        """Search for the numbers and names of a line that was found, too; ``tells`` says whether it is about the failure."""
         for word in _words(line):
             if _CODED.search(word) and word not in self.weights:
                 self.weights[word] = _HOP
+                self.telling |= {word} if tells else set()
                 for record in self.records:
                     given_word = isinstance(record.place, EntryView) and word in _asked(record.place).casefold()
                     if given_word or word in record.said.casefold():
@@ -341,7 +373,7 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
     telling = telling if tells(telling) and len(telling) >= _LEAST_LINE else ""
     for entry in [*reversed(list(evidence.recent)[-_LOOKED_AT:]), *reversed(evidence.related[-_LOOKED_AT:])]:
         key = call_key(entry)
-        if key in keys or entry.status != "ok" or evidence.has_failed(entry):
+        if key in keys or entry.status != "ok" or evidence.has_failed(entry) or command_of(entry).strip() in _SAYS_NOTHING:
             continue
         keys.add(key)
         if telling and telling in evidence.text(entry):
@@ -376,7 +408,9 @@ def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) 
     shown = [unit.text for unit in (units if len(whole) <= _SHORT else best)]
     source = evidence.source(place)
     quote = evidence.quote(place, "\n".join([*_way_of_other(search, place, source), *shown]))
-    return Bearing(rank, source, line, names, place.id, shared, quote=quote)
+    # What the user named, and the calls lack, bears on them too
+    of_failure = search.shares(record) or not search.by_user.isdisjoint(names)
+    return Bearing(rank, source, line, names, place.id, shared, quote=quote, of_failure=of_failure)
 
 
 def _way_of_other(search: _Search, place: EntryView, source: str) -> list[str]:

@@ -16,8 +16,9 @@ from ctxmgr.diagnose.errors.words import error_details, error_members, offers_of
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_of
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of
 from ctxmgr.diagnose.evidence.nearest_names import likeness
+from ctxmgr.diagnose.evidence.paths import is_file_name
 from ctxmgr.diagnose.evidence.sentences import is_forbidden, sentences, sentences_of
-from ctxmgr.diagnose.evidence.texts import code, join_names, sentences_in
+from ctxmgr.diagnose.evidence.texts import clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
 from ctxmgr.diagnose.related.bearing_records import COMMON, PRESCRIBES, Bearing, bearing_on, names_in
@@ -49,6 +50,8 @@ _OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
 """What a check's output names beside the matter: its own functions, and its counters."""
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
 _STEM = lazy_pattern(r"[A-Za-z]{4,30}")
+_UNIT = lazy_pattern(r"[\d.,]*[A-Za-z]{1,3}(?:/[A-Za-z]{1,3})?")
+"""A unit of measure, as `kWh`, `10GB` and `km/h`: it is no value that a call lacks."""
 _WORD = lazy_pattern(r"\w{3,40}")
 _MOST_LINE = 240
 _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
@@ -59,8 +62,10 @@ _OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHan
 """Kinds whose cause lies outside: what the user named for it may be a way around."""
 _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED = 200, 2, 2, 90, 3, 5, 130
 _QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
-_BEGIN, _USER_SAID = "Begin with what the ", "The user said"
+_BEGIN, _USER_SAID, _AS_SAID = "Begin with what the ", "The user said", "Do it as the user said: "
 _SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
+_SHARES_MORE = 1.0
+"""The rank of a record that shares but one plain word with a failure."""
 _OF_ERROR = 3
 """Sentences that come first: what the record offers instead, the words of the error, and its members."""
 
@@ -131,10 +136,18 @@ class Explanation(NamedTuple):
 
     def _step(self, steps: Sequence[str]) -> str:
         """Return the step with the others for which there is room."""
-        own = [self.found.next_step] if self.later else sentences_in(self.found.next_step)
-        longest = _STATED_STEP if self.found.kind in _STATED else _SHORT_STEP
-        first = own[:1] if self.later or len(own[0]) <= longest else []
-        return _joined([*first, *steps, *own[len(first) :]])
+        if self.later:
+            return _joined([self.found.next_step, *steps])
+        own = sentences_in(self.found.next_step)
+        # What a person said of it comes before the general way
+        spoken = [each for each in steps if each.startswith(_AS_SAID)]
+        rest = [each for each in steps if each not in spoken]
+        stated = self.found.kind in _STATED
+        if len(own[0]) <= (_STATED_STEP if stated else _SHORT_STEP):
+            return _joined([*spoken, own[0], *rest, *own[1:]])
+        # What the error says to do comes before the names that it has, and those that the user named
+        names = [each for each in rest if stated and each.startswith((_BEGIN, "Give the call "))]
+        return _joined([*spoken, *(each for each in rest if each not in names), *own, *names])
 
 
 def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> Explanation:
@@ -151,22 +164,31 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
     entry, sure = about[0], found.confidence == "high"
     said = evidence.text(entry)
     details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
-    bearings = bearing_on(evidence, about)
+    bearings = _bearings(evidence, about, found)
     if sure:  # what else the record says would only hide a cause that is known
         around = _around(evidence, about, found, bearings) if found.kind in _OBSTACLES else _Related("", "", ())
         own = _reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
         causes = [(each, None) for each in (details, *own, around.cause)]
+        # A way that the user named comes before what else may be done
+        if around.step.startswith("Go by "):
+            found = found.model_copy(update={"next_step": clip(f"{around.step} Else: {found.next_step}", MOST_STEP)})
+            around = around._replace(step="")
         return Explanation(_quoting(found, around.quotes, ()), causes, [around.step], quotes=_quotes_of(bearings))
     texts = reasons(evidence, about, _MOST_REASON)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
     bearings = [each for each in bearings if each.entry not in cited]
+    # Where the error says what to do, these may be quoted, but nobody is sent to look at them
+    looks = [each for each in bearings if each.of_failure or each.by_user or found.kind not in _STATED]
     person = _of_person(evidence, entry, topic_of(said), found)
     spoken = [person] if person is not None else []
     named = None if person or not evidence.has_failed(entry) else _named_by_user(evidence, about, found)
     lines = _reasons(texts, found)
-    shown = [(each.told, each.entry) for each in bearings if each.names or each.by_user]
+    shown = [(each.told, each.entry) for each in looks if each.names or each.by_user]
     shared = [(each.told, each.entry) for each in bearings if not each.names and not each.by_user]
     other = next(alternatives(evidence, about), Alternative("", ""))
+    named = None if named is not None and _spans(named.step) & _spans(other.step) else named
+    # An answer that names somebody, such as whoever a ticket is assigned to, refuses nothing
+    holder = _holder_step(entry, said) if evidence.has_failed(entry) else ""
     rest = [_before_changes(evidence, entry), *(each.cause for each in spoken)]
     later = found.kind not in _BROAD
     verbatim = next(iter(reasons(evidence, about[:1], MOST_ERROR)), "").split(" ⏎ ")
@@ -178,12 +200,21 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
             *((each, None) for each in rest), *shown, *((each, None) for each in lines[1:]),
             (named.cause if named else "", None), *shared,
         ],
-        [other.step or _holder_step(entry, said) or _likest(evidence, about, bearings), *(each.step for each in spoken)],
-        bearings,
+        [other.step or holder or _likest(evidence, about, bearings), *(each.step for each in spoken)],
+        looks,
         [named.step if named else "", *_offers(evidence, about, texts, found)],
         later=later,
         error=error,
     )  # fmt: skip
+
+
+def _bearings(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> list[Bearing]:
+    """Return the other records; where a cause is known, what shares but a common word with the failure adds nothing."""
+    bearings = bearing_on(evidence, steps)
+    if found.kind == "unknown":
+        return bearings
+    telling = [each for each in bearings if each.of_failure or each.by_user]
+    return telling or [each for each in bearings if each.rank > _SHARES_MORE]
 
 
 def _quoting(found: Diagnosis, spoken: Sequence[Quote], bearings: Sequence[Bearing]) -> Diagnosis:
@@ -212,7 +243,7 @@ def _around(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, be
     way = _named_by_user(evidence, steps, found, _OTHER_WAY)
     if way is not None:
         return way
-    shown = [each for each in bearings[:1] if each.names]
+    shown = [each for each in bearings[:1] if each.names and each.of_failure]
     return _Related(shown[0].told if shown else "", _look(shown, later=True), ())
 
 
@@ -240,15 +271,34 @@ def _named_by_user(
     for message, sentence in sentences(evidence):
         if where is not None and not where.search(sentence):
             continue
-        names = [name for name in names_in(sentence) if name not in asked and name not in found.cause and not name.isupper()]
+        names = [
+            name for name in names_in(sentence)
+            if name not in asked and name not in found.cause and not name.isupper() and not _UNIT.fullmatch(name)
+            and (("/" in name and not is_file_name(name)) or not _was_used(evidence, name))
+        ]  # fmt: skip
         if names and _stems(sentence) & about and not is_forbidden(sentence, names):
             told = join_names(names, 2)
             return _Related(
                 f"The user named {told}{clock(message.at)}, and none of these calls has it.",
-                f"See whether the call needs {told}.",
+                _use_of(evidence, names[0], told, is_way=where is not None),
                 [evidence.quote_of(message, sentence)],
             )
     return None
+
+
+def _was_used(evidence: Evidence, name: str) -> bool:
+    """Whether a call that worked was given a name, or wrote it: then the failing one does not lack it."""
+    return any(name.rpartition("/")[2] in call_input(entry) for entry in evidence.recent if entry.status == "ok")
+
+
+def _use_of(evidence: Evidence, name: str, told: str, *, is_way: bool) -> str:
+    """Return what to do with what the user named, by its kind: another way, a file that is there, a place, a value."""
+    if is_way:
+        return f"Go by {told} in this call: the user named that way."
+    if is_file_name(name):
+        there = any(name.rpartition("/")[2] in evidence.text(entry) for entry in evidence.recent if entry.status == "ok")
+        return f"Give the call the file {told}{', which is there' if there else ''}."
+    return f"Give the call {told} where it takes such a value, as the user named it."
 
 
 def _likest(evidence: Evidence, steps: Sequence[EntryView], bearings: Sequence[Bearing]) -> str:
@@ -345,10 +395,10 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
         yield f"It advises {advice}."
     names = [
         name for text in texts[:1] for name in names_in(text)
-        if name not in asked and name not in found.next_step and not _OF_CHECK.match(name)
+        if name not in asked and name not in found.next_step and not _OF_CHECK.match(name) and not name.isupper()
     ]  # fmt: skip
     names = [name for name in names if not any(name != other and name.endswith(f".{other}") for other in names)]
-    if names and not found.next_step.startswith("Read "):
+    if names and not found.next_step.startswith(("Read ", "Go by ")):
         what = "error" if evidence.has_failed(steps[0]) else "answer"
         yield f"{_BEGIN}{what} names: {join_names(names, 4)}."
 
@@ -394,7 +444,7 @@ def _of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found:
             said = code(sentence, 150)
             return _Related(
                 f"The user said{clock(message.at)}: {said}.",
-                f"Do it as the user said: {said}.",
+                f"{_AS_SAID}{said}.",
                 [evidence.quote_of(message, sentence)],
             )
     return None

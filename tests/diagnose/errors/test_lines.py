@@ -85,3 +85,34 @@ def test_a_way_out_is_told_from_the_error(line: str, advice: bool) -> None:
 def test_a_line_that_only_counts_tells_nothing(line: str, expected: bool) -> None:
     """What went wrong is said by the error or its reason."""
     assert tells(line) is expected
+
+
+def test_of_a_traceback_the_error_and_the_own_line_are_told() -> None:
+    """Lines that only lead to the error, and those of libraries, are left out."""
+    output = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/dev/shop/run.py", line 9, in <module>\n    main()\n'
+        '  File "/home/dev/shop/cart.py", line 4, in main\n    return read(path)\n'
+        '  File "/usr/lib/python3/dist-packages/io.py", line 2, in read\n    return io.open(path)\n'
+        '  File "<frozen codecs>", line 322, in decode\n'
+        "FileNotFoundError: [Errno 2] No such file or directory: 'a.csv'"
+    )
+    known = evidence(*[failed("python run.py", output)] * 3)
+    told = " ".join(reasons(known, known.failing_calls[:1], 400))
+
+    assert "FileNotFoundError" in told
+    assert "return read(path)" in told
+    assert "main()" not in told
+    assert "io.open" not in told
+
+
+def test_what_is_told_is_not_told_again_in_part() -> None:
+    """A line that another one holds is no second reason."""
+    known = evidence(*[failed("post", "422 too_long: text has 312 characters\ntext has 312 characters")] * 3)
+
+    assert " ".join(reasons(known, known.failing_calls[:1], 400)).count("312") == 1
+
+
+def test_the_place_of_a_log_is_no_advice() -> None:
+    """The last line of npm tells where its log lies, and what to run does not stand there."""
+    assert not is_advice("A complete log of this run can be found in: /home/dev/.npm/_logs/debug-0.log")

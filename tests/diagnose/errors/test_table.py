@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.errors import table as error_table
 from ctxmgr.diagnose.errors.successes import known_success
 from ctxmgr.diagnose.errors.table import ErrorRow, error_rows
@@ -17,7 +18,7 @@ from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.texts import text_of
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
 from ctxmgr.store import open_store
-from tests.diagnose.build import bash, evidence, failed
+from tests.diagnose.build import Call, bash, evidence, failed
 from tests.history.logs import LOGS, bring_in, content
 
 ROWS = [row for row in error_rows() if "\nexample = " in row.source]
@@ -156,3 +157,45 @@ def test_hostile_text_costs_linear_time(unit: str) -> None:
         return time.process_time() - start
 
     assert took(16_000) <= 40 * took(2_000) + 0.05
+
+
+def test_the_longer_statement_is_told() -> None:
+    """`ENOSPC` within a sentence about watched files is about these, and not about the disk."""
+    watch = "Error: ENOSPC: System limit for number of file watchers reached, watch '/home/dev/shop/src'\n  code: 'ENOSPC'"
+    told = diagnose(evidence(*[failed("npm run dev", watch)] * 3))
+    disk = diagnose(evidence(*[failed("cp a.bin /var/b.bin", "cp: error writing '/var/b.bin': No space left on device")] * 3))
+
+    assert told is not None
+    assert "inotify" in told.cause
+    assert "the disk is not full" in told.cause
+    assert disk is not None
+    assert "no room left" in disk.cause
+
+
+@pytest.mark.parametrize(
+    ("call", "check"),
+    [
+        (bash("git pull", "Already up to date."), "The answer must be another one."),
+        (
+            failed("cp a.bin /var/b.bin", "cp: error writing '/var/b.bin': No space left on device"),
+            "The quoted error must be gone.",
+        ),
+    ],
+    ids=["no error", "error"],
+)
+def test_only_an_error_can_be_gone(call: Call, check: str) -> None:
+    """Where a call works and says the same again, its answer must change."""
+    told = diagnose(evidence(call, call, call))
+
+    assert told is not None
+    assert told.check == check
+
+
+def test_an_error_that_was_seen_once_is_explained_as_no_cause_is_known() -> None:
+    """No failure class speaks of it yet, but what differs is told with what its words mean."""
+    known = evidence(failed("pytest -q gone_test.py", "ERROR: file or directory not found: gone_test.py"))
+    told = contrast(known)
+
+    assert diagnose(known) is None
+    assert told is not None
+    assert "pytest finds no file or test `gone_test.py`" in told.cause

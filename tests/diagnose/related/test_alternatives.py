@@ -142,3 +142,17 @@ def test_a_remedy_that_ends_the_same_each_time_is_stopped() -> None:
 
     assert "OOMKilled" in told.cause
     assert "128Mi" in told.cause
+
+
+def test_a_place_with_room_is_taken() -> None:
+    """Where a disk is full, the place that the user named and a look-up shows with room is written to."""
+    look = bash(
+        "df -h",
+        "Filesystem Size Used Avail Use% Mounted on\ntmpfs 2.0M 2.0M 0 100% /var/tiles\n/dev/sdc1 916G 203G 667G 24% /data2",
+    )
+    full = failed("cp src.mbtiles /var/tiles/new", "cp: error writing '/var/tiles/new': No space left on device")
+    told = answer(Said("Copy src.mbtiles. Tile stores are /var/tiles and /data2/tiles."), look, *[full] * THRICE)
+
+    assert "Write to `/data2/tiles`" in told.next_step
+    assert "667G" in told.next_step
+    assert told.next_step.count("/data2/tiles") == 1

@@ -206,3 +206,32 @@ def test_a_quoted_sentence_ends_once() -> None:
 
     assert ".`." not in told.cause
     assert "does not exist`" in told.cause
+
+
+def test_what_the_error_says_to_do_comes_before_records_that_share_no_rare_word() -> None:
+    """A look at a record is offered where it shares a rare word with the error, and not a word of the call."""
+    look = read("src/model.py", "class Item:\n    price_cents: int")
+    wrong = failed("pytest -q tests", "E  assert 0.30000000000000004 == 0.3\ntests/test_total.py:5: AssertionError")
+    told = answer(*NOISE, look, bash("pytest -q 2>&1 | tail -3", "1 passed"), *NOISE, *[wrong] * 3)
+
+    assert told.next_step.startswith("Compare with a tolerance")
+    assert "Look first" not in told.next_step
+
+
+def test_the_way_that_the_user_named_comes_first() -> None:
+    """Before a wait stands the mirror that the user named."""
+    limit = failed(
+        "docker build -t registry.local/shop .", "ERROR: toomanyrequests: You have reached your pull rate limit for the image"
+    )
+    told = answer(Said("Build the image. We have a mirror too: mirror.registry.local/library/."), *[limit] * 3)
+
+    assert told.next_step.startswith("Go by `mirror.registry.local/library`")
+
+
+def test_a_unit_and_what_was_used_already_are_not_lacking() -> None:
+    """A unit of measure is no value, and a file that was edited is not what a later call lacks."""
+    said = Said("How many kWh does the site use? Add the field 'yield' to src/form.js of the site.")
+    told = answer(said, edit("src/form.js", "a", "b"), *[failed("sitectl sum", "sitectl: site sum rejected, code 71")] * 3)
+
+    assert "kWh" not in told.next_step
+    assert "form.js" not in told.next_step

@@ -60,7 +60,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.known_to_agent(path)), None)
     matter = task_words_in(evidence, said.text)
     about = (
-        f"the one that writes what you announced ({join_names(matter, 3)})"
+        f"the one that does what you announced ({join_names(matter, 3)})"
         if matter
         else "the one for the first thing you announced"
     )

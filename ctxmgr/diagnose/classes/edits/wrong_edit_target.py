@@ -166,7 +166,7 @@ def _changed_since(evidence: Evidence, entry: EntryView, known: Content, path: s
         f"it{clock(known.entry.ts)},"
         f" and {source} came after that and may have rewritten it (quotes, blanks, order)."
     )
-    step = f"Read {name} again, read the file as it is now, and take the text of the edit from there."
+    step = f"Read {name} again as it is now, and take the text of the edit from there."
     return diagnosis(
         KIND, cause, step, evidence.quote(entry), evidence.quote(between[-1], command_of(between[-1]) or path),
         check=f"Read {name} after the change: it must show it.", confidence="medium",

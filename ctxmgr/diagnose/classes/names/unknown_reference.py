@@ -145,8 +145,9 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
         # An answer that fails repeats the wrong name
         if evidence.has_failed(other):
             continue
-        for text in (evidence.text(other), call_input(other)):
-            for each in _names(noun, text, command_of(other), _asked(evidence, entry)):
+        # Of what a call lists its output alone is the list
+        for text, command in ((evidence.text(other), command_of(other)), (call_input(other), "")):
+            for each in _names(noun, text, command, _asked(evidence, entry)):
                 if plain_name(each):
                     places.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
     hint = _HINT.search(said)
@@ -216,12 +217,38 @@ def _only(evidence: Evidence, entry: EntryView, noun: str, name: str, known: lis
     if not known:
         return None
     cause = f"There is no {noun} {code(name, 80)}. The record knows {join_names(known)}."
+    other = _other_database(evidence, entry) if noun == "table" else None
+    if other is not None:
+        file, shown = other
+        cause += f" {capital(evidence.source(shown))} names another database, {code(file, 80)}."
+        step = f"See whether {code(name, 60)} is in {code(file, 80)}: make the same call with that file, to read only."
+        return diagnosis(KIND, cause, step, evidence.quote(entry), evidence.quote(shown), confidence="medium")
     one = (
         f"Use {code(known[0], 80)} if that is the one you mean; else"
         if len(known) == 1
         else f"Choose the right {noun} among these; if none is,"
     )
     return diagnosis(KIND, cause, f"{one} ask the user which {noun} is meant.", evidence.quote(entry), confidence="medium")
+
+
+_DATABASE = lazy_pattern(r"(?<![\w./~-])((?:[\w.@~-]{0,60}/){0,10}[\w.-]{1,80}\.(?:db|sqlite3?|duckdb))(?![\w-]|\.\w)")
+
+
+def _other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryView] | None:
+    """Return a file of a database that an answer names and no failing call has opened, where the call opens such a file."""
+    opened = _DATABASE.search(command_of(entry))
+    if opened is None:
+        return None
+    asked = "\n".join(call_input(each) for each in evidence.failing_calls)
+    found = [
+        (file, other)
+        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]
+        if other.status == "ok" and not evidence.has_failed(other)
+        for file in _DATABASE.findall(evidence.text(other)[:20_000])
+        if file.rpartition("/")[2] not in asked and plain_name(file)
+    ]
+    # A whole path says more than the name in a listing
+    return max(found, key=lambda each: "/" in each[0], default=None)
 
 
 def _tried(evidence: Evidence, near: str, name: str, entry: EntryView) -> bool:

@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.diagnose.errors.table import best_step
 from ctxmgr.diagnose.errors.words import told_lines
-from ctxmgr.diagnose.evidence import Evidence, Message, clock
+from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
 from ctxmgr.diagnose.evidence.paths import asked_paths
 from ctxmgr.diagnose.evidence.sentences import ALLOWS, is_forbidden, sentences
@@ -94,7 +94,40 @@ def _nobody(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         " the task that need no such permission."
     )
     cause = f"{_start(evidence, entry, line)} Making the call again can't change that."
-    return diagnosis(KIND, cause, step, evidence.quote(entry, line), confidence="medium")
+    quotes = [evidence.quote(entry, line)]
+    rule = _rule(evidence)
+    if rule is not None:
+        message, sentence = rule
+        cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
+        quotes.append(evidence.quote_of(message, sentence))
+        step = f"Keep to that rule of the user's in what the call is given; if it does already, {step[0].lower()}{step[1:]}"
+        shown = _shown(evidence, sentence)
+        if shown is not None:
+            name, other = shown
+            step = (
+                f"Keep to that rule of the user's in what the call is given: {code(name, 40)} fits it, and stands in"
+                f" {evidence.source(other)}. Take that in place of what was refused."
+            )
+            quotes.append(evidence.quote(other))
+    return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+
+
+_RULE = lazy_pattern(r"^only\b|\bonly (?:from|in|with|by|to|of|as)\b", re.IGNORECASE)
+_PROPER = lazy_pattern(r"(?<![.\w])(?<!^)[A-Z][\w.-]{2,40}")
+
+
+def _rule(evidence: Evidence) -> tuple[Message, str] | None:
+    """Return the sentence by which the user says what alone may be used."""
+    return next(((message, each) for message, each in sentences(evidence) if _RULE.search(each)), None)
+
+
+def _shown(evidence: Evidence, sentence: str) -> tuple[str, EntryView] | None:
+    """Return a proper name of a rule that an answer has and no refused call was given, and that answer."""
+    asked = "\n".join(call_input(each) for each in evidence.failing_calls)
+    names = [name for name in _PROPER.findall(sentence) if name not in asked and plain_name(name)]
+    looks = [each for each in reversed(evidence.recent) if each.status == "ok" and not evidence.has_failed(each)]
+    found = ((name, each) for name in names for each in looks if re.search(rf"\b{re.escape(name)}\b", evidence.text(each)))
+    return next(found, None)
 
 
 def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:

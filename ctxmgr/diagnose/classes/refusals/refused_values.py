@@ -282,13 +282,19 @@ def _form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
         of = f"of type {kind}" if typed else f"in the form {code(form, 40)}"
         written = convert_value(value, kind) if typed else iso_date(value or "", form)
         has = f", and you gave {code(value, 60)}" if value and key else ""
-        like = f", {code(written, 40)}" if written else ""
+        example = None if written or typed else _EXAMPLE.match(said, match.end())
+        like = f", {code(written, 40)}" if written else f", as in {code(example.group(1), 40)}" if example else ""
         cause = f"{shown} is refused: {what} must be {of}{has}."
         step = f"Make the same call with {what} {of}{like}; keep the other arguments as they are."
         return diagnosis(_KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this argument.")
     return None
 
 
+# `RFC 3339 date-time with offset, for example 2026-01-31T09:00:00+01:00`
+_EXAMPLE = lazy_pattern(
+    r"[^\n\"{}]{0,60}?(?:for example|for instance|e\.g\.|such as|example:?|like)[ :,]{1,3}[`'(]?"
+    r"(?=[^\s\"]{0,30}\d)([\w.:+/-]{4,40}[\w])"
+)
 _TYPES = frozenset(("array", "list", "integer", "number", "string", "object", "boolean"))
 
 

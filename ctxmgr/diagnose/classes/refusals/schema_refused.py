@@ -23,7 +23,7 @@ from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of
 from ctxmgr.diagnose.evidence.items import objects_in
 from ctxmgr.diagnose.evidence.nearest_names import nearest_of
-from ctxmgr.diagnose.evidence.texts import code, join_names, nearest, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, nearest, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -307,8 +307,12 @@ def _not_taken(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis
         return None
     call = call_phrase(entry, 70)
     wrong, takes = asked.unwanted[0], names or asked.offered
-    near = nearest_of(wrong, takes, 0.65)
-    cause = f"{call} is refused: it does not take {code(wrong, 40)}. The answer names {join_names(takes, 8)}."
+    told = f"The answer names {join_names(takes, 8)}"
+    if takes == ["--help"] and (listed := _options_of_help(evidence, entry, wrong)) is not None:
+        takes, shown = listed
+        told = f"{capital(evidence.source(shown))} names {join_names(takes, 8)}"
+    near = nearest_of(wrong, takes, 0.65) or (takes[0] if len(takes) == 1 and takes != ["--help"] else None)
+    cause = f"{call} is refused: it does not take {code(wrong, 40)}. {told}."
     step = (
         f"Make the same call with {code(near, 40)} in place of {code(wrong, 40)}."
         if near
@@ -318,6 +322,26 @@ def _not_taken(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis
     return diagnosis(
         KIND, cause, step, evidence.quote(entry), check="The answer must no longer name these arguments.", confidence="medium"
     )
+
+
+_HELP_LINE = lazy_pattern(r"^\s{1,8}(?:-\w,? )?(--[a-z][\w-]{1,40})[ =]?(?:<?\[?([A-Za-z_]{2,20})[\]>]?)?", re.MULTILINE)
+
+
+def _options_of_help(evidence: Evidence, entry: EntryView, wrong: str) -> tuple[list[str], EntryView] | None:
+    """Return the options that a help of the same command lists and the call lacks, of a date those for one; and that help."""
+    asked = command_of(entry)
+    words = asked.split(" -")[0].split()
+    value = re.search(rf"{re.escape(wrong)}[= ]['\"]?([^\s'\"]+)", asked)
+    dated = value is not None and re.match(r"\d{4}-\d\d-\d\d", value.group(1)) is not None
+    for other in evidence.entries_before(entry.index):
+        # The help of the command itself, and not of another one of the program
+        if other.status != "ok" or command_of(other).split(" -")[0].split() != words or "help" not in command_of(other):
+            continue
+        options = [(name, kind) for name, kind in _HELP_LINE.findall(evidence.text(other)[:8_000]) if name not in asked]
+        names = [name for name, kind in options if name != "--help" and (not dated or "date" in kind.casefold())]
+        if names:
+            return names, other
+    return None
 
 
 def _like(name: str, given: list[str]) -> str | None:

@@ -223,9 +223,9 @@ def _not_offered(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             # A value that is the waiting thing's own name is not what it wants
             if not _WANTS_KEY.fullmatch(key) or not plain_name(value) or not re.search(r"[a-z]", value) or value in poll.names:
                 continue
-            offers = _offers(evidence, entry)
+            offers = _offers(evidence, entry, key)
             names = list(dict.fromkeys(each for _, each in offers))
-            near = nearest(value, names, 0.4)
+            near = _likest(value, names)
             # One name alone is no list, and a value that is there is not missing
             if len(names) < 2 or value in names or near is None:
                 continue
@@ -253,10 +253,18 @@ def _not_offered(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     return None
 
 
-def _offers(evidence: Evidence, asked: EntryView) -> list[tuple[EntryView, str]]:
-    """Return the names that listings of the same program show as labels, queues or the like, each with its listing."""
-    return [
-        (entry, each)
+def _likest(value: str, names: list[str]) -> str | None:
+    """Return the name most like a value: one that is made of its parts, then one that begins like it, then any like one."""
+    parts = re.split(r"[\W_]+", value.casefold())
+    within = [each for each in names if set(re.split(r"[\W_]+", each.casefold())) <= set(parts)]
+    begins = [each for each in names if re.split(r"[\W_]+", each.casefold())[0] == parts[0]]
+    return max(within, key=len, default=None) or nearest(value, begins, 0.4) or nearest(value, names, 0.4)
+
+
+def _offers(evidence: Evidence, asked: EntryView, key: str) -> list[tuple[EntryView, str]]:
+    """Return the names that listings of the same program show as what is wanted, labels of a label; else as anything alike."""
+    found = [
+        (entry, name.casefold(), each)
         for entry, listing in answers(evidence)
         if entry.index != asked.index and program_of(entry) == program_of(asked)
         for name, values in listing.fields.items()
@@ -264,3 +272,5 @@ def _offers(evidence: Evidence, asked: EntryView) -> list[tuple[EntryView, str]]
         for each in re.split(r"[,\s]+", values)
         if plain_name(each)
     ]
+    same = [(entry, each) for entry, name, each in found if name.rstrip("s") in key.casefold()]
+    return same or [(entry, each) for entry, _, each in found]

@@ -6,14 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence import Evidence, call_input, clock, start_clause
+from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, in_background, parts_of, tool
 from ctxmgr.diagnose.evidence.interactive_commands import waits_for
 from ctxmgr.diagnose.evidence.items import ids_in, items_in
+from ctxmgr.diagnose.evidence.sentences import sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, text_of, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.finding import Confidence, Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "waitingOnLock"
@@ -83,9 +84,9 @@ def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diag
     taken = _taken_by(evidence, entry, said)
     if taken is not None:
         return _taken(evidence, taken, cause, quotes)
-    told = _holder_in_members(said)
+    told = _holder_in_members(said) or _holder_in_words(said)
     if told is not None:
-        return diagnosis(KIND, f"{cause} {told.cause}", told.step, *quotes)
+        return diagnosis(KIND, f"{cause} {told.cause}", told.step, *quotes, confidence=told.confidence)
     who = _WHO.search(said)
     if who is not None:
         name = code(who.group(1), 60)
@@ -107,12 +108,33 @@ def _own(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote])
     waits = waits_for(parts_of(command_of(holder))[-1]) if parts_of(command_of(holder)) else None
     cause += f" There {waits.why}." if waits else ""
     begun = f"{which}, which {evidence.maker(holder)} started{clock(holder.ts)}"
+    allowed = _may_be_stopped(evidence, holder)
+    if allowed is not None:
+        cause += f" The user said{clock(allowed[0].at)}: {code(allowed[1], 120)}."
+        quotes.append(evidence.quote_of(*allowed))
     step = (
         f"{f'End {begun}' if evidence.is_own(holder) else _ask_to_end(evidence, holder, begun)}, or wait until it has ended"
         f"{f'; {shown} shows what it waits for' if shown else ''}. Then run this once more."
         f"{f' For next time: {waits.step}' if waits else ''}"
     )
     return diagnosis(KIND, cause, step, *quotes, check="Make sure that process is gone before you run it again.")
+
+
+_PLAIN = lazy_pattern(r"[A-Za-z]{4,30}")
+_STOPPABLE = lazy_pattern(r"\b(?:may|can|could|feel free to)\b[^.]{0,40}\b(?:stop|kill|end|interrupt|terminate)", re.IGNORECASE)
+
+
+def _may_be_stopped(evidence: Evidence, holder: EntryView) -> tuple[Message, str] | None:
+    """Return the sentence of the user that allows to stop what a call runs, by a word that the two share."""
+    names = {word[:4].casefold() for word in _PLAIN.findall(command_of(holder)) if word not in _COMMON}
+    return next(
+        (
+            (message, sentence)
+            for message, sentence in sentences(evidence)
+            if _STOPPABLE.search(sentence) and any(word[:4].casefold() in names for word in _PLAIN.findall(sentence))
+        ),
+        None,
+    )
 
 
 def _by_number(evidence: Evidence, said: str, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis | None:
@@ -159,6 +181,12 @@ def _by_file(evidence: Evidence, entry: EntryView, lock: str | None, cause: str,
         )
         return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), confidence="medium")
     what = f" {code(lock, 80)}" if lock and plain_name(lock) else ""
+    # What a tool gives out has no process, and no file
+    if not what and not command_of(entry):
+        step = "See who has it, and until when, with the call that shows it; do other work until it is given back."
+        return diagnosis(
+            KIND, cause, step, *quotes, check="Its state must say that it is free before you try again.", confidence="medium"
+        )
     step = (
         f"Find out which process holds the lock{what} with `ps` or `fuser`, and wait for it. Ask the user before you remove a"
         " lock."
@@ -173,6 +201,7 @@ class _Holder(NamedTuple):
 
     cause: str
     step: str
+    confidence: Confidence = "high"
 
 
 _HOLDER = lazy_pattern(
@@ -191,8 +220,26 @@ def _holder_in_members(said: str) -> _Holder | None:
     who = next((value for name, value in fields if _HOLDER.search(name) and _NAME.fullmatch(value)), "")
     until = next((value for name, value in fields if _UNTIL.search(name) and value and _MOMENT.fullmatch(value)), "")
     # Without a name or a time the members say nothing that helps
-    if not who and not until:
+    return _told_holder(who, until) if who or until else None
+
+
+_IN_WORDS = lazy_pattern(
+    r"(?:leased|locked|claimed|held|reserved|checked out|taken|assigned) (?:by|to) (?P<who>@?[A-Za-z][\w.@-]{1,40}(?<![.@-]))"
+    r"(?: (?:until|till|up to) (?P<until>\d{4}-\d\d-\d\d[T ]?[\d:]{0,8}Z?|\d{1,2}:\d\d))?"
+)
+
+
+def _holder_in_words(said: str) -> _Holder | None:
+    """Return who holds it and until when, by the sentence that refuses it: "C-17 is leased by mara until 16:30"."""
+    match = _IN_WORDS.search(said)
+    # A program or another call has it: that is not to be asked
+    if match is None or not (match.group("until") or re.search(r"[\d@_-]", match.group("who"))) or _PID.search(said):
         return None
+    return _told_holder(match.group("who"), match.group("until") or "")._replace(confidence="medium")
+
+
+def _told_holder(who: str, until: str) -> _Holder:
+    """Return who holds it and until when as sentences; one of the two may be empty."""
     cause = " ".join(
         each
         for each in (f"{code(who, 40)} holds it" if who else "It is held", f"until {code(until, 40)}" if until else "")
@@ -271,7 +318,11 @@ def _taken(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote
 def _process(holder: EntryView) -> str | None:
     """Return the number of the process that a call left running, or the id under which its client knows it."""
     said = text_of(holder.output, 400)
-    match = re.fullmatch(r"\D{0,20}(\d{2,8})\s*", said) or re.search(r"\b(?:with )?ID:? (\w{2,24})\b", said)
+    match = (
+        re.fullmatch(r"\D{0,20}(\d{2,8})\s*", said)
+        or re.search(r"\b(?:with )?ID:? (\w{2,24})\b", said)
+        or re.search(r"^(?:started|pid|process)[ =:]{1,2}(\d{2,8})$", said, re.IGNORECASE | re.MULTILINE)
+    )
     # A number within other words may count anything
     return match.group(1) if match and plain_name(match.group(1)) else None
 
@@ -393,8 +444,11 @@ def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView
             (
                 other
                 for other in own
-                if heads & {word for words in parts_of(command_of(other)) for word in words[:3]}
-                and not evidence.has_failed(other)
+                if not evidence.has_failed(other)
+                and (
+                    heads & {word for words in parts_of(command_of(other)) for word in words[:3]}
+                    or (not lock and _runs_one_of(evidence, other, heads))
+                )
             ),
             None,
         )
@@ -425,6 +479,16 @@ def _program_names(evidence: Evidence, started: EntryView, name: str) -> bool:
     """Whether the program that a call started was read, and names a file."""
     words = (word for words in parts_of(command_of(started)) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word))
     return any((seen := evidence.last_content(word, started.index)) is not None and name in seen.text for word in words)
+
+
+def _runs_one_of(evidence: Evidence, started: EntryView, programs: set[str]) -> bool:
+    """Whether a call takes a lock of one of these programs, or starts a script that was read and runs one of them."""
+    command = command_of(started)
+    if any(re.search(rf"(?<![\w-]){re.escape(each)}[._-]lock(?![\w-])", command) for each in programs):
+        return True
+    scripts = [word for words in parts_of(command) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word)]
+    seen = [content for word in scripts if (content := evidence.last_content(word, started.index)) is not None]
+    return any(re.search(rf"(?:^|[;&|]|\bdo) ?{re.escape(each)} ", one.text, re.M) for one in seen for each in programs)
 
 
 def _started_as(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:

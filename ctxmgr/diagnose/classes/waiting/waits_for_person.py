@@ -242,7 +242,10 @@ _WHO = lazy_pattern(
 _FILES = lazy_pattern(r"(?<![\w./-])[\w.-]{1,40}/[\w./-]{2,60}")
 _NAME = lazy_pattern(r"@?[A-Za-z][\w.@'-]{1,40}(?: [A-Z][\w.'-]{1,30}){0,2}(?: \([\w -]{3,40}\))?")
 _ROLE_WORDS = lazy_pattern(r"[A-Za-z][\w -]{2,40}")
-_DECIDES = lazy_pattern(r"approv|sign|review|confirm|releas|consent|decid|decision|authori|permit|clearance", re.IGNORECASE)
+# Whoever a ticket is assigned to works on it, and decides nothing
+_DECIDES = lazy_pattern(
+    r"approv|(?<!as)sign|review|confirm|releas|consent|decid|decision|authori|permit|clearance", re.IGNORECASE
+)
 _OPEN_STATE = lazy_pattern(
     r"(?:pending|requested|await\w*|waiting\w*|unconfirmed|unsigned|unapproved|undecided|open|sent|submitted"
     r"|required|\w*_required"

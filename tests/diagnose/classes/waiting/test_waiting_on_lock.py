@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.diagnose import diagnose
-from tests.diagnose.build import Call, bash, evidence, failed
+from tests.diagnose.build import Call, Said, bash, evidence, failed, read
 
 LOCKED = failed("sqlite3 shop.db 'delete from cart'", "Error: database is locked")
 OPEN = bash("flock /tmp/shop.lock make", status="open")
@@ -31,3 +31,41 @@ def test_only_its_own_holder_is_the_agents_to_end(begun: Call, calls: list[Call]
     assert ("You hold it yourself" in told.cause) == own
     assert (f"Ask {name} to end" in told.next_step) == (not own)
     assert own or f"{name} holds it" in told.cause
+
+
+def test_the_job_that_runs_the_same_program_is_the_holder() -> None:
+    """A job of its own whose lock is that of the program is to be ended, with the words of the user that allow it."""
+    begun = bash("nohup flock target/debug/.cargo-lock sh fuzz.sh > fuzz.log 2>&1 & echo started $!", "started 30417")
+    blocked = failed("cargo build", "    Blocking waiting for file lock on artifact directory")
+    told = diagnose(evidence(Said("Build it. The fuzzer may be stopped whenever it is in the way."), begun, *[blocked] * 3))
+
+    assert told is not None
+    assert told.next_step.startswith("End process 30417")
+    assert "The fuzzer may be stopped" in told.cause
+
+
+def test_a_script_that_runs_the_same_program_is_the_holder() -> None:
+    """The job's script was read, and runs the program whose lock is waited for."""
+    begun = bash("sh soak.sh &", "[1] 4711")
+    blocked = failed("cargo build", "    Blocking waiting for file lock on artifact directory")
+    told = diagnose(evidence(read("soak.sh", "#!/bin/sh\nwhile true; do cargo run -q; done"), begun, *[blocked] * 3))
+
+    assert told is not None
+    assert told.next_step.startswith("End `sh soak.sh &`")
+
+
+@pytest.mark.parametrize(
+    ("said", "step"),
+    [
+        ("C-17 is leased by agent-mara until 2026-06-17T16:30:00Z", "Ask `agent-mara` to give it back"),
+        ("C-17 is leased", "See who has it"),
+    ],
+    ids=["holder named", "nobody named"],
+)
+def test_a_lease_has_no_process(said: str, step: str) -> None:
+    """Who holds what a tool gives out is asked, and no process of this machine is looked for."""
+    told = diagnose(evidence(*[Call("claim_card", {"id": "C-17"}, {"error": said}, "error")] * 3))
+
+    assert told is not None
+    assert step in told.next_step
+    assert "fuser" not in told.next_step
