@@ -22,7 +22,9 @@ continues and what it must know. Rules have read the history already; their brie
 How to work:
 1. Read the brief. Ask yourself what the next agent would need to know that the brief does not say.
 2. Look for exactly that with the tools: search for its words, show what looks promising, look at other agents' entries.
-3. As soon as you know it, or know that the history does not hold it, call {ANSWER} once.
+3. With note, snapshot and retain you may leave what you found for people and for later sessions; recall and reflect read what \
+earlier sessions left, where they are offered. None of them is part of your answer.
+4. As soon as you know it, or know that the history does not hold it, call {ANSWER} once.
 
 What counts:
 - target is one of the agents you are given, spelled as given.
