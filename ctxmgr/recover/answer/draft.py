@@ -61,6 +61,7 @@ class Additions:
         target: the agent that it chose among the allowed ones; None to keep the rules' choice.
         facts, alternatives, sections, unanswered: given besides those of the rules.
         dropped: id -> reason of entries that the rules cited and that are left out.
+        cause: why it fails and what to do, in the model's words; told first where the rules are not sure of a cause.
         model: the use of the model; set even if its answer failed and nothing is added.
     """
 
@@ -70,6 +71,7 @@ class Additions:
     sections: tuple[Section, ...] = ()
     unanswered: tuple[str, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
+    cause: Explanation | None = None
     model: ModelUse | None = None
 
     @property
@@ -84,6 +86,7 @@ class Draft:
     """The findings of the rules, from which continuations are made, with or without a model's additions.
 
     Attributes:
+        evidence: what was searched for a cause.
         cause: why the calls fail, as far as the record shows it.
     """
 
@@ -91,7 +94,13 @@ class Draft:
     target: Target
     brief: Brief
     leads: list[Alternative]
+    evidence: Evidence
     cause: Explanation | None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the record itself shows the cause."""
+        return self.cause is not None and self.cause.found.confidence == "high"
 
     def continuation(self, added: Additions | None = None) -> Continuation:
         """Return the fullest continuation that stays within `MAX_BYTES`.
@@ -142,10 +151,12 @@ class Draft:
         return context.model_copy(update={"prompt": prompt, "brief": brief, "token_count": count_tokens(prompt)})
 
     def _prompt_input(self, added: Additions, target: Target, context: Context) -> PromptInput:
-        by_model = [*(lead.text for lead in added.alternatives[:1]), *(fact.text for fact in added.facts[:2])]
+        first = added.cause if not self.is_sure else None
+        leads, told = (added.alternatives[1:], added.facts[1:]) if first is not None else (added.alternatives, added.facts)
+        by_model = [*(lead.text for lead in leads[:1]), *(fact.text for fact in told[:2])]
         held = None if context.diff_of is None else frozenset(name for each in context.held for name in each.entries)
         return PromptInput(
-            case=self.case, brief=self.brief, cause=self.cause, target=target.agent, unanswered=context.unanswered,
+            case=self.case, brief=self.brief, cause=first or self.cause, target=target.agent, unanswered=context.unanswered,
             model_words=by_model, held_records=held,
         )  # fmt: skip
 
@@ -171,23 +182,29 @@ def draft(case: Case) -> Draft:
     """
     target = choose(case)
     brief = prepare(case)
-    return Draft(case, target, brief, alternatives(case, brief), cause_of(case))
+    evidence = _evidence(case)
+    return Draft(case, target, brief, alternatives(case, brief), evidence, _cause(case, evidence))
 
 
-def cause_of(case: Case) -> Explanation | None:
-    """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said."""
-    reader, finding, related = case.reader, case.finding, case.related
+def _evidence(case: Case) -> Evidence:
+    reader, related = case.reader, case.related
     recent = list(reversed(reader.newest(_LOOKED_AT)))
     elsewhere: Sequence[EntryView] = () if related is None else RelatedEntries(lambda: related.entries)
-    home = folder_of(reader.store, reader.session)
-    evidence = Evidence(recent, finding, messages_of(reader.heard()), elsewhere, home)
+    return Evidence(recent, case.finding, messages_of(reader.heard()), elsewhere, folder_of(reader.store, reader.session))
+
+
+def _cause(case: Case, evidence: Evidence) -> Explanation | None:
+    """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said."""
     cause = explain(evidence)
     # Where an agent asks for something else, only a loop, a stall or a failure is worth a word.
-    if cause is None and (case.request.requester is None or finding is not None or evidence.failing_calls):
+    if cause is None and (case.request.requester is None or case.finding is not None or evidence.failing_calls):
         cause = explain_contrast(evidence)
-    if cause is None:
-        return None
-    here = {entry.id for entry in recent}
+    return None if cause is None else citable(cause, evidence, case.related)
+
+
+def citable(cause: Explanation, evidence: Evidence, related: RelatedReader | None) -> Explanation:
+    """Return a cause whose quotes can be cited, and say where they are from."""
+    here = {entry.id for entry in evidence.entries}
     quotes = _citable(cause.found.evidence, here, related)
     return cause._replace(
         found=cause.found.model_copy(update={"evidence": tuple(quotes[:_QUOTES])}),

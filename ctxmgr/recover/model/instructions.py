@@ -28,7 +28,9 @@ earlier sessions left, where they are offered. None of them is part of your answ
 
 What counts:
 - target is one of the agents you are given, spelled as given.
-- Every fact and every advice names the entries it rests on, as @12, and you have looked at them. Copy figures, paths, \
+- Where the record shows why it fails, give cause and nextStep, and the check that tells whether it helped. Who reads them \
+does not know @12: quote what was recorded in backticks, and say in your own words what to do.
+- Every cause, fact, step and advice names the entries it rests on, as @12, and you have looked at them. Copy figures, paths, \
 commands and error texts exactly as they are recorded.
 - An entry that the brief rests on stays in unless you list it under dropped with a reason.
 - What the history does not hold goes under unanswered. Never invent it.
@@ -38,12 +40,12 @@ commands and error texts exactly as they are recorded.
 BY_TROUBLE = {
     "loop": """\
 What is wrong is a loop: the same calls with the same outcome. Look for what the failing call assumes and the record denies, \
-and for the step that was not tried. A good answer: fact "port 5432 is refused, the service of @3 listens on 6543" (entries \
-@3, @9), advice "connect to port 6543" (entries @3).""",
+and for the step that was not tried. A good answer: cause "it asks port 5432, and the service listens on `port: 6543`" \
+(entries @3, @9), nextStep "connect to port 6543" (entries @3), check "whether it answers".""",
     "hang": """\
 What is wrong is a call that has not returned. Look for what it waits for, who holds that, and whether it took effect. A good \
-answer: fact "the lock of @14 is held by the job that @6 started" (entries @6, @14), advice "see whether that job still runs" \
-(entries @6).""",
+answer: cause "the lock is held by the job that was started before" (entries @6, @14), nextStep "see whether that job still \
+runs" (entries @6), check "whether the lock is gone".""",
     "introspect": """\
 An agent asks for what it lacks and goes on itself. Look for each thing that it asks for, wherever it stands. A good answer: \
 fact "the agreed rounding is half up" (entries @4), unanswered "who approves the release".""",
@@ -100,7 +102,7 @@ def opening_message(question: Consultation, choice: ModelChoice) -> str:
         question.fence.wrap("entries that the brief rests on", _called(question)),
         *_related(question),
         _asked(question),
-        "Who continues, and what must it know that the brief does not say?",
+        "Who continues, why does it fail, what is the next step, and what must be known that the brief does not say?",
     ]
     if odd := {alias: clip_middle(name, 120) for alias, name in named.items() if not PLAIN.fullmatch(name)}:
         parts.insert(1, question.fence.wrap("what these agents are called in the history", mask_value(odd)))
