@@ -174,8 +174,10 @@ def _copies(proposal: Proposal, draft: Draft) -> Iterator[str]:
     A cause quotes it in backticks; a step says in other words what to do, since only people give orders.
     """
     evidence = draft.evidence
-    said = (message.text for message in evidence.messages if message.by != "user")
-    recorded = _words("\n".join([*map(evidence.text, [*evidence.recent, *evidence.related]), *said]))
+    rows = [*evidence.recent, *evidence.related]
+    said = [message.text for message in evidence.messages if message.by != "user"]
+    said += [note.content for row in rows for note in row.notes]
+    recorded = _words("\n".join([*map(evidence.text, rows), *said]))
     asked = _words("\n".join(message.text for message in evidence.user_texts))
     told = [(where, item.text) for where, item in proposal.steps] + [("the check", proposal.check or "")]
     if proposal.cause is not None:
