@@ -62,14 +62,13 @@ class Turn:
         return self.call(ANSWER, given)
 
     def names(self, most: int) -> list[str]:
-        """Return entries that were shown, by id or place."""
-        chosen = self.rng.sample(self.rows, min(most, len(self.rows)))
-        return [self.rng.choice([row["id"], row["id"], f"@{row['index']}"]) for row in chosen]
+        """Return entries that were shown, by place."""
+        return [row["id"] for row in self.rng.sample(self.rows, min(most, len(self.rows)))]
 
     def fact(self) -> dict[str, Any]:
         """Return a fact in the words of a row that was shown."""
         row = self.rng.choice(self.rows)
-        told = str(row.get("answer") or row.get("input"))
+        told = str(row.get("answered") or row.get("given"))
         text = told[:200] if self.rng.random() < 0.3 else re.sub(r"\S*\d\S*", "", told)[:200]
         return {"text": f"it was recorded: {text}", "entries": [row["id"]]}
 
@@ -230,7 +229,7 @@ def _cited(turn: Turn) -> list[str]:
     """Return ids that the rules may cite: of this session, nearly always such as the model was told of."""
     ids = [str(record["id"]) for record in turn.scene.planted.records if record["kind"] == "entry"]
     if turn.rng.random() < 0.9:
-        ids = [name for name in ids if name in turn.text]
+        ids = [*(name for name in ids if name in turn.text), *sorted(set(re.findall(r"@\d+", turn.text)))]
     return turn.rng.sample(ids, min(len(ids), turn.rng.choice([1, 2, 99])))
 
 
@@ -333,14 +332,17 @@ def _lie(turn: Turn) -> list[Part]:
 
 def _repeat(turn: Turn) -> list[Part]:
     """Advise the very call that was made in vain, or give it as the next step."""
-    vain = [row for row in turn.rows if "curl localhost:8080/health" in str(row.get("input"))]
+    called = "curl localhost:8080/health"
+    vain = [row["id"] for row in turn.rows if called in str(row.get("given"))]
+    if called in turn.text:  # the brief tells of it, with the places of what it rests on
+        vain += re.findall(r"@\d+", turn.text)[:1]
     if not vain:
         return _read(turn)
     said = turn.rng.choice(
         ["Run curl localhost:8080/health.", "Run `curl localhost:8080/health` again.", "Retry.", "Try it again, please.",
          "Execute: curl  LOCALHOST:8080/health"]
     )  # fmt: skip
-    step = {"text": said, "entries": [vain[0]["id"]]}
+    step = {"text": said, "entries": vain[:1]}
     if turn.rng.random() < 0.5:
         cause = {"text": "nobody answers there", "entries": step["entries"]}
         return [turn.answer(facts=[], advice=[], cause=cause, nextStep=step, summary=REPEATS)]

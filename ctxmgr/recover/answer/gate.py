@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.model_proposal import Proposal
 
 _SHORTEST_REASON = 8
-_SHORTEST_CALL, _SHOWN = 4, 80
+_SHORTEST_CALL, _SHOWN, _VAGUE = 4, 80, 3
 _SUCCESS = lazy_pattern(
     r"\b(?:pass(?:es|ed|ing)?|succe(?:ed(?:s|ed)?|ss\w*)|work(?:s|ed)(?! (?:on|in|at|with|for)\b)|fixed|resolved|solved|done|"
     r"complet(?:e|ed|es)|green|healthy|ready|finished|deployed|merged|installed|up and running)\b",
@@ -206,7 +206,9 @@ def _repetitions(proposal: Proposal, draft: Draft) -> Iterator[str]:
             yield f"{where} names no entry that speaks for it"
         before = [place for step in steps if (place := _place_of(step, item.text)) is not None]
         again = _AGAIN.search(item.text)
-        if again is not None and item.entries and vain.issuperset(item.entries):
+        # Where hardly a word is left beside it, what else but the trouble is meant?
+        bare = bool(vain) and len(_AGAIN.sub(" ", item.text).split()) <= _VAGUE
+        if again is not None and item.entries and (bare or vain.issuperset(item.entries)):
             before.append(again.start())
         if any(not _INSTEAD.search(item.text[:place]) for place in before):
             yield f"{where} repeats a call that was made in vain: say what to do instead"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import citable_ids, clip_middle
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.exchange import PLAIN, Consultation, aliases
-from ctxmgr.recover.model.fence import entry_row, size
+from ctxmgr.recover.model.fence import entry_text
 
 ANSWER = "continue_workflow"
 """Name of the one tool by which the tool mode is answered."""
@@ -74,11 +72,8 @@ TOOLS = {
 }
 _MEMORY = ("recall", "reflect", "retain")
 _ROW, _SHORT_BRIEF, _BRIEF = 400, 1_500, 8_000
-_UNTOLD = ("id", "ts", "notes")
 _MARK = 16
 """Characters that a mark of what is left out takes."""
-_ESCAPES = 3
-"""How much longer a text may become in its block, before it is cut once more."""
 
 
 def offered_tools(question: Consultation) -> list[str]:
@@ -99,7 +94,7 @@ def opening_message(question: Consultation, choice: ModelChoice) -> str:
         f"One of these agents continues: {', '.join(named)}.",
         f"You have {choice.max_tool_calls} tool calls and about {int(choice.seconds)} seconds in all.",
         _brief(question, _BRIEF),
-        question.fence.wrap("entries that the brief rests on", _called(question)),
+        question.fence.text("entries that the brief rests on", ", ".join(_called(question))),
         *_related(question),
         _asked(question),
         "Who continues, why does it fail, what is the next step, and what must be known that the brief does not say?",
@@ -128,20 +123,20 @@ def _related(question: Consultation) -> list[str]:
 def narrow(question: Consultation, choice: ModelChoice) -> tuple[str, list[str]]:
     """Return the whole of the narrow question, and the ids of the entries it numbers from 1 on."""
     room = choice.max_characters - _SHORT_BRIEF
-    told: list[Any] = []
+    told: list[str] = []
     ids: list[str] = []
     for entry in question.candidates:
-        whole = mask_value(entry_row(entry, _ROW, question.suspicion))
-        row: dict[str, Any] = {"number": len(ids) + 1, **{name: whole[name] for name in whole if name not in _UNTOLD}}
-        if size(row) > room or len(ids) == 200:
+        bare = entry.model_copy(update={"notes": []})
+        row = mask_value(entry_text(bare, _ROW, question.suspicion, f"{len(ids) + 1}."))
+        if len(row) > room or len(ids) == 200:
             break
-        room -= size(row)
+        room -= len(row) + 1
         told.append(row)
         ids.append(entry.id)
     parts = [
         _asked(question),
         _brief(question, _SHORT_BRIEF),
-        question.fence.wrap("numbered entries of the history", told, limit=choice.max_characters),
+        question.fence.text("numbered entries of the history", "\n".join(told), limit=choice.max_characters),
         f"Which of the entries 1 to {len(ids)} holds what is needed? Say first what is needed, then the number, 0 for none.",
     ]
     return _sound("\n\n".join(parts)), ids
@@ -153,13 +148,10 @@ def _brief(question: Consultation, most: int) -> str:
 
 def _asked(question: Consultation) -> str:
     request = question.request
-    body = {
-        "type": request.type,
-        "reason": clip_middle(request.reason, 1_000),
-        "goal": clip_middle(request.goal, 1_000),
-        "more": None if request.additional_context is None else clip_middle(request.additional_context, 2_000),
-    }
-    return question.fence.wrap("the request", mask_value(body), limit=_ESCAPES * 4_000)
+    said = [f"{request.type}, because:", clip_middle(request.reason, 1_000), "to be done:", clip_middle(request.goal, 1_000)]
+    if request.additional_context is not None:
+        said += ["and more:", clip_middle(request.additional_context, 2_000)]
+    return question.fence.text("the request", mask_value("\n".join(said)))
 
 
 def _sound(text: str) -> str:

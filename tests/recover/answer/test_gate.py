@@ -236,6 +236,8 @@ def of_cycle(**fields: Any) -> Proposal:
         ("Run pytest -q tests again.", [6], True),
         ("Run `pytest -q tests`.", [6], True),
         ("Retry.", [6], True),
+        ("Try it again, please.", [3], True),
+        ("Run the tests again once tokens is checked in parse()", [3], False),
         ("Run git checkout src/parser.py", [7], True),
         ("Do not run pytest -q tests again; read src/parser.py line 33 first.", [6], False),
         ("Read src/parser.py, line 33, and only then run pytest -q tests", [6], False),
