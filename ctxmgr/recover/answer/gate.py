@@ -207,7 +207,7 @@ def _repetitions(proposal: Proposal, draft: Draft) -> Iterator[str]:
         before = [place for step in steps if (place := _place_of(step, item.text)) is not None]
         again = _AGAIN.search(item.text)
         # Where hardly a word is left beside it, what else but the trouble is meant?
-        bare = bool(vain) and len(_AGAIN.sub(" ", item.text).split()) <= _VAGUE
+        bare = bool(vain) and len(_words(_AGAIN.sub(" ", item.text)).split()) <= _VAGUE
         if again is not None and item.entries and (bare or vain.issuperset(item.entries)):
             before.append(again.start())
         if any(not _INSTEAD.search(item.text[:place]) for place in before):
