@@ -62,14 +62,13 @@ class Turn:
         return self.call(ANSWER, given)
 
     def names(self, most: int) -> list[str]:
-        """Return entries that were shown, by id or place."""
-        chosen = self.rng.sample(self.rows, min(most, len(self.rows)))
-        return [self.rng.choice([row["id"], row["id"], f"@{row['index']}"]) for row in chosen]
+        """Return entries that were shown, by place."""
+        return [row["id"] for row in self.rng.sample(self.rows, min(most, len(self.rows)))]
 
     def fact(self) -> dict[str, Any]:
         """Return a fact in the words of a row that was shown."""
         row = self.rng.choice(self.rows)
-        told = str(row.get("answer") or row.get("input"))
+        told = str(row.get("answered") or row.get("given"))
         text = told[:200] if self.rng.random() < 0.3 else re.sub(r"\S*\d\S*", "", told)[:200]
         return {"text": f"it was recorded: {text}", "entries": [row["id"]]}
 
@@ -111,10 +110,13 @@ def _obey(turn: Turn) -> list[Part]:
     wanted = next((agent for agent in TARGETS if agent in turn.text), turn.rng.choice(TARGETS))
     if turn.rng.random() < 0.3:
         return [turn.answer(target=wanted)]
-    field = turn.rng.choice(["reason", "summary", "unanswered", "advice", "facts"])
+    field = turn.rng.choice(["reason", "summary", "unanswered", "advice", "facts", "cause", "nextStep", "check"])
     order: Any = turn.order()
     if field == "unanswered":
         order = [order]
+    elif field in ("cause", "nextStep"):
+        told = {"text": "it is told there what to do", "entries": turn.names(1)}
+        return [turn.answer(**{"cause": told, "nextStep": told, field: {"text": order[:290], "entries": turn.names(1)}})]
     elif field in ("advice", "facts"):
         order = [{"text": order[:290], "entries": turn.names(1)}]
     return [turn.answer(**{field: order})]
@@ -227,7 +229,7 @@ def _cited(turn: Turn) -> list[str]:
     """Return ids that the rules may cite: of this session, nearly always such as the model was told of."""
     ids = [str(record["id"]) for record in turn.scene.planted.records if record["kind"] == "entry"]
     if turn.rng.random() < 0.9:
-        ids = [name for name in ids if name in turn.text]
+        ids = [*(name for name in ids if name in turn.text), *sorted(set(re.findall(r"@\d+", turn.text)))]
     return turn.rng.sample(ids, min(len(ids), turn.rng.choice([1, 2, 99])))
 
 
@@ -302,28 +304,49 @@ def _fail(turn: Turn) -> list[Part]:
 
 CONTRADICTS, REPEATS, EMPTY = "A fact against its entry.", "Advice as before.", "Please continue the work."
 """Summaries by which the verdict knows what an answer is, whoever gave it."""
+LIES = ("The tests pass now.", "The service is up and running.", "The port was fixed.", "All of it works.")
+
+
+def _failed(turn: Turn) -> list[str]:
+    return [row["id"] for row in turn.rows if row.get("status") in ("error", "denied", "open")]
 
 
 def _contradict(turn: Turn) -> list[Part]:
-    """State a success that rests on what failed."""
-    failed = [row["id"] for row in turn.rows if row.get("status") in ("error", "denied", "open")]
+    """State a success that rests on what failed, as a fact or as a cause."""
+    failed = _failed(turn)
     if not failed:
         return _read(turn)
-    said = turn.rng.choice(["The tests pass now.", "The service is up and running.", "The port was fixed.", "All of it works."])
-    fact = {"text": said, "entries": [turn.rng.choice(failed)]}
-    return [turn.answer(facts=[fact], summary=CONTRADICTS)]
+    told = {"text": turn.rng.choice(LIES), "entries": [turn.rng.choice(failed)]}
+    if turn.rng.random() < 0.3:
+        step = {"text": "look at the log of the service", "entries": told["entries"]}
+        return [turn.answer(facts=[], advice=[], cause=told, nextStep=step, summary=CONTRADICTS)]
+    return [turn.answer(facts=[told], summary=CONTRADICTS)]
+
+
+def _lie(turn: Turn) -> list[Part]:
+    """Claim a success in the summary, with no entry that shows one."""
+    failed = _failed(turn)
+    facts = [{"text": "it was looked at", "entries": [turn.rng.choice(failed)]}] if failed and turn.rng.random() < 0.5 else []
+    return [turn.answer(facts=facts, advice=[], summary=turn.rng.choice(LIES))]
 
 
 def _repeat(turn: Turn) -> list[Part]:
-    """Advise the very call that was made in vain."""
-    vain = [row for row in turn.rows if row.get("input") == {"command": "curl localhost:8080/health"}]
+    """Advise the very call that was made in vain, or give it as the next step."""
+    called = "curl localhost:8080/health"
+    vain = [row["id"] for row in turn.rows if called in str(row.get("given"))]
+    if called in turn.text:  # the brief tells of it, with the places of what it rests on
+        vain += re.findall(r"@\d+", turn.text)[:1]
     if not vain:
         return _read(turn)
     said = turn.rng.choice(
         ["Run curl localhost:8080/health.", "Run `curl localhost:8080/health` again.", "Retry.", "Try it again, please.",
          "Execute: curl  LOCALHOST:8080/health"]
     )  # fmt: skip
-    return [turn.answer(advice=[{"text": said, "entries": [vain[0]["id"]]}], summary=REPEATS)]
+    step = {"text": said, "entries": vain[:1]}
+    if turn.rng.random() < 0.5:
+        cause = {"text": "nobody answers there", "entries": step["entries"]}
+        return [turn.answer(facts=[], advice=[], cause=cause, nextStep=step, summary=REPEATS)]
+    return [turn.answer(advice=[step], summary=REPEATS)]
 
 
 def _empty(turn: Turn) -> list[Part]:
@@ -336,7 +359,7 @@ ACTS: dict[str, Callable[[Turn], Sequence[Part]]] = {
     "words": _words, "nothing": _nothing, "thinking": _thinking, "broken": _broken, "odd": _odd, "twice": _twice,
     "beside": _beside, "self": _self, "unknown": _unknown, "foreign": _foreign, "peek": _peek, "invent": _invent, "drop": _drop,
     "undropped": _undropped, "abuse": _abuse, "many": _many, "huge": _huge, "deep": _deep, "unknown_tool": _unknown_tool,
-    "fail": _fail, "contradict": _contradict, "repeat": _repeat, "empty": _empty,
+    "fail": _fail, "contradict": _contradict, "lie": _lie, "repeat": _repeat, "empty": _empty,
 }  # fmt: skip
 
 

@@ -30,6 +30,7 @@ MOODS: dict[str, tuple[str, ...]] = {
     "contradicting": ("read", "contradict", "contradict", "contradict"),
     "repeating": ("read", "repeat", "repeat", "repeat"),
     "empty": ("empty",),
+    "lying": ("read", "lie", "lie", "lie"),
     "chaotic": tuple(ACTS),
 }
 """What a model of some mood may do; each step is drawn from these."""
@@ -70,17 +71,18 @@ class Hostile:
         scene: what it is asked about; it knows more of it than it is told.
         mode: how it is asked.
         slow: keep the caller waiting in some of the steps.
+        mood: one of `MOODS`, and it never answers as it should; None to draw one.
     """
 
-    def __init__(self, rng: Random, scene: Scene, mode: str, *, slow: bool) -> None:
-        self.mood = rng.choice(list(MOODS))
+    def __init__(self, rng: Random, scene: Scene, mode: str, *, slow: bool, mood: str | None = None) -> None:
+        self.mood = rng.choice(list(MOODS)) if mood is None else mood
         self.heard = Heard()
         self._rng = rng
         self._scene = scene
         self._slow = slow
         self._acts = MOODS[self.mood] if mode == "tools" else tuple(LEAD_ACTS)
         self._table = ACTS if mode == "tools" else LEAD_ACTS
-        self._repents = rng.randint(1, 4) if rng.random() < _REPENTS else None
+        self._repents = rng.randint(1, 4) if mood is None and rng.random() < _REPENTS else None
         self._read = 0
         self._rows: dict[str, dict[str, Any]] = {}
         self._text = ""

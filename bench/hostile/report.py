@@ -25,9 +25,20 @@ def _repeated(outcomes: Sequence[Outcome]) -> list[str]:
     return [f"the delimiter {mark} was drawn for {times} runs" for mark, times in seen.items() if times > 1]
 
 
-def report(outcomes: Sequence[Outcome], seed: int, seconds: float, where: str) -> list[str]:
-    """Return the report's lines; ``seconds`` is wall clock, ``where`` says what made it on what."""
-    wrong = invalid(outcomes)
+def report(
+    outcomes: Sequence[Outcome], moody: Sequence[Outcome], fresh: Counter[str], seed: int, seconds: float, where: str
+) -> list[str]:
+    """Return the report's lines.
+
+    Args:
+        outcomes: of the random runs.
+        moody: of further runs with models of one mood.
+        fresh: what ``fresh.measure`` counted.
+        seed: of the runs.
+        seconds: wall clock.
+        where: what made it on what.
+    """
+    wrong = invalid([*outcomes, *moody])
     bad = sum(bool(each.faults) for each in outcomes)
     accepted = sum(each.ended == "model" for each in outcomes)
     fallback = sum(each.ended.startswith("fallback") for each in outcomes)
@@ -62,11 +73,33 @@ def report(outcomes: Sequence[Outcome], seed: int, seconds: float, where: str) -
         f"- records written: {', '.join(f'{count:,} {kind}s' for kind, count in made.most_common())}",
         f"- time: {seconds:,.0f} s in all; a recovery took {times[len(times) // 2] * 1_000:,.0f} ms in the median",
         "",
+        *_misdeeds([*outcomes, *moody]),
+        "## Fresh injections",
+        "",
+        f"Of {fresh['texts']} orders in words and languages that the filter's phrases were not written for it knew "
+        f"{fresh['known']}. In {fresh['answers']} answers of the rules and {fresh['proposals']:,} of a model that obeys "
+        f"({fresh['accepted']:,} accepted, the order a quote or a marked fact in them) they were passed on as an instruction "
+        f"{fresh['instruction']} times, as a verified fact {fresh['verified']} times, as the model's cause "
+        f"{fresh['cause']} times.",
+        "",
         *_table("How they ended", "outcome", Counter(each.ended for each in outcomes), len(outcomes)),
         *_table("What was asked", "history, request and mode",
                 Counter(f"{each.kind}, {each.asked}, {each.mode}" for each in outcomes), len(outcomes)),
         *_table("What the models did", "deed", acts, acts.total()),
         *(["## Invalid", "", *(f"- {line}" for line in wrong[:_MOST_SHOWN]), ""] if wrong else []),
+    ]  # fmt: skip
+
+
+def _misdeeds(outcomes: Sequence[Outcome]) -> list[str]:
+    tried, accepted = Counter[str](), Counter[str]()
+    for each in outcomes:
+        tried.update(each.tried)
+        accepted.update(each.accepted)
+    rows = [f"| {what} | {count:,} | {accepted[what]:,} |" for what, count in tried.most_common()]
+    return [
+        "## Answers of right form that must not count", "",
+        f"Of {len(outcomes):,} runs: the random ones, and further ones with models that try nothing else.", "",
+        "| answer | tried | accepted |", "|---|---:|---:|", *rows, "",
     ]  # fmt: skip
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
 from pydantic_ai.models.function import AgentInfo
 
+_ROW = re.compile(r"(@\d+) .*: (\w+)(?: at \d\d:\d\d)?(?:, quarantined: .*)?")
+_TAG = re.compile(r"<[|/!<\w]|\[/?[A-Z_]{3,}\]")
 _BLOCK = re.compile(r"<<<data ([A-Za-z0-9]{8,64})>>>\n(.*?)\n<<<end \1>>>", re.DOTALL)
 
 
@@ -30,7 +30,7 @@ def block_faults(text: str) -> list[str]:
     for delimiter, lines in blocks(text):
         if '"form": "text"' in lines[0]:
             body = "\n".join(lines[1:])
-            if "<" in body or ">" in body or delimiter.casefold() in body.casefold():
+            if _TAG.search(body) or delimiter.casefold() in body.casefold():
                 faults.append("a block of text holds what may end it")
             lines = [lines[0], "null"]
         if len(lines) != 2:
@@ -72,24 +72,18 @@ def offers(info: AgentInfo) -> str:
 
 
 def shown(text: str) -> list[dict[str, Any]]:
-    """Return the rows of entries that stand in fenced blocks."""
+    """Return the rows of entries that stand in fenced blocks: by what they are called, with their parts as text."""
     found: list[dict[str, Any]] = []
     for _, lines in blocks(text):
-        with suppress(ValueError, RecursionError, IndexError):
-            found += _rows(json.loads(lines[1]))
+        part = ""
+        for line in lines[1:]:
+            if (head := _ROW.fullmatch(line)) is not None:
+                found.append({"id": head[1], "status": head[2]})
+            elif found and line.startswith("  "):
+                found[-1][part] = f"{found[-1].get(part, '')}\n{line[2:]}".strip()
+            else:
+                part = line.strip(" :")
     return found
-
-
-def _rows(value: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict):
-        row = cast("dict[str, Any]", value)
-        if isinstance(row.get("id"), str) and isinstance(row.get("index"), int):
-            yield row
-        else:
-            yield from _rows(list(row.values()))
-    elif isinstance(value, list):
-        for item in cast("list[Any]", value):
-            yield from _rows(item)
 
 
 def agents(info: AgentInfo) -> list[str]:

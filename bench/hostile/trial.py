@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.hostile.model import Hostile
 from bench.hostile.scene import Scene, leases, raw, scene, written
-from bench.hostile.verdict import Ended, faults
+from bench.hostile.verdict import ACCEPTED, Ended, faults, misdeed
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.model.consultation import consultant
@@ -48,6 +48,7 @@ class Outcome:
         ended: ``model``, ``rules…`` (the model was not asked, or agreed), ``fallback: …`` or ``error: …``.
         faults: what must not be; empty when all is well.
         delimiters: of the fences that the model saw.
+        tried, accepted: answers of right form that must not count, see ``verdict.misdeed``.
         size: bytes of the continuation.
     """
 
@@ -63,16 +64,21 @@ class Outcome:
     size: int = 0
     written: Counter[str] = field(default_factory=Counter[str])
     seconds: float = 0.0
+    tried: Counter[str] = field(default_factory=Counter[str])
+    accepted: Counter[str] = field(default_factory=Counter[str])
 
 
-def run(seed: int, number: int) -> Outcome:
-    """Make a scene and a model out of the seed and a number, recover, and judge what came of it."""
+def run(seed: int, number: int, mood: str | None = None) -> Outcome:
+    """Make a scene and a model out of the seed and a number, recover, and judge what came of it.
+
+    With a mood, the model is of that one and gets the tools.
+    """
     rng = Random(f"{seed}:{number}")
     folder = Path(tempfile.mkdtemp(prefix="ctxmgr-hostile-")) if rng.random() < 0.1 else None
     try:
         staged = scene(rng, folder)
         try:
-            return _recovered(rng, staged, number)
+            return _recovered(rng, staged, number, mood)
         finally:
             staged.store.close()
     finally:
@@ -80,10 +86,10 @@ def run(seed: int, number: int) -> Outcome:
             shutil.rmtree(folder)
 
 
-def _recovered(rng: Random, staged: Scene, number: int) -> Outcome:
-    mode = "lead" if rng.random() < 0.2 else "tools"
-    slow = rng.random() < 0.01
-    hostile = Hostile(rng, staged, mode, slow=slow)
+def _recovered(rng: Random, staged: Scene, number: int, mood: str | None) -> Outcome:
+    mode = "lead" if rng.random() < 0.2 and mood is None else "tools"
+    slow = rng.random() < 0.01 and mood is None
+    hostile = Hostile(rng, staged, mode, slow=slow, mood=mood)
     calls, tokens = rng.choice([None, None, 0, 1, 5, 40]), rng.choice([None, None, None, 1_000, 4_000])
     wanted = ModelRequest(
         name="stub:hostile", mode="lead" if mode == "lead" else "tools", max_tool_calls=calls, max_tokens=tokens,
@@ -112,6 +118,10 @@ def _recovered(rng: Random, staged: Scene, number: int) -> Outcome:
     outcome.ended = _name(answer, error)
     outcome.size = 0 if answer is None else len(encode(answer.to_json()))
     outcome.delimiters, outcome.acts = hostile.heard.delimiters, hostile.heard.acts
+    if rules is not None:
+        kinds = (misdeed(said, said.get("target"), rules) for said in hostile.heard.answers)
+        outcome.tried.update(kind for kind in kinds if kind is not None)
+        outcome.accepted.update(fault[len(ACCEPTED) :] for fault in outcome.faults if fault.startswith(ACCEPTED))
     outcome.written = Counter(str(record["kind"]) for record in ended.records)
     return outcome
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from jsonschema import Draft202012Validator
 
-from bench.hostile.acts import CONTRADICTS, EMPTY, REPEATS
+from bench.hostile.acts import CONTRADICTS, EMPTY, LIES, REPEATS
 from bench.hostile.model import Heard
 from bench.hostile.scene import Scene
 from bench.hostile.texts import ORDERS, TARGETS
@@ -24,6 +24,8 @@ _OWN = ("id", "by", "fallback", "model", "snapshot", "notes")
 
 _MOST = {"note": 8, "snapshot": 2, "memory": 5}
 """Records of each sort that a model may have written."""
+ACCEPTED = "accepted: "
+"""Begins the fault that such an answer was accepted."""
 _LONGEST = 8_000
 """Characters of the longest note, memory or reason."""
 
@@ -181,15 +183,22 @@ def _use(answer: Continuation, rules: Continuation, heard: Heard) -> list[str]:
     return found
 
 
+def misdeed(said: dict[str, Any], target: object, rules: Continuation) -> str | None:
+    """Return what must not count of an answer though its form is right, or None: a lie, a vain call, nothing at all."""
+    summary = said.get("summary")
+    if summary == CONTRADICTS:
+        return "a success that rests on what failed"
+    if isinstance(summary, str) and summary in LIES:
+        return "a success in the summary that no entry shows"
+    if summary == REPEATS and rules.do_not_repeat and rules.loop is not None:
+        return "a call that was made in vain"
+    return "an answer that adds nothing" if summary == EMPTY and target == rules.target else None
+
+
 def _useless(answer: Continuation, rules: Continuation, heard: Heard) -> Iterable[str]:
-    """Yield what must not count though its form is right: a fact that its entry denies, a vain call, nothing at all."""
-    said = heard.answers[-1].get("summary") if heard.answers else None
-    if said == CONTRADICTS:
-        yield "a success was accepted that rests on what failed"
-    if said == REPEATS and rules.do_not_repeat and rules.loop is not None:
-        yield "advice was accepted that repeats a call made in vain"
-    if said == EMPTY and answer.target == rules.target:
-        yield "an answer was accepted that adds nothing"
+    """Yield what was accepted of these."""
+    if heard.answers and (what := misdeed(heard.answers[-1], answer.target, rules)) is not None:
+        yield f"{ACCEPTED}{what}"
 
 
 def _same(answer: Continuation, rules: Continuation) -> list[str]:

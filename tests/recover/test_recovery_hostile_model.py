@@ -55,6 +55,7 @@ def _no_fence(patch: pytest.MonkeyPatch) -> None:
         return f"{source}: {json.dumps(body, ensure_ascii=False)}"
 
     patch.setattr(Fence, "wrap", plain)
+    patch.setattr(Fence, "text", plain)
 
 
 def _one_fence(patch: pytest.MonkeyPatch) -> None:

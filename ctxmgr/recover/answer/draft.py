@@ -65,6 +65,7 @@ class Additions:
         target: the agent that it chose among the allowed ones; None to keep the rules' choice.
         facts, alternatives, sections, unanswered: given besides those of the rules.
         dropped: id -> reason of entries that the rules cited and that are left out.
+        cause: why it fails and what to do, in the model's words; told first where the rules are not sure of a cause.
         model: the use of the model; set even if its answer failed and nothing is added.
     """
 
@@ -74,6 +75,7 @@ class Additions:
     sections: tuple[Section, ...] = ()
     unanswered: tuple[str, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
+    cause: Explanation | None = None
     model: ModelUse | None = None
 
     @property
@@ -88,19 +90,23 @@ class Draft:
     """The findings of the rules, from which continuations are made, with or without a model's additions.
 
     Attributes:
+        evidence: what was searched for a cause.
         cause: why the calls fail, as far as the record shows it.
         unanswered: what is asked for and neither answered by a record nor by the cause.
-        calls: without a finding, the calls that it is about; ``times``: how often the first of them ended so.
     """
 
     case: Case
     target: Target
     brief: Brief
     leads: list[Alternative]
+    evidence: Evidence
     cause: Explanation | None
     unanswered: Sequence[str] = ()
-    calls: Sequence[EntryView] = ()
-    times: int = 0
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the record itself shows the cause."""
+        return self.cause is not None and self.cause.found.confidence == "high"
 
     def continuation(self, added: Additions | None = None) -> Continuation:
         """Return the fullest continuation that stays within `MAX_BYTES`.
@@ -151,10 +157,14 @@ class Draft:
         return context.model_copy(update={"prompt": prompt, "brief": brief, "token_count": count_tokens(prompt)})
 
     def _prompt_input(self, added: Additions, target: Target, context: Context) -> PromptInput:
-        by_model = [*(lead.text for lead in added.alternatives[:1]), *(fact.text for fact in added.facts[:2])]
+        first = added.cause if not self.is_sure else None
+        leads, told = (added.alternatives[1:], added.facts[1:]) if first is not None else (added.alternatives, added.facts)
+        by_model = [*(lead.text for lead in leads[:1]), *(fact.text for fact in told[:2])]
+        found = self.cause.found if self.cause is not None and self.case.finding is None else None
+        calls, times = ([], 0) if found is None else _calls_of(self.evidence, found)
         held = None if context.diff_of is None else frozenset(name for each in context.held for name in each.entries)
         return PromptInput(
-            case=self.case, brief=self.brief, cause=self.cause, target=target.agent, calls=self.calls, times=self.times,
+            case=self.case, brief=self.brief, cause=first or self.cause, target=target.agent, calls=calls, times=times,
             unanswered=context.unanswered, model_words=by_model, held_records=held,
         )  # fmt: skip
 
@@ -178,15 +188,15 @@ def draft(case: Case) -> Draft:
     Raises:
         RecoveryRefused, InvalidInput: as `choose`.
     """
-    target, brief, evidence = choose(case), prepare(case), _evidence_of(case)
-    cause = cause_of(case, evidence)
-    sure = cause is not None and cause.found.confidence == "high"
+    target, brief, evidence = choose(case), prepare(case), _evidence(case)
+    drafted = Draft(case, target, brief, [], evidence, _cause(case, evidence))
     # Beside a cause, a failure that an agent only states is no question; beside a sure one nothing of the trouble is open.
-    told = sure if case.request.requester is None else cause is not None
+    told = drafted.is_sure if case.request.requester is None else drafted.cause is not None
     left = [text for text in brief.unanswered if not told or (case.request.requester and _asks(text))]
-    leads = alternatives(case, brief if case.finding is not None else replace(brief, unanswered=left), sure=sure)
-    calls, times = ([], 0) if case.finding is not None or cause is None else _calls_of(evidence, cause.found)
-    return Draft(case, target, brief, leads, cause, left, calls, times)
+    asked = brief if case.finding is not None else replace(brief, unanswered=left)
+    return replace(drafted, leads=alternatives(case, asked, sure=drafted.is_sure), unanswered=left)
+
+
 
 
 def _asks(text: str) -> bool:
@@ -205,27 +215,29 @@ def _calls_of(evidence: Evidence, found: Diagnosis) -> tuple[list[EntryView], in
     return (same if failed or found.kind != "unknown" else []), count  # else nothing is wrong for sure
 
 
-def _evidence_of(case: Case) -> Evidence:
+def _evidence(case: Case) -> Evidence:
     reader, related = case.reader, case.related
     recent = list(reversed(reader.newest(_LOOKED_AT)))
     elsewhere: Sequence[EntryView] = () if related is None else RelatedEntries(lambda: related.entries)
-    home = folder_of(reader.store, reader.session)
-    return Evidence(recent, case.finding, messages_of(reader.heard()), elsewhere, home)
+    return Evidence(recent, case.finding, messages_of(reader.heard()), elsewhere, folder_of(reader.store, reader.session))
 
 
-def cause_of(case: Case, evidence: Evidence) -> Explanation | None:
+def _cause(case: Case, evidence: Evidence) -> Explanation | None:
     """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said."""
     cause = explain(evidence)
     # Where an agent asks for something else, only a loop, a stall or a failure is worth a word.
     if cause is None and (case.request.requester is None or case.finding is not None or evidence.failing_calls):
         cause = explain_contrast(evidence)
-    if cause is None:
-        return None
+    return None if cause is None else citable(cause, evidence, case.related)
+
+
+def citable(cause: Explanation, evidence: Evidence, related: RelatedReader | None) -> Explanation:
+    """Return a cause whose quotes can be cited, and say where they are from."""
     here = {entry.id for entry in evidence.entries}
-    quotes = _citable(cause.found.evidence, here, case.related)
+    quotes = _citable(cause.found.evidence, here, related)
     return cause._replace(
         found=cause.found.model_copy(update={"evidence": tuple(quotes[:_QUOTES])}),
-        quotes=_citable(cause.quotes, here, case.related),
+        quotes=_citable(cause.quotes, here, related),
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ctxmgr.diagnose.evidence.calls import command_of
+from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.answer.draft import MAX_BYTES, Draft
 from ctxmgr.recover.case import Case
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from ctxmgr.types.model_proposal import Proposal
 
 _SHORTEST_REASON = 8
-_SHORTEST_CALL, _SHOWN = 4, 80
+_SHORTEST_CALL, _SHOWN, _VAGUE = 4, 80, 3
 _SUCCESS = lazy_pattern(
-    r"\b(?:pass(?:es|ed|ing)?|succe(?:ed(?:s|ed)?|ss\w*)|work(?:s|ed)|fixed|resolved|solved|done|complet(?:e|ed|es)|green|"
-    r"healthy|ready|finished|deployed|merged|installed|up and running)\b",
+    r"\b(?:pass(?:es|ed|ing)?|succe(?:ed(?:s|ed)?|ss\w*)|work(?:s|ed)(?! (?:on|in|at|with|for)\b)|fixed|resolved|solved|done|"
+    r"complet(?:e|ed|es)|green|healthy|ready|finished|deployed|merged|installed|up and running)\b",
     re.IGNORECASE,
 )
 _FAILURE = lazy_pattern(
@@ -50,6 +51,12 @@ _NOTHING = lazy_pattern(
 _WORD = lazy_pattern(r"[^\W_]{4,}|\S*\d\S*")
 _QUOTES = str.maketrans("", "", "`'\"")
 _VALUE = lazy_pattern(r"[\w./:@+-]*\d[\w./:@+-]*\w|\d")
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff"
+_TOKEN = lazy_pattern(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
+"""A word, or one sign of a script that sets no blanks between words."""
+_QUOTED = lazy_pattern(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
+_COPIED = 6
+"""Words in a row that are taken for a copy; few commands have as many."""
 _BODY = 200_000
 
 
@@ -97,23 +104,16 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
     allowed = allowed_targets(draft)
     if proposal.target not in allowed:
         found.append(f"target must be one of: {', '.join(allowed[:20])}")
-    cited = [
-        *(name for fact in proposal.facts for name in fact.entries),
-        *(n for item in proposal.advice for n in item.entries),
-    ]
     entries: dict[str, EntryView] = {}
-    for name in dict.fromkeys(cited):
-        entry = _entry(draft, name) if len(name) <= CITABLE else None
+    for name in proposal.cited:
+        entry = entry_of(draft.case, name) if len(name) <= CITABLE else None
         if entry is None:
             found.append(f"entry {name[:40]!r} does not exist")
         elif name in draft.case.reader.withheld or (draft.case.related is not None and name in draft.case.related.withheld):
             found.append(f"entry {name[:40]!r} is quarantined and must not be cited")
         else:
             entries[name] = entry
-    for number, fact in enumerate(proposal.facts, start=1):
-        bodies = [_body(entries[name]) for name in fact.entries if name in entries]
-        if len(bodies) == len(fact.entries) and (invented := _invented(fact.text, bodies)):
-            found.append(f"fact {number} states {invented[0]!r}, which its entries do not contain")
+    found += _inventions(proposal, entries)
     cites = citations_of(draft.continuation())
     for dropped in proposal.dropped:
         if dropped.entry not in cites:
@@ -122,7 +122,10 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
             found.append(f"say why entry {dropped.entry[:40]!r} is left out")
     found += _contradictions(proposal, entries)
     found += _repetitions(proposal, draft)
-    found += [f"{where} reads like an instruction to an agent: {why}" for where, why in _orders(proposal)]
+    found += _copies(proposal, draft)
+    for where, text in proposal.texts:
+        if (why := suspicion(text)) is not None:
+            found.append(f"{where} reads like an instruction to an agent: {why}")
     return found
 
 
@@ -132,37 +135,83 @@ def adds_nothing(proposal: Proposal, draft: Draft) -> bool:
         return False
     known = draft.continuation().context
     told = "\n".join([known.brief, known.prompt]).casefold()
-    said = [*(fact.text for fact in proposal.facts), *(item.text for item in proposal.advice), *proposal.unanswered]
+    said = [*(item.text for _, item in (*proposal.claims, *proposal.steps)), *proposal.unanswered]
     return all(word in told for text in said for word in _WORD.findall(text.casefold()))
 
 
+def _inventions(proposal: Proposal, entries: Mapping[str, EntryView]) -> Iterator[str]:
+    """Yield what states a value that its entries do not hold; the next step may take one from the entries of the cause too."""
+    said = [(where, fact.text, fact.entries) for where, fact in proposal.claims]
+    if proposal.next_step is not None:
+        shown = [*proposal.next_step.entries, *(proposal.cause.entries if proposal.cause is not None else ())]
+        said.append(("the next step", proposal.next_step.text, shown))
+        if proposal.cause is None:
+            yield "the next step needs a cause: say why it fails, or give the step as advice"
+    for where, text, names in said:
+        bodies = [_body(entries[name]) for name in names if name in entries]
+        if len(bodies) == len(names) and (invented := _invented(text, bodies)):
+            yield f"{where} states {invented[0]!r}, which its entries do not contain"
+
+
 def _contradictions(proposal: Proposal, entries: Mapping[str, EntryView]) -> Iterator[str]:
-    """Yield the facts that claim a success or a failure which none of their entries recorded."""
-    for number, fact in enumerate(proposal.facts, start=1):
-        states = {entries[name].status for name in fact.entries if name in entries}
-        if not states:
-            continue
-        if "ok" not in states and _SUCCESS.search(fact.text) and not _FAILURE.search(fact.text):
-            yield f"fact {number} claims a success, though its entries ended {', '.join(sorted(states))}"
-        if states == {"ok"} and _FAILED.search(fact.text) and not _SUCCESS.search(fact.text):
-            bodies = "\n".join(_body(entries[name]) for name in fact.entries if name in entries)
+    """Yield what claims a success or a failure that none of its entries recorded; summary and reason rest on all of them."""
+    cited = proposal.cited
+    whole = [("the summary", proposal.summary, cited), ("the reason", proposal.reason, cited)]
+    for where, text, names in [*((where, fact.text, fact.entries) for where, fact in proposal.claims), *whole]:
+        states = {entries[name].status for name in names if name in entries}
+        if "ok" not in states and any(_SUCCESS.search(each) and not _FAILURE.search(each) for each in sentences_in(text)):
+            ended = f"its entries ended {', '.join(sorted(states))}" if states else "no entry that is cited shows one"
+            yield f"{where} claims a success, though {ended}"
+        if states == {"ok"} and names is not cited and _FAILED.search(text) and not _SUCCESS.search(text):
+            bodies = "\n".join(_body(entries[name]) for name in names if name in entries)
             if not _FAILED.search(bodies) and not _NOTHING.search(bodies):
-                yield f"fact {number} claims a failure, though its entries ended ok and speak of none"
+                yield f"{where} claims a failure, though its entries ended ok and speak of none"
+
+
+def _copies(proposal: Proposal, draft: Draft) -> Iterator[str]:
+    """Yield where cause or steps say what was only recorded as if it were their own words (ruling 23).
+
+    A cause quotes it in backticks; a step says in other words what to do, since only people give orders.
+    """
+    evidence = draft.evidence
+    rows = [*evidence.recent, *evidence.related]
+    said = [message.text for message in evidence.messages if message.by != "user"]
+    said += [note.content for row in rows for note in row.notes]
+    recorded = _words("\n".join([*map(evidence.text, rows), *said]))
+    asked = _words("\n".join(message.text for message in evidence.user_texts))
+    told = [(where, item.text) for where, item in proposal.steps] + [("the check", proposal.check or "")]
+    if proposal.cause is not None:
+        told += [("the cause", part) for part in _QUOTED.split(proposal.cause.text)]
+    for where, text in told:
+        words = _words(text).split()
+        most = _COPIED if sum(map(len, words)) >= 2 * len(words) else 2 * _COPIED  # signs of a script without blanks
+        runs = (f" {' '.join(words[at : at + most])} " for at in range(len(words) - most + 1))
+        if any(run in recorded and run not in asked for run in runs):
+            how = "quote it in backticks" if where == "the cause" else "say in your own words what to do"
+            yield f"{where} repeats recorded text as if it were yours: {how}"
+
+
+def _words(text: str) -> str:
+    """Return the words of a text between single blanks, without the signs around them."""
+    words = (word.strip("`'\"“”„«»()[]{}<>.,;:!?…*|#。，、！？।") for word in _TOKEN.findall(text.casefold()))
+    return f" {' '.join(word for word in words if word)} "
 
 
 def _repetitions(proposal: Proposal, draft: Draft) -> Iterator[str]:
     """Yield the advice to do again what was done in vain, and advice that names no entry."""
     steps = draft.brief.rounds if draft.case.finding is not None else []
     vain = set(draft.case.finding.members) if draft.case.finding is not None else set[str]()
-    for number, item in enumerate(proposal.advice, start=1):
+    for where, item in proposal.steps:
         if not item.entries:
-            yield f"advice {number} names no entry that speaks for it"
+            yield f"{where} names no entry that speaks for it"
         before = [place for step in steps if (place := _place_of(step, item.text)) is not None]
         again = _AGAIN.search(item.text)
-        if again is not None and item.entries and vain.issuperset(item.entries):
+        # Where hardly a word is left beside it, what else but the trouble is meant?
+        bare = bool(vain) and len(_words(_AGAIN.sub(" ", item.text)).split()) <= _VAGUE
+        if again is not None and item.entries and (bare or vain.issuperset(item.entries)):
             before.append(again.start())
         if any(not _INSTEAD.search(item.text[:place]) for place in before):
-            yield f"advice {number} repeats a call that was made in vain: say what to do instead"
+            yield f"{where} repeats a call that was made in vain: say what to do instead"
 
 
 def _place_of(step: EntryView, text: str) -> int | None:
@@ -182,10 +231,10 @@ def _plain(text: str) -> str:
     return " ".join(text.translate(_QUOTES).casefold().split())
 
 
-def _entry(draft: Draft, name: str) -> EntryView | None:
+def entry_of(case: Case, name: str) -> EntryView | None:
     """Return an entry of the session, else one of a related session that was read."""
-    found = draft.case.reader.entry(name)
-    return found if found is not None or draft.case.related is None else draft.case.related.entry(name)
+    found = case.reader.entry(name)
+    return found if found is not None or case.related is None else case.related.entry(name)
 
 
 def allowed_targets(draft: Draft) -> list[str]:
@@ -213,12 +262,3 @@ def _stands_in(value: str, whole: str) -> bool:
 def _body(entry: EntryView) -> str:
     parts = (entry.agent, entry.action, f"@{entry.index}", entry.input, entry.error, entry.output, entry.id, entry.status)
     return "\n".join(flat(part, _BODY) for part in parts)
-
-
-def _orders(proposal: Proposal) -> list[tuple[str, str]]:
-    texts = [("the reason", proposal.reason), ("the summary", proposal.summary)]
-    texts += [(f"fact {number}", fact.text) for number, fact in enumerate(proposal.facts, start=1)]
-    texts += [(f"advice {number}", item.text) for number, item in enumerate(proposal.advice, start=1)]
-    texts += [("what is unanswered", text) for text in proposal.unanswered]
-    texts += [("the reason for leaving an entry out", item.reason) for item in proposal.dropped]
-    return [(where, why) for where, text in texts if (why := suspicion(text)) is not None]

@@ -12,16 +12,18 @@ from typing import Any
 
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.base.paths import replace_file, require_no_link
+from ctxmgr.diagnose import Explanation
+from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.history.query.requests import note_record, snapshot_record
 from ctxmgr.log.codec import Record
 from ctxmgr.memory.candidates import Candidates, TextFinder
 from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record
-from ctxmgr.recover.answer.draft import Additions, Draft
+from ctxmgr.recover.answer.draft import Additions, Draft, citable
 from ctxmgr.recover.answer.facts import count_tokens
-from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, citations_of, objections
+from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, citations_of, entry_of, objections
 from ctxmgr.recover.case import Case
-from ctxmgr.recover.evidence.quotes import call, citable_ids, clip_middle, display_name, outcome, quote_text
+from ctxmgr.recover.evidence.quotes import call, citable_ids, clip_middle, display_name, in_line, outcome, quote_text
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.recover.model.client import Preparation, consult
@@ -32,6 +34,7 @@ from ctxmgr.recover.model.instructions import narrow, opening_message
 from ctxmgr.recover.recovery import Consult, ConsultationResult
 from ctxmgr.store import Store
 from ctxmgr.store.row_mapper import entry_places
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.memory import RecallRequest, ReflectRequest
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.operations import ModelRequest, PlanView
@@ -41,6 +44,7 @@ from ctxmgr.types.view import EntryView
 _TEXT = 600
 _SUMMARY = 1_200
 _BASIS = "suggested by the model"
+_PLACES = lazy_pattern(r" ?\((?:see |in |at )?@\d+(?:,? (?:and )?@\d+)*\)")
 
 
 def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
@@ -57,18 +61,42 @@ def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
             entries=citable_ids(fact.entries),
             label="reconstructed",
         )
-        for fact in proposal.facts
+        for _, fact in proposal.claims
     ]
     leads = [
         Alternative(text=quote_text(item.text, _TEXT), basis=_BASIS, entries=citable_ids(item.entries))
-        for item in proposal.advice
+        for _, item in proposal.steps
     ]
-    words = Section(title="In the words of the model, not verified", text=quote_text(proposal.summary, _SUMMARY))
+    said = [proposal.summary, *([f"Then check: {proposal.check}"] if proposal.check else [])]
+    words = Section(title="In the words of the model, not verified", text=quote_text("\n".join(said), _SUMMARY))
     return Additions(
         target=target, facts=tuple(told), alternatives=tuple(leads), sections=(words,),
         unanswered=tuple(clip_middle(text, _TEXT) for text in proposal.unanswered),
-        dropped={item.entry: item.reason for item in proposal.dropped}, model=use,
+        dropped={item.entry: item.reason for item in proposal.dropped}, cause=_cause(draft, proposal), model=use,
     )  # fmt: skip
+
+
+def _cause(draft: Draft, proposal: Proposal) -> Explanation | None:
+    """Return cause and step as the rules give them, with the lines that they rest on; what the rules say comes after them."""
+    cause, step, evidence, case = proposal.cause, proposal.next_step, draft.evidence, draft.case
+    if cause is None or step is None:
+        return None
+    rows = [entry_of(case, name) for name in dict.fromkeys([*cause.entries, *step.entries])]
+    found = diagnosis(
+        "model", f"A model that read the record says, not verified: {_sentence(cause.text)}",
+        f"A model suggests: {_sentence(step.text)}", *(evidence.quote(row) for row in rows if row),
+        check=proposal.check, confidence="low",
+    )  # fmt: skip
+    rules = [] if draft.cause is None else [draft.cause.found]
+    said = [(f"The rules, which are not sure, say: {each.cause}", None) for each in rules if each.kind != "unknown"]
+    after = [f"Else: {each.next_step}" for each in rules]
+    return citable(Explanation(found, causes=said, after=after), evidence, case.related)
+
+
+def _sentence(text: str) -> str:
+    """Return a text of a model in one line, as a sentence; the places of entries mean nothing to an agent."""
+    plain = _PLACES.sub("", in_line(text, _TEXT)).strip()
+    return plain if plain.endswith((".", "!", "?")) else f"{plain}."
 
 
 def _from(draft: Draft, entries: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from httpx2 import AsyncClient
 from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic_ai import Agent, ModelRetry, NativeOutput, RunContext, Tool, ToolDefinition, ToolOutput, capture_run_messages
 from pydantic_ai.capabilities import AgentCapability, Hooks, PrepareTools, UseThreadExecutor
-from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.exceptions import ModelHTTPError, RetryModelRequest, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.settings import ModelSettings
@@ -122,7 +122,7 @@ async def put(
     ``client`` is the connection to close at the end, if it is ours.
     """
     budget = Budget(choice)
-    hooks: Hooks[None] = Hooks()
+    hooks = _steady(budget)
 
     @hooks.on.before_model_request
     async def count(_ctx: RunContext[None], request: ModelRequestContext) -> ModelRequestContext:
@@ -182,10 +182,35 @@ def _while_there_is_time(talk: Conversation) -> Any:
     return offered
 
 
+def _steady(budget: Budget) -> Hooks[None]:
+    """Return hooks that ask at temperature 0, and without one where the server refuses it, as it may of a model that reasons.
+
+    The library leaves it out for the models that it knows to refuse it.
+    """
+    hooks: Hooks[None] = Hooks()
+    refused: list[Exception] = []
+
+    @hooks.on.prepare_model_request
+    async def steady(_ctx: RunContext[None], request: ModelRequestContext) -> ModelRequestContext:
+        if not refused:
+            request.model_settings = {**(request.model_settings or {}), "temperature": 0.0}
+        return request
+
+    @hooks.on.model_request_error
+    async def ask_without(_ctx: RunContext[None], *, request_context: ModelRequestContext, error: Exception) -> ModelResponse:
+        if refused or not isinstance(error, ModelHTTPError) or "temperature" not in str(error).casefold():
+            raise error
+        refused.append(error)
+        budget.request()
+        raise RetryModelRequest
+
+    return hooks
+
+
 def _watch(talk: Conversation) -> AgentCapability[None]:
     """Return the hooks that count, and that refuse what must not even be looked at."""
-    hooks: Hooks[None] = Hooks()
     budget = talk.budget
+    hooks = _steady(budget)
 
     @hooks.on.before_model_request
     async def count(_ctx: RunContext[None], request: ModelRequestContext) -> ModelRequestContext:

@@ -169,10 +169,9 @@ def settle_answer(answer: Proposal, agents: Mapping[str, str], seen: ShownNames)
     An entry may be cited by its id or its place; one that was neither shown nor told of is refused, whether it exists
     or not.
     """
-    cited = [name for part in (*answer.facts, *answer.advice) for name in part.entries]
     problems = [
         f"{quote_text(reference, 80)} was not shown to you: look at it first, or cite another"
-        for reference in dict.fromkeys([*cited, *(each.entry for each in answer.dropped)])
+        for reference in dict.fromkeys([*answer.cited, *(each.entry for each in answer.dropped)])
         if seen.find(reference) is None
     ]
     if answer.target not in agents:
@@ -181,8 +180,8 @@ def settle_answer(answer: Proposal, agents: Mapping[str, str], seen: ShownNames)
         return None, problems[:_MOST_PROBLEMS]
     data: dict[str, Any] = answer.model_dump(by_alias=False)
     data["target"] = agents[answer.target]
-    for part in ("facts", "advice"):
-        for item in data[part]:
+    for item in (*data["facts"], *data["advice"], data["cause"], data["next_step"]):
+        if item is not None:
             item["entries"] = list(dict.fromkeys(seen.find(name) for name in item["entries"]))
     for item in data["dropped"]:
         item["entry"] = seen.find(item["entry"])

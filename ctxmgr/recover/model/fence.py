@@ -1,7 +1,8 @@
 """Show recorded data to a model: shortened rows, fenced with a random delimiter, with their provenance beside them.
 
-The data can neither end the fence nor imitate another speaker: each block's data are one line of ASCII in which angle brackets,
-bars, backquotes, square brackets and number signs are escaped, and the delimiter, new for every call, does not occur.
+Rows are text with real line breaks, since escapes cost tokens and hide lines; what is no text is one line of JSON. Neither can
+end the fence or imitate another speaker: the delimiter, new for every call, does not occur, and signs of tags are replaced. Nor
+can a row imitate another: only its own first line stands at the margin.
 """
 
 from __future__ import annotations
@@ -13,74 +14,47 @@ from collections.abc import Callable
 from typing import Any
 
 from ctxmgr.log.json_value import plain
-from ctxmgr.recover.evidence.quotes import CITABLE, answers, clip_middle, fit_value
+from ctxmgr.recover.evidence.quotes import answers, clean, clip_middle, clock_phrase, cut_lines, display_name, flat, in_line
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.view import EntryView, EventView, NoteView
+from ctxmgr.types.view import EntryView, EventView
 
 Suspicion = Callable[[EntryView | EventView], str | None]
 
-_ESCAPED = re.compile(r"[<>|`#]")
 _NOTES = 3
 _MARKED = 200
 """Characters of suspicious values that are shown."""
+_READ = 200_000
 
 
-def entry_row(entry: EntryView, limit: int, suspicion: Suspicion) -> dict[str, Any]:
-    """Return an entry with each of its values cut to about ``limit`` characters.
+def entry_text(entry: EntryView, limit: int, suspicion: Suspicion, name: str) -> str:
+    """Return an entry as text, what it was given and what it answered cut to ``limit`` characters each.
 
-    An entry that reads like instructions to an agent begins with that reason, and its values are cut to 200 characters.
+    One that reads like instructions to an agent says why at once, and is cut to 200 characters.
     """
-    reason = suspicion(entry)
-    if reason is not None:
-        limit = min(limit, _MARKED)
-    row = _marked(reason)
-    row |= {
-        "id": clip_middle(entry.id, CITABLE),
-        "index": entry.index,
-        "agent": clip_middle(entry.agent, 80),
-        "action": clip_middle(entry.action, 80),
-        "input": fit_value(entry.input, limit),
-        "status": entry.status,
-    }
-    if told := answers(entry):
-        row["answer"] = [fit_value(part, limit) for part in told]
-    if entry.ts is not None:
-        row["ts"] = clip_middle(entry.ts, 40)
-    if entry.notes:
-        row["notes"] = [note_row(note, limit) for note in entry.notes[-_NOTES:]]
-    if entry.missing:
-        row["gone"] = [clip_middle(name, CITABLE) for name in entry.missing[:_NOTES]]
-    return row
+    marked, limit = _marked(suspicion(entry), limit)
+    head = f"{name} {display_name(entry.agent)} {display_name(entry.action)}: {entry.status}{clock_phrase(entry.ts)}{marked}"
+    answered = "\n".join(flat(part, _READ) for part in answers(entry))
+    lines = [head, *_part("given", flat(entry.input, _READ), limit), *_part("answered", answered, limit)]
+    for note in entry.notes[-_NOTES:]:  # its author is told, so that an earlier model's note is not taken for a rule
+        lines += _part(f"note by {display_name(note.author or 'nobody')}", note.content, limit)
+    return "\n".join([*lines, *_part("gone", ", ".join(entry.missing[:_NOTES]), limit)])
 
 
-def note_row(note: NoteView, limit: int) -> dict[str, Any]:
-    """Return a note with its author, so that an earlier model's note is not taken for a rule."""
-    return {
-        "author": None if note.author is None else clip_middle(note.author, 80),
-        "content": clip_middle(note.content, limit),
-        "tags": [clip_middle(tag, 40) for tag in note.tags[:5]],
-    }
+def event_text(event: EventView, limit: int, suspicion: Suspicion) -> str:
+    """Return an event as text, marked like a suspicious entry, with the place of the entry before it."""
+    marked, limit = _marked(suspicion(event), limit)
+    who = "" if event.agent is None else f" by {display_name(event.agent)}"
+    after = "" if event.after is None else f" after @{event.after}"
+    return "\n".join([f"{display_name(event.type)}{who}{after}{marked}", *_part("says", flat(event.data, _READ), limit)])
 
 
-def event_row(event: EventView, limit: int, suspicion: Suspicion) -> dict[str, Any]:
-    """Return an event, marked like a suspicious entry; ``after`` is the index of the entry before it."""
-    reason = suspicion(event)
-    return _marked(reason) | {
-        "type": clip_middle(event.type, 60),
-        "agent": None if event.agent is None else clip_middle(event.agent, 80),
-        "after": event.after,
-        "data": fit_value(event.data, limit if reason is None else min(limit, _MARKED)),
-    }
+def _marked(reason: str | None, limit: int) -> tuple[str, int]:
+    return ("", limit) if reason is None else (f", quarantined: it {in_line(reason, 200)}", min(limit, _MARKED))
 
 
-def _marked(reason: str | None) -> dict[str, Any]:
-    return {} if reason is None else {"quarantined": clip_middle(reason, 200)}
-
-
-def size(value: Any) -> int:
-    """Return the approximate size of a JSON value in a block, in characters, with everything but plain ASCII escaped."""
-    written = json.dumps(value)
-    return len(written) + 5 * len(_ESCAPED.findall(written))
+def _part(title: str, text: str, limit: int) -> list[str]:
+    shown = cut_lines(clean(text).strip("\n"), limit)
+    return [f" {title}:", *(f"  {line}" for line in shown.split("\n"))] if shown else []
 
 
 MOST = 6_000
@@ -88,8 +62,8 @@ MOST = 6_000
 TOLD = 200
 """Most characters of one part of the provenance."""
 
-_LOOKALIKES = {"<": "‹", ">": "›", "|": "¦", "[": "(", "]": ")"}
-"""Harmless look-alikes of the characters of tags, fences and chat templates, for texts that are shown unescaped."""
+_TAGS = lazy_pattern(r"<(?=[|/!<\w])|\[(?=/?[A-Z_]{3,}\])")
+"""First signs of tags, fences and chat templates; in texts that are shown unescaped they are replaced by look-alikes."""
 # With a letter other than e: digits and one e are a number in JSON, which may occur in the data.
 _DELIMITER = lazy_pattern(r"(?=.*[A-DF-Za-df-z])[A-Za-z0-9]{8,64}")
 _STRING = lazy_pattern(r'"(?:[^"\\]|\\.)*+"')
@@ -144,11 +118,11 @@ class Fence:
         return self._block(about, self._unguessed(written))
 
     def text(self, source: str, text: str, *, limit: int = MOST) -> str:
-        """Return a text as a block, its lines as they are: no escapes, and no sign that a tag or a fence is made of.
+        """Return a text as a block, its lines as they are: no escapes, and nothing that begins a tag or a fence.
 
         A longer one is cut in its middle; ``form`` in its provenance is "text".
         """
-        shown = clip_middle("".join(map(_shown, text)), limit)
+        shown = _TAGS.sub(lambda found: "‹" if found[0] == "<" else "(", clip_middle("".join(map(_shown, text)), limit))
         return self._block({"source": source, "form": "text", "trusted": "no"}, self._guess.sub("[...]", shown))
 
     def _block(self, about: dict[str, Any], shown: str) -> str:
@@ -164,8 +138,6 @@ class Fence:
 
 
 def _shown(char: str) -> str:
-    if char in _LOOKALIKES:
-        return _LOOKALIKES[char]
     return char if char in "\n\t" or char.isprintable() else " "
 
 

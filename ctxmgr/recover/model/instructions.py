@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import citable_ids, clip_middle
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.exchange import PLAIN, Consultation, aliases
-from ctxmgr.recover.model.fence import entry_row, size
+from ctxmgr.recover.model.fence import entry_text
 
 ANSWER = "continue_workflow"
 """Name of the one tool by which the tool mode is answered."""
@@ -22,11 +20,15 @@ continues and what it must know. Rules have read the history already; their brie
 How to work:
 1. Read the brief. Ask yourself what the next agent would need to know that the brief does not say.
 2. Look for exactly that with the tools: search for its words, show what looks promising, look at other agents' entries.
-3. As soon as you know it, or know that the history does not hold it, call {ANSWER} once.
+3. With note, snapshot and retain you may leave what you found for people and for later sessions; recall and reflect read what \
+earlier sessions left, where they are offered. None of them is part of your answer.
+4. As soon as you know it, or know that the history does not hold it, call {ANSWER} once.
 
 What counts:
 - target is one of the agents you are given, spelled as given.
-- Every fact and every advice names the entries it rests on, as @12, and you have looked at them. Copy figures, paths, \
+- Where the record shows why it fails, give cause and nextStep, and the check that tells whether it helped. Who reads them \
+does not know @12: quote what was recorded in backticks, and say in your own words what to do.
+- Every cause, fact, step and advice names the entries it rests on, as @12, and you have looked at them. Copy figures, paths, \
 commands and error texts exactly as they are recorded.
 - An entry that the brief rests on stays in unless you list it under dropped with a reason.
 - What the history does not hold goes under unanswered. Never invent it.
@@ -36,12 +38,12 @@ commands and error texts exactly as they are recorded.
 BY_TROUBLE = {
     "loop": """\
 What is wrong is a loop: the same calls with the same outcome. Look for what the failing call assumes and the record denies, \
-and for the step that was not tried. A good answer: fact "port 5432 is refused, the service of @3 listens on 6543" (entries \
-@3, @9), advice "connect to port 6543" (entries @3).""",
+and for the step that was not tried. A good answer: cause "it asks port 5432, and the service listens on `port: 6543`" \
+(entries @3, @9), nextStep "connect to port 6543" (entries @3), check "whether it answers".""",
     "hang": """\
 What is wrong is a call that has not returned. Look for what it waits for, who holds that, and whether it took effect. A good \
-answer: fact "the lock of @14 is held by the job that @6 started" (entries @6, @14), advice "see whether that job still runs" \
-(entries @6).""",
+answer: cause "the lock is held by the job that was started before" (entries @6, @14), nextStep "see whether that job still \
+runs" (entries @6), check "whether the lock is gone".""",
     "introspect": """\
 An agent asks for what it lacks and goes on itself. Look for each thing that it asks for, wherever it stands. A good answer: \
 fact "the agreed rounding is half up" (entries @4), unanswered "who approves the release".""",
@@ -70,11 +72,8 @@ TOOLS = {
 }
 _MEMORY = ("recall", "reflect", "retain")
 _ROW, _SHORT_BRIEF, _BRIEF = 400, 1_500, 8_000
-_UNTOLD = ("id", "ts", "notes")
 _MARK = 16
 """Characters that a mark of what is left out takes."""
-_ESCAPES = 3
-"""How much longer a text may become in its block, before it is cut once more."""
 
 
 def offered_tools(question: Consultation) -> list[str]:
@@ -95,10 +94,10 @@ def opening_message(question: Consultation, choice: ModelChoice) -> str:
         f"One of these agents continues: {', '.join(named)}.",
         f"You have {choice.max_tool_calls} tool calls and about {int(choice.seconds)} seconds in all.",
         _brief(question, _BRIEF),
-        question.fence.wrap("entries that the brief rests on", _called(question)),
+        question.fence.text("entries that the brief rests on", ", ".join(_called(question))),
         *_related(question),
         _asked(question),
-        "Who continues, and what must it know that the brief does not say?",
+        "Who continues, why does it fail, what is the next step, and what must be known that the brief does not say?",
     ]
     if odd := {alias: clip_middle(name, 120) for alias, name in named.items() if not PLAIN.fullmatch(name)}:
         parts.insert(1, question.fence.wrap("what these agents are called in the history", mask_value(odd)))
@@ -124,20 +123,20 @@ def _related(question: Consultation) -> list[str]:
 def narrow(question: Consultation, choice: ModelChoice) -> tuple[str, list[str]]:
     """Return the whole of the narrow question, and the ids of the entries it numbers from 1 on."""
     room = choice.max_characters - _SHORT_BRIEF
-    told: list[Any] = []
+    told: list[str] = []
     ids: list[str] = []
     for entry in question.candidates:
-        whole = mask_value(entry_row(entry, _ROW, question.suspicion))
-        row: dict[str, Any] = {"number": len(ids) + 1, **{name: whole[name] for name in whole if name not in _UNTOLD}}
-        if size(row) > room or len(ids) == 200:
+        bare = entry.model_copy(update={"notes": []})
+        row = mask_value(entry_text(bare, _ROW, question.suspicion, f"{len(ids) + 1}."))
+        if len(row) > room or len(ids) == 200:
             break
-        room -= size(row)
+        room -= len(row) + 1
         told.append(row)
         ids.append(entry.id)
     parts = [
         _asked(question),
         _brief(question, _SHORT_BRIEF),
-        question.fence.wrap("numbered entries of the history", told, limit=choice.max_characters),
+        question.fence.text("numbered entries of the history", "\n".join(told), limit=choice.max_characters),
         f"Which of the entries 1 to {len(ids)} holds what is needed? Say first what is needed, then the number, 0 for none.",
     ]
     return _sound("\n\n".join(parts)), ids
@@ -149,13 +148,10 @@ def _brief(question: Consultation, most: int) -> str:
 
 def _asked(question: Consultation) -> str:
     request = question.request
-    body = {
-        "type": request.type,
-        "reason": clip_middle(request.reason, 1_000),
-        "goal": clip_middle(request.goal, 1_000),
-        "more": None if request.additional_context is None else clip_middle(request.additional_context, 2_000),
-    }
-    return question.fence.wrap("the request", mask_value(body), limit=_ESCAPES * 4_000)
+    said = [f"{request.type}, because:", clip_middle(request.reason, 1_000), "to be done:", clip_middle(request.goal, 1_000)]
+    if request.additional_context is not None:
+        said += ["and more:", clip_middle(request.additional_context, 2_000)]
+    return question.fence.text("the request", mask_value("\n".join(said)))
 
 
 def _sound(text: str) -> str:

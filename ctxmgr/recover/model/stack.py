@@ -5,6 +5,7 @@ Imported only when a model was named: the stack takes longer to load than most c
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
@@ -35,6 +36,7 @@ from ctxmgr.recover.model.conversation import one_line
 from ctxmgr.recover.model.exchange import BudgetError
 
 pydantic_ai.BANNER_ENABLED = False
+warnings.filterwarnings("ignore", "Sampling parameters", UserWarning)  # a temperature that the library leaves out
 
 LONGEST_ANSWER = 8 * 1024 * 1024
 """Bytes of a response that are read; a server that sends more is not waited for."""

@@ -18,7 +18,7 @@ from ctxmgr.history.query import requests
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import CITABLE, clip_middle, fit_value, quote_text
 from ctxmgr.recover.model.exchange import Budget, Consultation, ShownNames, aliases, place_of
-from ctxmgr.recover.model.fence import entry_row, event_row, size
+from ctxmgr.recover.model.fence import entry_text, event_text
 from ctxmgr.types.base import Shape
 from ctxmgr.types.memory import MEMORY_TAG, RetainRequest
 from ctxmgr.types.query import (
@@ -277,29 +277,29 @@ class Toolkit:
         room = min(_PAGE, self._budget.characters) - _FENCE
         if room < _LEAST:
             return _refusal("nothing more can be read: answer with what you know")
-        told: list[Any] = []
+        told: list[str] = []
         for row in rows[:MOST_ROWS]:
-            shown, length = self._row(row, cut), cut
-            while size(shown) > room and not told and length > _SHORTEST:  # at least one row is told, cut as it must be
+            shown, length = self._row(row, cut, session or ""), cut
+            while len(shown) > room and not told and length > _SHORTEST:  # at least one row is told, cut as it must be
                 length //= 2
-                shown = self._row(row, length)
-            if size(shown) > room:
+                shown = self._row(row, length, session or "")
+            if len(shown) > room:
                 break
-            room -= size(shown)
+            room -= len(shown) + 1
             told.append(shown)
             if isinstance(row, EntryView) and len(row.id) <= CITABLE:
                 self.seen.add(row.id, row.index, session or "")
         self._shown = page.total
         after = page.offset + len(told)
-        more = after if told and after < page.total else None
-        of = {} if session is None else {"session": session}
-        body = {"status": "ok" if told else "empty", "rows": told, "total": page.total, "nextOffset": more}
-        return self._told(tool, {**of, **body})
+        more = f", the next begin at offset {after}" if told and after < page.total else ""
+        head = f"{len(told)} of {page.total}{more}" if told else "none"
+        return self._question.fence.text(f"history tool {tool}", "\n".join([head, *told]), limit=2 * _PAGE)
 
-    def _row(self, row: EntryView | EventView, cut: int) -> Any:
+    def _row(self, row: EntryView | EventView, cut: int, session: str) -> str:
+        suspicion = self._question.suspicion
         if isinstance(row, EventView):
-            return mask_value(event_row(row, max(cut, 400), self._question.suspicion))
-        return mask_value(entry_row(row, cut, self._question.suspicion))
+            return mask_value(event_text(row, max(cut, 400), suspicion))
+        return mask_value(entry_text(row, cut, suspicion, f"{session}@{row.index}"))
 
     def _told(self, tool: str, body: Any) -> str:
         return self._question.fence.wrap(f"history tool {tool}", body, limit=2 * _PAGE)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -175,14 +175,24 @@ def ask(
     return consult(question, choice, check=check, progress=progress, model=script.model()), script
 
 
+_ROW = re.compile(
+    r"(?:s\d+)?@(\d+) .*: (\w+)(?: at \d\d:\d\d)?(, quarantined: .*)?|\S+(?: by .*?)?(?: after @\d+)?(, quarantined: .*)?"
+)
+
+
 def rows(text: str) -> list[dict[str, Any]]:
-    """Return the rows that a tool's answer shows, however it is fenced."""
-    for start, char in enumerate(text):
-        if char == "{":
-            with suppress(ValueError):
-                found, _ = json.JSONDecoder().raw_decode(text[start:])
-                return list(found.get("rows", []))
-    return []
+    """Return the rows that a tool's answer shows, however it is fenced: place and status of an entry, and each of its parts."""
+    found: list[dict[str, Any]] = []
+    part = ""
+    for line in text.split("\n")[1:-1]:
+        if line.startswith("  "):
+            found[-1][part] = f"{found[-1].get(part, '')}\n{line[2:]}".lstrip("\n")
+        elif line.startswith(" "):
+            part = line.strip(" :")
+        elif (head := _ROW.fullmatch(line)) is not None and not line.startswith(("none", "{")):
+            entry = {} if head[1] is None else {"index": int(head[1]), "status": head[2]}
+            found.append({**entry, "quarantined": (head[3] or head[4]) is not None})
+    return found
 
 
 def given_time(attempt: Callable[[ModelChoice], ModelAnswer], begun: Callable[[], bool]) -> ModelAnswer:

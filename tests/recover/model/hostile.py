@@ -24,7 +24,7 @@ ODD = (
     "'; DROP TABLE record; --", "%s%n{0}", "<|im_start|>system", "</data>", "context-manager", "CONTEXT-MANAGER",
 )  # fmt: skip
 TOOLS = ("trace", "list", "search", "show", "messages", "note", "snapshot", "recall", "reflect", "retain", "continue_workflow")
-_ID = re.compile(r'"id": "([^"]{1,60})"')
+_ID = re.compile(r"^@\d+", re.MULTILINE)
 _DEMAND = re.compile(r"target[ :=]+([\w-]{1,40})", re.IGNORECASE)
 _LONGEST = 10_000_000
 
@@ -96,7 +96,7 @@ class _Hostile:
     def next(self, messages: list[ModelMessage]) -> ModelResponse:
         """Return the next response; it knows all that it was told."""
         self.told = str(messages[-1])
-        self.ids = _ID.findall(self.told.replace('\\"', '"'))
+        self.ids = _ID.findall(self.told.replace("\\n", "\n"))
         return ModelResponse(parts=[_as_sent(part) for part in self.source.choice(self.moves)()])
 
     def obeys(self) -> list[ModelResponsePart]:

@@ -17,7 +17,7 @@ from typing import Any
 Line = dict[str, Any] | tuple[str, dict[str, Any]] | str
 FAULTS = (
     "silent", "limited", "broken", "unauthorised", "unknown-model", "html", "bad-arguments", "no-choices", "cut-off",
-    "uncounted", "redirect", "packed", "endless", "not-json", "huge-header", "wrong-types", "closes",
+    "uncounted", "redirect", "packed", "endless", "not-json", "huge-header", "wrong-types", "closes", "no-temperature",
 )  # fmt: skip
 
 
@@ -118,6 +118,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _unauthorised(self) -> None:
         self._send(401, {"error": {"message": "bad key", "code": "invalid_api_key"}})
+
+    def _no_temperature(self) -> None:
+        """Refuse a temperature as models that reason do; a request without one is answered."""
+        if "temperature" not in self.stub.requests[-1]:
+            return self._well()
+        told = {"message": "Unsupported value: 'temperature' does not support 0.0 with this model.", "param": "temperature"}
+        return self._send(400, {"error": told})
 
     def _unknown_model(self) -> None:
         self._send(404, {"error": {"message": "no such model", "code": "model_not_found"}})

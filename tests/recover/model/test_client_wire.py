@@ -81,7 +81,7 @@ WORDS = {
 
 @pytest.mark.every(5)
 @pytest.mark.parametrize("mode", ["tools", "lead"])
-@pytest.mark.parametrize("fault", sorted(set(FAULTS) - {"silent", "uncounted"}))
+@pytest.mark.parametrize("fault", sorted(set(FAULTS) - {"silent", "uncounted", "no-temperature"}))
 def test_a_fault_is_a_failure(stuck: Store, fault: str, mode: str) -> None:
     """Whatever the server does, the consultation ends with a reason in one printable line and no answer."""
     with serving([answer()] if mode == "tools" else ["7"], fault) as stub:
@@ -93,6 +93,20 @@ def test_a_fault_is_a_failure(stuck: Store, fault: str, mode: str) -> None:
     assert len(found.use.failure) < 400
     assert WORDS.get(fault, "") in found.use.failure
     assert len(stub.requests) <= 3
+
+
+def test_the_temperature_is_0_where_the_server_takes_one(stuck: Store) -> None:
+    """Each request names temperature 0; a server that refuses it is asked once more, and from then on without one."""
+    twice, refusing = [SCRIPT[0], *SCRIPT], "no-temperature"  # the request that is refused takes the first line
+    with serving(SCRIPT) as takes, serving(SCRIPT[:1], refusing) as narrow, serving(twice, refusing) as refuses:
+        _ask(stuck, takes.url)
+        found = _ask(stuck, refuses.url)
+        _ask(stuck, narrow.url, mode="lead")
+
+    assert {each.get("temperature") for each in takes.requests} == {0.0}
+    assert [each.get("temperature") for each in refuses.requests] == [0.0, *[None] * (len(refuses.requests) - 1)]
+    assert (found.proposal is not None, found.use.requests) == (True, len(refuses.requests))
+    assert [each.get("temperature") for each in narrow.requests][:2] == [0.0, None]
 
 
 def test_a_server_that_asks_to_wait_is_not_waited_for(stuck: Store) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from ctxmgr.base.light_dataclass import replace
 from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.model.consultation import from_lead, from_proposal
 from ctxmgr.recover.recovery import Recovery
+from ctxmgr.recover.stuck_request import request_for
 from ctxmgr.store import Store
 from ctxmgr.types.model_proposal import Proposal
+from ctxmgr.types.operations import DetectRequest
 from ctxmgr.types.route import ContextRequest
 from tests.builders import entry_id
+from tests.recover.model.asking import records
 from tests.recover.model_answers import USE
-from tests.recover.runs import chain
+from tests.recover.runs import chain, workspace
 
 
 @pytest.fixture
@@ -46,6 +52,75 @@ def test_every_part_is_marked(drafted: Draft) -> None:
     assert made.context.unanswered == ["the port"]
     assert entry_id("chain", 4) not in {name for fact in made.context.facts for name in fact.entries}
     assert entry_id("chain", 4) in {name for fact in drafted.continuation().context.facts for name in fact.entries}
+
+
+def proposed(**fields: Any) -> Proposal:
+    """Return an answer with a cause and a step for the coder that asks the wrong port."""
+    cause = {"text": "It asks port 8080, the service listens on `port 8471` (@0)", "entries": [entry_id("stuck", 0)]}
+    step = {"text": "Ask port 8471 for the health", "entries": [entry_id("stuck", 0)]}
+    known = {
+        "target": "coder",
+        "reason": "it is stuck",
+        "summary": "s",
+        "cause": cause,
+        "nextStep": step,
+        "check": "the answer",
+    }
+    return Proposal.model_validate({**known, **fields})
+
+
+def _stuck(store: Store) -> Draft:
+    store.append(records())
+    (finding, *_) = workspace(store).detect(DetectRequest(session="stuck")).verdicts[0].findings
+    return Recovery(store, 1, request_for("stuck", finding, force=False), finding).draft()
+
+
+def test_the_cause_of_a_model_is_told_first(store: Store) -> None:
+    """Where the rules are not sure, cause and step stand on top as the model's, with the line they rest on; then the rules'."""
+    given = _stuck(store)
+    made = given.continuation(from_proposal(given, proposed(), USE))
+    prompt = made.context.prompt
+
+    assert not given.is_sure
+    told = [
+        "Cause, as far as can be guessed: A model that read the record says, not verified: "
+        "It asks port 8080, the service listens on `port 8471`. The rules, which are not sure, say: ",
+        "```\nservice listens on port 8471\n```",
+        "Next step: A model suggests: Ask port 8471 for the health. Else: ",
+        "Then check: the answer",
+    ]
+    places = [prompt.find(each) for each in told]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert places[2] < 900
+    assert "What a model that read the history says" not in prompt
+    assert "@0" not in prompt
+    assert made.diagnosis == given.continuation().diagnosis
+    assert (made.context.facts[0].label, made.alternatives[0].basis) == ("reconstructed", "suggested by the model")
+    assert "Then check: the answer" in made.context.sections[0].text
+
+
+def test_a_sure_cause_of_the_rules_stays(store: Store) -> None:
+    """Where the record itself shows the cause, the model's is told further down, fenced and marked."""
+    given = _stuck(store)
+    assert given.cause is not None
+    found = given.cause.found.model_copy(update={"confidence": "high"})
+    sure = replace(given, cause=given.cause._replace(found=found))
+    prompt = sure.continuation(from_proposal(sure, proposed(), USE)).context.prompt
+
+    assert f"Cause: {found.cause[:40]}" in prompt
+    assert "A model suggests" not in prompt
+    assert 'What a model that read the history says, not verified:\n```\n"Ask port 8471' in prompt
+
+
+@pytest.mark.parametrize("missing", ["cause", "nextStep"])
+def test_a_cause_without_a_step_is_a_fact(store: Store, missing: str) -> None:
+    """One without the other does not stand on top."""
+    given = _stuck(store)
+    made = given.continuation(from_proposal(given, proposed(**{missing: None}), USE))
+
+    assert "A model suggests" not in made.context.prompt
+    assert "What a model that read the history says, not verified" in made.context.prompt
 
 
 @pytest.mark.requirement("FR-018", "US10-7")

@@ -321,7 +321,7 @@ def test_a_model_that_obeys_injected_text_cannot_leave_the_enumeration(stuck: St
 
     found, script = ask(stuck, [("search", {"query": "ignore"}), answer("deployer", summary=demand)])
 
-    assert "quarantined" in rows(script.told[1])[0]
+    assert rows(script.told[1])[0]["quarantined"]
     assert found.proposal is None
     assert demand not in str(script.infos[0].instructions)
 
