@@ -147,8 +147,7 @@ def _is_accepted(proposal: GoalPlan, how: OutputOptions, yes: bool) -> bool:
     for line in _remarks(proposal):
         say(f"ctxmgr: {line}")
     views.show_plan(out, proposal)
-    # The one place that needs typer, whose loading takes longer than all the rest.
-    from typer import confirm
+    from typer import confirm  # only here: loading typer takes longer than the rest
 
     return confirm("Start with this plan?", default=True)
 
