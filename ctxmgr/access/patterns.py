@@ -208,22 +208,8 @@ def parse_resource(resource_type: str, text: str) -> Resource:
     return Resource(type=kind, agent=owner, name=name)
 
 
-def artifact_resource(owner: str, name: str) -> Resource:
-    """Return an artifact as a resource, unchecked: names in a foreign history may break our rules."""
-    return _resource("artifact", owner, name)
-
-
 def context_resource(key: str) -> Resource:
     """Return a stored context key as a resource: ``a/b`` belongs to ``a``, a key without ``/`` to the project."""
     owner, slash, name = key.partition("/")
-    return _resource("context", owner, name) if slash else _resource("context", PROJECT_OWNER, key)
-
-
-def history_resource(agent: str | None, session: str) -> Resource:
-    """Return an agent's part of a session as a resource; without an agent the part of the people in it."""
-    return _resource("history", USER if agent is None else agent, session)
-
-
-def _resource(kind: Literal["artifact", "context", "history"], owner: str, name: str) -> Resource:
-    # Without validation: asked for every record of a filtered history.
-    return Resource.model_construct(type=kind, agent=owner, name=name)
+    # Unchecked: names in a foreign history may break our rules.
+    return Resource.model_construct(type="context", agent=owner if slash else PROJECT_OWNER, name=name if slash else key)
