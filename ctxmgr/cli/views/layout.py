@@ -341,6 +341,11 @@ def compact(value: Any, *, indent: int | None = None) -> str:
         return _odd(value)
 
 
+def scalar_text(value: Any) -> str:
+    """Return text as it is, nothing for null, anything else as JSON in one line."""
+    return "" if value is None else value if isinstance(value, str) else compact(value)
+
+
 def _odd(value: object) -> str:
     return f"<{type(value).__name__}>"
 
