@@ -35,7 +35,8 @@ _KEYCAPS = "#*0123456789"
 # Letters and marks that draw nothing, so that text could hide in them; their categories do not tell.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 _WIDE_SINCE_UNICODE_16 = (
-    ("\u2630", "\u2637"), ("\u268a", "\u268f"), ("\u4dc0", "\u4dff"), ("\U0001d300", "\U0001d356"), ("\U0001d360", "\U0001d376"),
+    ("\u2630", "\u2637"), ("\u268a", "\u268f"), ("\u4dc0", "\u4dff"),
+    ("\U0001d300", "\U0001d356"), ("\U0001d360", "\U0001d376"),
 )  # fmt: skip
 
 
