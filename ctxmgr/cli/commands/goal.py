@@ -309,7 +309,7 @@ def _probes(state: GoalState) -> Answer:
 
 @goal_app.command("compare")
 def compare(
-    max_chars: Annotated[int, typer.Option("--max-chars", metavar="N", help="Of the brief.")] = DEFAULT_CHARS,
+    max_chars: Annotated[int, typer.Option("--max-chars", metavar="N", help="Characters of the brief.")] = DEFAULT_CHARS,
     counter: Annotated[
         str, typer.Option("--counter", metavar="NAME", help="estimate; or o200k_base, cl100k_base with the tokens extra.")
     ] = "estimate",

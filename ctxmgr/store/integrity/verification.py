@@ -468,7 +468,7 @@ def _number(text: object, name: str) -> int:
     try:
         return int(str(text))
     except ValueError:
-        raise Damaged(f"what is kept of the sums under {name!r} was changed", "restore a backup") from None
+        raise Damaged(f"the stored checksum data {name!r} was changed", "restore a backup") from None
 
 
 def _bytes(value: str | bytes) -> bytes:
