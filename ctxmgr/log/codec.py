@@ -188,7 +188,7 @@ def _too_long(size: int) -> InvalidInput:
 
 
 def _longest_text(value: object) -> int:
-    """Return the length of the longest text that is the value itself, or stands in it at one or two levels."""
+    """Return the length of the longest text that is the value itself, or is in it at one or two levels."""
     if type(value) is str:
         return len(value)
     if type(value) is not dict:

@@ -153,7 +153,7 @@ class Store:
         return []
 
     def unread(self) -> int:
-        """Return the bytes of the log in which nobody can read what stood there; a line still being written is none."""
+        """Return the number of log bytes that are unreadable; a line still being written does not count."""
         damage = self.damage()
         if not damage:
             return 0

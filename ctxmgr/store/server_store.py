@@ -73,7 +73,7 @@ class ServerStore(Store):
         return rows[0][0] is not None and self.clock() - float(rows[0][0]) < ALIVE_SECONDS
 
     def wait(self, seconds: float, end: socket | None = None) -> None:
-        """Wait until somebody says that there is something new, or so long; behind some poolers nobody is heard."""
+        """Wait for a notification, or for so many seconds; some poolers deliver no notifications."""
         self._server.wait(seconds, end)
 
     def tell(self) -> None:

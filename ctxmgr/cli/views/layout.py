@@ -27,7 +27,7 @@ _WORDS = lazy_pattern(r" +|[^ ]+")
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """The signs the views draw with; `ASCII` stands in where the encoding can't hold them."""
+    """The signs the views draw with; `ASCII` replaces them where the encoding lacks them."""
 
     ok: str = "●"
     error: str = "✗"

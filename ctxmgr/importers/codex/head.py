@@ -230,7 +230,7 @@ def read_meta(head: Head, payload: dict[str, Any]) -> None:
 
 
 def user_title(value: dict[str, Any]) -> tuple[str | None, bool]:
-    """Return the words of a person in one line of a log (None: there are none), and whether the line proves their author."""
+    """Return the user's words in a log line, or None, and whether the line proves who wrote them."""
     payload = mapping(value.get("payload")) or value
     kind = payload.get("type")
     if kind == "user_message":
