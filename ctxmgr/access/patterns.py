@@ -51,7 +51,7 @@ def quote_name(text: str) -> str:
 
 
 def is_unnameable(text: str) -> bool:
-    """Whether the text holds a control character, a line break or half a character."""
+    """Whether the text holds a control character, a line break or an unpaired surrogate."""
     return not text.isprintable() and any(unicodedata.category(character) in _UNNAMEABLE for character in text)
 
 
@@ -67,7 +67,7 @@ def agent_fault(name: str) -> str | None:
     if len(name) > MAX_NAME or len(name.encode("utf-8", "surrogatepass")) > MAX_NAME:
         return f"is longer than {MAX_NAME} bytes"
     if is_unnameable(name):
-        return "holds a control character, a line break or half a character"
+        return "holds a control character, a line break or an unpaired surrogate"
     return None
 
 
@@ -103,7 +103,8 @@ def parse_pattern(text: str) -> Pattern:
     if len(text) > MAX_PATTERN:
         raise InvalidInput(f"pattern {quote_name(text)} is longer than {MAX_PATTERN} characters", FORMS)
     if is_unnameable(text):
-        raise InvalidInput(f"pattern {quote_name(text)} holds a control character, a line break or half a character", FORMS)
+        fault = "holds a control character, a line break or an unpaired surrogate"
+        raise InvalidInput(f"pattern {quote_name(text)} {fault}", FORMS)
     if text == ANY:
         return Pattern("all")
     if text == SELF:
@@ -196,7 +197,7 @@ def parse_resource(resource_type: str, text: str) -> Resource:
     kind = cast("ResourceType", check_choice("resource type", resource_type, RESOURCE_TYPES))
     hint = _HINTS[kind]
     if is_unnameable(text):
-        raise InvalidInput(f"{kind} {quote_name(text)} holds a control character, a line break or half a character", hint)
+        raise InvalidInput(f"{kind} {quote_name(text)} holds a control character, a line break or an unpaired surrogate", hint)
     owner, slash, name = text.partition("/")
     if kind == "context" and not slash:
         owner, name = PROJECT_OWNER, text
@@ -208,22 +209,8 @@ def parse_resource(resource_type: str, text: str) -> Resource:
     return Resource(type=kind, agent=owner, name=name)
 
 
-def artifact_resource(owner: str, name: str) -> Resource:
-    """Return an artifact as a resource, unchecked: names in a foreign history may break our rules."""
-    return _resource("artifact", owner, name)
-
-
 def context_resource(key: str) -> Resource:
     """Return a stored context key as a resource: ``a/b`` belongs to ``a``, a key without ``/`` to the project."""
     owner, slash, name = key.partition("/")
-    return _resource("context", owner, name) if slash else _resource("context", PROJECT_OWNER, key)
-
-
-def history_resource(agent: str | None, session: str) -> Resource:
-    """Return an agent's part of a session as a resource; without an agent the part of the people in it."""
-    return _resource("history", USER if agent is None else agent, session)
-
-
-def _resource(kind: Literal["artifact", "context", "history"], owner: str, name: str) -> Resource:
-    # Without validation: asked for every record of a filtered history.
-    return Resource.model_construct(type=kind, agent=owner, name=name)
+    # Unchecked: names in a foreign history may break our rules.
+    return Resource.model_construct(type="context", agent=owner if slash else PROJECT_OWNER, name=name if slash else key)

@@ -12,7 +12,7 @@ from ctxmgr.errors import Conflict, Denied, InvalidInput, NotFound
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.log.fast_json import json_object
-from ctxmgr.log.ids import format_time, new_id, now, parse_time
+from ctxmgr.log.ids import new_id, now, parse_time, time_or_none
 from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import EXECUTION, KEY, PROJECT
@@ -390,7 +390,7 @@ def _view(entry: EntryView, record: Record, guard: AccessGuard, source: Store) -
             "input_tokens": _number(given.get("tokenCount")),
             "output_artifacts": _readable(made.get("artifacts"), guard, source),
             "output_tokens": _number(made.get("tokenCount")),
-            "started_at": entry.ts, "completed_at": None if ended is None else _moment(ended),
+            "started_at": entry.ts, "completed_at": None if ended is None else time_or_none(ended),
             "duration_seconds": None if duration is None else duration / 1000,
             "error": _text(json_object(entry.error).get("message")) if entry.error is not None else None,
         }
@@ -412,10 +412,3 @@ def _text(value: object) -> str | None:
 
 def _number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _moment(seconds: float) -> str | None:
-    try:
-        return format_time(seconds)
-    except (ValueError, OverflowError):
-        return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import PERMISSIONS, RESOURCE_TYPES, check_choice, check_priority, check_rule, rule_key
@@ -17,7 +17,7 @@ from ctxmgr.access.rules import Rules
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.errors import Denied, InvalidInput
-from ctxmgr.log.codec import Record
+from ctxmgr.log.codec import Record, refuse_constant
 from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
@@ -260,7 +260,7 @@ def read_table(text: str, name: str) -> dict[str, Any]:
     try:
         values: Any
         if name.lower().endswith(".json"):
-            values = json.loads(text, object_pairs_hook=_table, parse_constant=_refuse_constant)
+            values = json.loads(text, object_pairs_hook=_table, parse_constant=refuse_constant)
         else:
             values = tomllib.loads(text)
     except RecursionError:
@@ -280,10 +280,6 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) != len(pairs):
         raise ValueError("an object names the same key twice")
     return table
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _rule(row: object) -> AccessRule:

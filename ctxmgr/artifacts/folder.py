@@ -344,7 +344,7 @@ def check_names(agent: str, name: str) -> None:
     """Refuse an owner or a name that no artifact can have.
 
     Raises:
-        InvalidInput: empty, too long, with control characters or half a character, absolute, with an empty part, ``.`` or
+        InvalidInput: empty, too long, with control characters or an unpaired surrogate, absolute, with an empty part, ``.`` or
             ``..``, or with a secret of a known shape in it.
     """
     check_owner(agent)
@@ -362,7 +362,7 @@ def _fault(name: str) -> str | None:
     if not name:
         return "is empty"
     if is_unnameable(name):
-        return "holds a control character, a line break or half a character"
+        return "holds a control character, a line break or an unpaired surrogate"
     if len(name) > MAX_NAME or len(name.encode("utf-8")) > MAX_NAME:
         return f"is longer than {MAX_NAME} bytes"
     if os.sep != "/" and os.sep in name:

@@ -115,7 +115,7 @@ class TextSource:
         try:
             self._bytes = text.encode("utf-8")
         except UnicodeEncodeError:
-            raise InvalidInput("the content holds half a character", "give whole characters, or the bytes as a file") from None
+            raise InvalidInput("the content holds an unpaired surrogate", "give whole characters, or a file") from None
         self.size: int | None = len(self._bytes)
 
     def pieces(self) -> Iterator[bytes]:
@@ -302,14 +302,14 @@ def check_description(text: str | None) -> None:
     """Check a description; None is none.
 
     Raises:
-        InvalidInput: it is too long, or holds half a character.
+        InvalidInput: it is too long, or holds an unpaired surrogate.
     """
     if text is None:
         return
     if len(text) > MAX_DESCRIPTION:
         raise InvalidInput(f"the text has {len(text):,} characters; the limit is {MAX_DESCRIPTION:,}", "keep it as an artifact")
     if any(0xD800 <= ord(letter) < 0xE000 for letter in text) or "\0" in text:
-        raise InvalidInput("the text holds a NUL or half a character", "give whole characters")
+        raise InvalidInput("the text holds a NUL or an unpaired surrogate", "give whole characters")
 
 
 def parse_kind(word: str | None) -> str | None:

@@ -55,7 +55,7 @@ def _with_stdin(texts: Sequence[str]) -> list[str]:
 
 
 def locate_store(target: str | None, session: str | None, store: str | None) -> tuple[str | None, str | None]:
-    """Return (session, store) where a file may stand in the place of the session.
+    """Return (session, store) where a file may be given instead of the session.
 
     Args:
         target: the argument that names a session or a file, if one was given.
@@ -148,7 +148,7 @@ def list_start(target: str | None, offset: int, *, chosen: bool) -> tuple[str | 
         chosen: what `moves_rows` says of the options.
 
     Raises:
-        InvalidInput: the address counts from the end, or stands beside what it can't be combined with.
+        InvalidInput: the address counts from the end, or is given with what it can't be combined with.
     """
     named, at, place = ("", "", "") if target is None else target.rpartition("@")
     if not at or not (place == "last" or is_number(place)):
@@ -164,7 +164,7 @@ def list_start(target: str | None, offset: int, *, chosen: bool) -> tuple[str | 
 def locate_action(
     action: str | None, target: str | None, session: str | None, store: str | None
 ) -> tuple[str | None, str | None, str | None]:
-    """Return (action, session, store) of two arguments of which either may be a file, see `locate_store`.
+    """Return (action, session, store) of two arguments; either may be a file, see `locate_store`.
 
     Raises:
         NotFound, NoHistory, InvalidInput: as `locate_store`.

@@ -75,7 +75,7 @@ def completion(
 
 
 FILES = ":files"
-"""The candidate that stands for files."""
+"""The candidate that represents files."""
 
 _ROOT = ("-C", "--quiet", "--no-color", "--no-pager", "--version", "--help")
 _CHOICES = {

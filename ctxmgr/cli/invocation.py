@@ -137,7 +137,7 @@ def disable_plugins() -> None:
 
 
 class _NoLoader(ModuleType):
-    """Stands in for what looks for plugins, which would load the whole reading of packages' metadata to find none."""
+    """Replacement for pydantic's plugin loader, which would import `importlib.metadata` and find nothing."""
 
     @staticmethod
     def get_plugins() -> tuple[()]:

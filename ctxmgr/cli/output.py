@@ -231,7 +231,9 @@ def _emit(command: str, how: OutputOptions, done: Answer) -> None:
 
         write_lines(WRITERS[how.format](rows, columns))
     elif how.fields:
-        write_lines("\t".join(safe(_cell(row.get(name))) for name in how.fields) for row in rows)
+        from ctxmgr.cli.text_formats import cell
+
+        write_lines("\t".join(safe(cell(row.get(name))) for name in how.fields) for row in rows)
     elif out.terminal:
         from ctxmgr.cli.terminal import open_pager
 
@@ -249,10 +251,6 @@ def _says_all(warnings: list[str]) -> bool:
     from ctxmgr.history.open_history import NOTHING_YET
 
     return NOTHING_YET in warnings
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else ascii_json(value)
 
 
 def _emit_markdown(done: Answer) -> None:

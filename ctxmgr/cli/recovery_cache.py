@@ -67,7 +67,7 @@ class RecoveryCache:
             self._kept.close()
 
     def keep(self, found: RecoverResponse, show: Callable[..., Answer], *, prompt: bool) -> Answer:
-        """Return what the command prints of an answer, which is kept as it is told again; ``show`` makes it."""
+        """Return what the command prints of an answer, and cache it in the form that will be repeated; ``show`` makes both."""
         if self._kept is not None and self._key is not None:
             given = found.continuation
             # The records that this recovery wrote. If there are more, somebody else recorded meanwhile, and the answer is not

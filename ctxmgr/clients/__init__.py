@@ -109,8 +109,8 @@ class Client:
         raise NotImplementedError
 
     def tell(self, event: Event, text: str) -> Any:
-        """Return the answer that brings a text to the agent."""
-        raise NotImplementedError
+        """Return the answer that brings a text to the agent, as most clients take it: as additional context of the event."""
+        return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
 
     def refuse(self, event: Event, text: str) -> Any:
         """Return the answer that prevents a call and says why; None where the client knows none."""

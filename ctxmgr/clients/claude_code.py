@@ -54,10 +54,6 @@ class ClaudeCode(Client):
             text_of(fields, "cwd"),
         )  # fmt: skip
 
-    def tell(self, event: Event, text: str) -> Any:
-        """Return additional context for the next request to the model; the name must be that of the event."""
-        return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
-
     def refuse(self, event: Event, text: str) -> Any:
         """Return a denial: the reason becomes the call's result, and the call is not made."""
         decision = {"hookEventName": event.name, "permissionDecision": "deny", "permissionDecisionReason": text}

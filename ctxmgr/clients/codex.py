@@ -47,10 +47,6 @@ class Codex(Client):
             text_of(fields, "transcript_path"), text_of(fields, "cwd"),
         )  # fmt: skip
 
-    def tell(self, event: Event, text: str) -> Any:
-        """Return additional context for the next request to the model."""
-        return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
-
     def refuse(self, event: Event, text: str) -> Any:
         """Return a denial: the call is not made, and the model is told the reason."""
         decision = {"hookEventName": event.name, "permissionDecision": "deny", "permissionDecisionReason": text}

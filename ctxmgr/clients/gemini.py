@@ -43,10 +43,6 @@ class Gemini(Client):
             text_of(fields, "transcript_path"), text_of(fields, "cwd"),
         )  # fmt: skip
 
-    def tell(self, event: Event, text: str) -> Any:
-        """Return additional context, which is put behind the call's result."""
-        return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
-
     def open_records(self, event: Event) -> list[str]:
         """Return a message of the model for each call, as Gemini CLI writes it when the call is over."""
         from ctxmgr.log.ids import new_id, now

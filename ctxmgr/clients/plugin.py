@@ -208,7 +208,7 @@ class PluginClient(Client):
 
 
 class OpenCode(PluginClient):
-    """opencode; the text for the agent stands behind the output of the call."""
+    """opencode; the text for the agent follows the output of the call."""
 
     name = "opencode"
     title = "opencode"
@@ -248,7 +248,7 @@ export const ctxmgr = async ({ directory }) => ({
 
 
 class Pi(PluginClient):
-    """pi; the text for the agent stands behind the content of the call's result."""
+    """pi; the text for the agent follows the content of the call's result."""
 
     name = "pi"
     title = "pi"

@@ -156,7 +156,7 @@ class StoreConformance:
         assert [view.index for view in chosen.entries] == [1, 7]
 
     def test_search_finds_what_was_recorded(self, opened: Store) -> None:
-        """Words of inputs and outputs are found, in an answer that is empty where there are none."""
+        """Words of inputs and outputs are found, in an answer that is empty if nothing matches."""
         opened.append([entry("s", 0, given="cat needle.txt"), result("s", 0, "hay"), entry("s", 1), result("s", 1, "a needle")])
         found = search(opened, SearchRequest(query="needle", session="s"))
         assert sorted(hit.row.index for hit in found.hits if isinstance(hit.row, EntryView)) == [0, 1]

@@ -373,7 +373,7 @@ class Texts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The input of an assembly: items, recipient and budget; ``missing`` are (source, name) that the caller named in vain.
+    """The input of an assembly: items, recipient and budget; ``missing`` are the (source, name) requested but not found.
 
     ``held`` is what the agent holds already, ``notes`` are warnings known in advance. ``assembled_at`` is RFC 3339 of at
     most 32 characters; its length does not influence the decisions.

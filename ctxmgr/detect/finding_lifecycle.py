@@ -257,7 +257,7 @@ class OpenFinding:
         self.last_progress = other.last_progress
 
     def overlaps(self, sighting: Sighting) -> bool:
-        """Whether the sighting speaks of steps that are already part of this case."""
+        """Whether the sighting is about steps that are already part of this case."""
         mine = set(self._members[-256:])
         return any(call.start.id in mine for step in sighting.steps for call in step.calls)
 
@@ -427,7 +427,7 @@ class FastForward:
         return steps[cut:], steps[:cut]
 
     def past(self, steps: Sequence[Step]) -> list[Step]:
-        """Return the past as the scope would hold it now, had it taken each step on its own; ``steps`` are the last ones.
+        """Return the past that the scope would hold if each step had been added singly; ``steps`` are the last ones.
 
         The scope lets it grow to twice the window and cuts it to the window then. Detectors that read all of it find more
         in a longer one, so its length must be the same here.

@@ -19,7 +19,7 @@ from ctxmgr.detect.text.vocabulary import hands_over, is_shell, writes
 from ctxmgr.types.finding import Finding, Observation, Progress
 
 RESETS = {"user_message": "user", "user_message_chunk": "user", "interrupt": "interrupt"}
-"""Events by which a person steps in (design ruling 8). A nudge, a compaction and a continuation are none."""
+"""Events by which a person steps in (design ruling 8). A nudge, a compaction and a continuation do not count."""
 
 BOUNDARIES = frozenset({"message", "turn_end", "round_end", "nudge", "compaction", "continuation"})
 REPLAYS = frozenset({"retry"})

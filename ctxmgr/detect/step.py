@@ -378,7 +378,7 @@ def _text(value: object) -> str:
 
 
 def has_failed(finish: Observation) -> bool:
-    """Whether a result tells of an error, by its status, by the exit code it reports or by how it begins."""
+    """Whether a result is an error, by its status, by the exit code it reports or by how it begins."""
     if finish.status in ("error", "denied"):
         return True
     output: object = finish.output

@@ -1,6 +1,6 @@
 """Write ATIF trajectories, version 1.8: one document a session, its sub-agents' inside.
 
-The format has no place for a status, a denial or an interrupt; those stand in its ``extra`` members, where our importer
+The format has no place for a status, a denial or an interrupt; those are in its ``extra`` members, where our importer
 finds them again.
 """
 

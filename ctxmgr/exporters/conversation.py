@@ -43,7 +43,7 @@ class Step:
     """Something that was said to an agent, or one response of its model with the calls that it asked for.
 
     Attributes:
-        source: ``user``, ``agent``, or the type of an event of the program's, of which ``data`` tells more.
+        source: ``user``, ``agent``, or the type of an event of the program's; ``data`` says more.
         usage: the data of its usage event.
     """
 

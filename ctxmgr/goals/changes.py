@@ -360,7 +360,7 @@ def _check_one(tree: Tree, parent: str, node: object, ids: set[str]) -> int:
 
 
 def _insert(state: State, parent: Node, at: int, nodes: list[Data]) -> None:
-    """Insert new nodes below ``parent``, and set the statuses of parents from their children, some of which may be done."""
+    """Insert new nodes below ``parent``, and set the statuses of parents from their children; some of these may be done."""
     made = [_node(each) for each in nodes]
     state.tree.insert(parent, at, made)
     for node in (*made, parent):

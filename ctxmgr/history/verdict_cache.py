@@ -65,7 +65,7 @@ class VerdictCache:
 
     def __init__(self, store: Store, settings: Mapping[str, Any]) -> None:
         self._store = store
-        self._answers = AnswerCache(store)
+        self._answers = AnswerCache(store.engine, whole=not hasattr(store, "source"))
         self._common = _common_mark(settings)
         self._marks: dict[int, tuple[str | None, str | None]] = {}
         self._places: dict[int, int] = {}

@@ -116,7 +116,7 @@ class _Trajectories:
 
 
 def _add_system_step(t: Transcript, extra: dict[str, Any], words: str, at: object) -> None:
-    """Add an event that an export of ours holds in a step of the system's; any other such step tells of the set-up."""
+    """Add an event that an export of ours holds in a step of the system's; any other such step is about the set-up."""
     kind, data = text(extra.get("event")), mapping(extra.get("data"))
     if kind == "nudge":
         t.nudge(words, text(data.get("origin")) or "program", at)

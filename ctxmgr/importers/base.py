@@ -513,7 +513,7 @@ class TableImporter(FormatDescription):
     Attributes:
         open_tables: opens a database.
         proves: whether tables with these columns can stand only in a database of this format.
-        reader: adds what stands in the tables to a log; it yields whenever records may be taken.
+        reader: adds the rows of the tables to a log; it yields whenever records may be taken.
     """
 
     open_tables: OpenTables

@@ -189,7 +189,7 @@ def _first_member(item: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def words_of(content: object) -> str:
-    """Return the words of content: a text, or parts of which some carry one."""
+    """Return the words of content: a text, or parts that may each have one."""
     if isinstance(content, str):
         return content
     found = (_part_text(part) for part in sequence(content))
@@ -377,7 +377,7 @@ def judge_result(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str 
 
 
 def _judge_list(items: list[dict[str, Any]]) -> tuple[str, Any, str | None]:
-    """Return status, output and error of a result that tells of several commands; one that failed makes it a failure."""
+    """Return status, output and error of a result of several commands; one failure makes it a failure."""
     output = "\n".join(text(item.get("result")) or text(item.get("error")) or "" for item in items)
     error = next((text(item.get("error")) for item in items if item["success"] is False), None)
     failed = any(item["success"] is False for item in items)

@@ -1,6 +1,6 @@
 """Gemini CLI: files of lines whose messages are made of parts; and what it prints.
 
-Qwen Code was made from it: its lines stand in the envelope of Claude Code, its messages are of Gemini's parts.
+Qwen Code was made from it: its lines have the envelope of Claude Code, its messages are of Gemini's parts.
 """
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ class _QwenSession:
         self._last = own
 
     def _part(self, value: dict[str, Any]) -> Transcript:
-        """Return the part of the agent whose record it is; what stands beside a sub-agent's log names the call."""
+        """Return the part of the agent whose record it is; a file beside a sub-agent's log names the call."""
         main = self._log.session(value.get("sessionId"))
         agent = text(value.get("agentId")) if value.get("isSidechain") is True else None
         if agent is None:

@@ -1,4 +1,4 @@
-"""LangGraph: the checkpoints of its SQLite saver, and rows of its PostgreSQL saver, of which the writes tell each message once.
+"""LangGraph: the checkpoints of its SQLite saver, and rows of its PostgreSQL saver; its writes hold each message once.
 
 Values are decoded as data; the classes that they name are never loaded, and pickles never opened.
 """

@@ -51,7 +51,7 @@ def _proves_trace(value: dict[str, Any]) -> bool:
 
 
 class _TraceReader:
-    """Reads a trace as the spans that `SpanReader` tells of.
+    """Reads a trace as the spans that `SpanReader` describes.
 
     A span comes when it ends, its turn later, and the agent's own span at the very end. A log that has grown must yield the
     same records again, so the spans of a turn are read once the turn names its agent. The agent of the turn under way is

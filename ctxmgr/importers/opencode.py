@@ -1,4 +1,4 @@
-"""Sessions of opencode, of which the sub-agents' name the one that started them.
+"""Sessions of opencode; those of sub-agents name the session that started them.
 
 They are in one SQLite database; before that, in a file each for sessions, messages and their parts.
 """
@@ -139,7 +139,7 @@ def _count_tokens(t: Transcript, key: str, model: object, used: Mapping[str, Any
 
 
 def _tool(t: Transcript, part: Mapping[str, Any], created: object, started: dict[str, str]) -> None:
-    """Add a call and, when it ended, its result. A call of a tool that is none is stored as one of the tool ``invalid``."""
+    """Add a call and, when it ended, its result. opencode stores a call of an unknown tool as one of ``invalid``."""
     state, name = mapping(part.get("state")), part.get("tool")
     given, spent, meta = mapping(state.get("input")), mapping(state.get("time")), mapping(state.get("metadata"))
     if state.get("status") == "pending" and not given:

@@ -72,7 +72,7 @@ class _Conversation:
         elif kind == "ACPToolCallEvent":
             self._read_foreign(t, value, own, at)
         elif kind in ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent"):
-            self._observation(t, kind, value, own, at)
+            self._observation(t, kind, value, at)
         elif kind == "MessageEvent":
             _add_thoughts(t, value, at)
             words = words_of(mapping(value.get("llm_message")).get("content"))
@@ -115,7 +115,7 @@ class _Conversation:
             status, output, error = judge_result({"is_error": failed}, value.get("raw_output", value.get("content")))
             t.result(key, output, at, status=status, error=error)
 
-    def _observation(self, t: Transcript, kind: str, value: dict[str, Any], own: str | None, at: object) -> None:
+    def _observation(self, t: Transcript, kind: str, value: dict[str, Any], at: object) -> None:
         key = text(value.get("tool_call_id")) or self._calls.get(text(value.get("action_id")) or "")
         if kind == "UserRejectObservation":
             t.result(key, None, at, status="denied", error=value.get("rejection_reason"))

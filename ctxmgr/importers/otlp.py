@@ -35,7 +35,7 @@ _SESSIONS = ("gen_ai.conversation.id", "session.id", "conversation.id", "thread_
 _EXPORTS = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")
 _CLAUDE = "claude_code."
 _MIN_TIME = 10**15
-"""Nanoseconds since 1970; what lies before tells of an order alone."""
+"""Nanoseconds since 1970; smaller numbers only give an order."""
 
 _MAX_LATE = 10_000
 """Log records that wait for the span they belong to."""
@@ -263,7 +263,7 @@ class SpanReader:
             self._add_result(t, span, at)
 
     def _heard(self, t: Transcript, words: str, source: str) -> bool:
-        """Whether a person's words are new: spans and log records of one program tell of the same prompts."""
+        """Whether a person's words are new: spans and log records of one program report the same prompts."""
         known = self._prompts_seen.setdefault((t.session, hash(words)), source)
         return known == source
 
@@ -409,7 +409,7 @@ def _agent_of(span: Span) -> str:
 
 
 def key_of(span: Span) -> str:
-    """Return the id of the call that a span or a log record tells of, else its own."""
+    """Return the id of the call that a span or a log record reports, else its own."""
     return text(span.first("gen_ai.tool.call.id", "tool_call.id", "call_id", "tool_use_id", "ai.toolCall.id")) or span.own
 
 

@@ -167,7 +167,7 @@ class _MiniRun:
 
 
 def _add_answer(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at: object) -> None:
-    """Add what stands beside an answer: the command, where it is no tool's call, and the tokens."""
+    """Add the tokens of an answer, and its command where that is not a tool call."""
     if not sequence(message.get("tool_calls")):
         listed = [text(mapping(action).get("command")) for action in sequence(extra.get("actions"))]
         # Versions that list no ``actions`` run one command an answer, which stands in a block of its text.
@@ -191,7 +191,7 @@ def _written_command(words: str) -> str:
 
 
 def _add_observation(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at: object) -> None:
-    """Add the result of a command; a message in the user's name that is none is what the program had to say."""
+    """Add the result of a command; a message that only has the user's name is the program's output."""
     words, key = words_of(message.get("content")), text(message.get("tool_call_id"))
     if key is None and not t.unnamed:
         t.failure(words, at, reason="noCommand")

@@ -152,7 +152,7 @@ def parse_json(value: object) -> Any:
 
 
 def texts(content: object) -> list[str]:
-    """Return the texts of a message's content: a text, or parts of which some carry one."""
+    """Return the texts of a message's content: a text, or parts that may each have one."""
     if isinstance(content, str):
         return [content]
     found: list[str] = []
@@ -233,7 +233,7 @@ class Span:
         own: its id; a log record's, or that of a span without one, is made of all that it holds.
         failed: whether its status says so; error: what it says.
         inputs, answered: messages to the model and from it, in events of the span or in log records about it.
-        kind: what it stands for; key: the id of the call that it tells of.
+        kind: what it represents; key: the id of the call that it reports.
     """
 
     order: int

@@ -291,7 +291,7 @@ class Lines:
             self.break_off()
 
     def break_off(self) -> None:
-        """Skip the rest of this line, of which a part is missing."""
+        """Skip the rest of this line: a part of it is missing."""
         self._parts.clear()
         self._size = 0
         # One line, however often it is broken off
@@ -406,7 +406,7 @@ class TapRecorder:
                 self._waiting.popleft()
 
     def _one_by_one(self, records: list[Record]) -> bool:
-        """Append the first waiting records, of which some can't be stored, each by itself; those are counted as lost.
+        """Append the first waiting records, some of which can't be stored, each by itself; those are counted as lost.
 
         Return False when the store is locked or full: the rest waits.
         """

@@ -188,7 +188,7 @@ def _too_long(size: int) -> InvalidInput:
 
 
 def _longest_text(value: object) -> int:
-    """Return the length of the longest text that is the value itself, or stands in it at one or two levels."""
+    """Return the length of the longest text that is the value itself, or is in it at one or two levels."""
     if type(value) is str:
         return len(value)
     if type(value) is not dict:
@@ -261,7 +261,8 @@ def _read(text: str) -> object:
     return _library_decoder().decode(text)
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and the infinities, which Python's reader of JSON takes for numbers."""
     raise ValueError(f"{name} is not JSON")
 
 
@@ -283,7 +284,7 @@ class _Strict:
     object_pairs_hook = None
     parse_float = staticmethod(_finite)
     parse_int = int
-    parse_constant = staticmethod(_refuse_constant)
+    parse_constant = staticmethod(refuse_constant)
 
 
 _scan: Any = None if _native is None else _native.make_scanner(_Strict)
@@ -295,7 +296,7 @@ def _library_decoder() -> JSONDecoder:
     if found is None:
         import json
 
-        found = globals()["decoder"] = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+        found = globals()["decoder"] = json.JSONDecoder(parse_constant=refuse_constant, parse_float=_finite)
     return found
 
 

@@ -191,7 +191,7 @@ class _Reader:
         yield offset + at, raw[at:] if at else raw
 
     def _piece(self, offset: int, piece: bytes, before: str | None) -> Iterator[dict[str, Any]]:
-        """Yield the objects of a piece; ``before`` is what stands in front of it when that is damage."""
+        """Yield the objects of a piece; ``before`` is the damage in front of it, if any."""
         if _has_too_many_values(piece):
             self._damage.add(offset, len(piece), "more values on one line than fit into memory")
             return
@@ -237,7 +237,7 @@ class _Reader:
     def _resume(self, text: str, start: int, tried: int) -> int:
         """Return where, behind a tear at or after ``start``, the next whole record begins; the end when there is none.
 
-        In JSON a ``{"`` that belongs to the torn record itself stands behind a colon, comma or bracket; anywhere else
+        In JSON a ``{"`` that belongs to the torn record itself follows a colon, comma or bracket; anywhere else
         it is the beginning of the next record. The work is limited, since on a hostile line each try could cost the
         length of the line.
         """

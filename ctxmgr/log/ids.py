@@ -117,6 +117,14 @@ def format_time(seconds: float) -> str:
     return text.replace("+00:00", "Z")
 
 
+def time_or_none(seconds: float) -> str | None:
+    """Return ``seconds`` since 1970 as `format_time` does; None outside the years 1 to 9999."""
+    try:
+        return format_time(seconds)
+    except (ValueError, OverflowError):
+        return None
+
+
 def parse_time(text: object) -> float | None:
     """Return seconds since 1970 for an RFC 3339 or ISO 8601 text, or None when it is not one.
 

@@ -67,7 +67,7 @@ def _past_nuls(stream: IO[bytes], head: bytes, limit: int) -> tuple[int, bytes]:
 
 
 def past_hole(stream: IO[bytes]) -> int:
-    """Move a stream that stands in a hole of its file to the next data; return the number of bytes passed over.
+    """Move a stream from a hole in its file to the next data; return the number of bytes passed over.
 
     Returns 0 where the stream is no file, or the system can't tell.
     """

@@ -153,7 +153,7 @@ _CROSSED = frozenset(word for word in map(_fold, beginnings()) if re.match("x.*-
 def _dash_sieve() -> re.Pattern[bytes]:
     """Return what finds a place in every line in which a token stands whose anchor is a dash.
 
-    What stands before it tells it from nearly every dash of a UUID, of which every record holds several.
+    The text before it distinguishes it from nearly every dash of a UUID, of which every record holds several.
     """
     ends: dict[int, set[str]] = {}
     for word in _DASHED:

@@ -1,6 +1,6 @@
 """Memory in the store itself: episodes are notes, found by their words.
 
-Recall looks at episodes only, of all sessions: other notes (those of recoveries above all) speak of how a run was handled,
+Recall looks at episodes only, of all sessions: other notes (those of recoveries above all) are about how a run was handled,
 not of what was learned, and would drown it. ``notes`` in a request looks at them too.
 
 Reflection groups episodes by subject, the newest first. By rules it names repeated statements, contradictions, superseded

@@ -153,7 +153,7 @@ class Store:
         return []
 
     def unread(self) -> int:
-        """Return the bytes of the log in which nobody can read what stood there; a line still being written is none."""
+        """Return the number of log bytes that are unreadable; a line still being written does not count."""
         damage = self.damage()
         if not damage:
             return 0
@@ -173,13 +173,13 @@ class Store:
         """Check every record against its sum, and the whole against the anchors outside of it."""
         from ctxmgr.store.integrity.verification import examine_database
 
-        return examine_database(self)
+        return examine_database(self.engine, self.location)
 
     def accept(self) -> None:
         """Anchor the history as it stands: what an earlier anchor says counts no more."""
         from ctxmgr.store.integrity.verification import accept_database
 
-        accept_database(self)
+        accept_database(self.engine, self.location)
 
     def is_live(self, session: str) -> bool:
         """Whether a recorder holds this session open now."""

@@ -113,7 +113,7 @@ class Extract:
         return settled_place(self._whole)
 
     def last_copied(self) -> int:
-        """Return the last place of which the extract has the record."""
+        """Return the last place whose record the extract has."""
         return int(self._own.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
 
     def stored_after(self, place: int) -> Iterator[Stored]:

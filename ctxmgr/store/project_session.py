@@ -27,7 +27,7 @@ PACKAGE = "project_context_package"
 ACCESS = "project_access"
 
 EXECUTION = "execution"
-"""Action and input type of the entries that record a run of an agent; they stand in any session."""
+"""Action and input type of the entries that record a run of an agent; they may be in any session."""
 
 ARCHIVED = "archived:"
 """How names in ``state`` begin that say of a session that it was archived, and where."""
@@ -103,6 +103,6 @@ def archive_of(session: str, text: object) -> dict[str, Any]:
 
 
 def untrusted_message(count: int) -> str:
-    """Return how a person is told that so many records of the session were left out of what somebody else wrote."""
+    """Return the warning that so many records written by others were left out."""
     records = "1 record" if count == 1 else f"{count:,} records"
     return f"{records} of the project's own state (rules, artifacts, context) left out; --trust-project takes them over"

@@ -373,7 +373,7 @@ def _explains(query: str) -> bool:
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:
-    """Return names of which each is given once: a second ``count`` is ``count_2``."""
+    """Return the names, each made unique: a second ``count`` is ``count_2``."""
     found: list[str] = []
     for name in names:
         unique, number = name, 2

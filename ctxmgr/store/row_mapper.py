@@ -46,7 +46,7 @@ _EVENT = (
 ENTRY_COLUMNS = _ENTRY.format("JOIN")
 # CROSS JOIN keeps SQLite from changing the order of the tables, NOT INDEXED leaves it the place alone to look rows up by.
 BY_PLACE = {"entry": _ENTRY.format("NOT INDEXED CROSS JOIN"), "event": _EVENT.format("NOT INDEXED CROSS JOIN")}
-"""The same columns by kind, for rows of which the places are known: each is looked up there, whatever else is asked of it."""
+"""The same columns by kind, for rows whose places are known: each is looked up there, whatever else is asked of it."""
 NOTE_COLUMNS = "SELECT record.seq, record.session, record.body FROM record "
 ID_CONDITIONS = ("record.id = :id", "record.id >= :id AND record.id < :after")
 """How a thing is found by its id: whole first, so that an id which begins another one can be named; then as a prefix."""

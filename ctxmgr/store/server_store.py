@@ -88,7 +88,7 @@ class ServerStore(Store):
         return rows[0][0] is not None and self.clock() - float(rows[0][0]) < ALIVE_SECONDS
 
     def wait(self, seconds: float, end: socket | None = None) -> None:
-        """Wait until somebody says that there is something new, or so long; behind a pooler nobody is heard."""
+        """Wait for a notification, or for so many seconds; behind a pooler there is none."""
         self._server.wait(seconds, end)
 
     def tell(self) -> None:

@@ -292,7 +292,7 @@ def place_of(engine: Engine, location: str) -> Place | None:
 
 
 def born_of(engine: Engine) -> str:
-    """Return what tells the places of an index from those of one that was made anew; "" where that never happens."""
+    """Return the generation of an index, by which a rebuild is detected; "" if it is never rebuilt."""
     rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": BORN})
     return str(rows[0][0]) if rows else ""
 

@@ -29,7 +29,7 @@ LANGUAGES = ("javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp"
 """The programming languages besides Python whose signatures are known."""
 
 KINDS = (TEXT, MARKDOWN, YAML, JSON, PYTHON, *LANGUAGES, CODE)
-"""Every kind there is; `CODE` is a language of which no more is known."""
+"""Every kind there is; `CODE` is an unknown programming language."""
 
 DENSE = frozenset(KINDS) - {TEXT, MARKDOWN}
 """The kinds in which a token is shorter than in prose (ruling 17)."""

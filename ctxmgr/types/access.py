@@ -29,7 +29,7 @@ class AccessRule(Shape):
 
 
 class Resource(Shape):
-    """Something that rules speak of: an artifact of an agent, a key of the context, what an agent did in a session.
+    """Something that rules are about: an artifact of an agent, a key of the context, what an agent did in a session.
 
     ``agent`` is the owner. Keys of the project's context belong to ``project``, a person's words to ``user``.
     """
@@ -45,7 +45,7 @@ class Resource(Shape):
 
 
 class Shadowed(Shape):
-    """A rule that speaks of the resource too and lost, and why."""
+    """A rule that also matches the resource and lost, and why."""
 
     rule: AccessRule
     reason: Text

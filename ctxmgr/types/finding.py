@@ -78,7 +78,7 @@ class Finding(Shape):
 
 
 class SessionVerdict(Shape):
-    """The findings of one session; the verdict speaks of the unresolved ones.
+    """The findings of one session; the verdict is about the unresolved ones.
 
     Attributes:
         notes: what is wrong though it is no finding, e.g. "12 failures in a row", "no action recorded".
@@ -198,7 +198,7 @@ class Diagnosis(Shape):
         kind: the failure class, see ``ctxmgr.diagnose.CLASSES``; ``unknown`` for the contrast.
         cause: one or two sentences in the second person that quote the record.
         evidence: what the cause rests on.
-        next_step: one action that was not tried yet. What stands in recorded output alone is never an order here: it is
+        next_step: one action that was not tried yet. What only recorded output says is never an order here: it is
             named as what the output says.
         check: what to look at after the next step, or null.
         confidence: ``high`` where the record shows the cause itself, ``medium`` where it is concluded from several records,

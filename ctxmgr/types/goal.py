@@ -29,18 +29,6 @@ Moment = Literal["start", "continue", "resume", "compaction"]
 ActionStatus = Literal["ok", "error", "denied", "interrupted", "open"]
 ProbeKind = Literal["fileExists", "fileContains", "command"]
 
-TRANSITIONS: dict[NodeStatus, frozenset[NodeStatus]] = {
-    "pending": frozenset({"in_progress", "done", "failed", "blocked", "split", "dropped"}),
-    "in_progress": frozenset({"pending", "done", "failed", "blocked", "split", "dropped"}),
-    "failed": frozenset({"pending", "in_progress", "done", "blocked", "split", "dropped"}),
-    "blocked": frozenset({"pending", "in_progress", "done", "failed", "split", "dropped"}),
-    "done": frozenset({"pending", "in_progress", "failed", "blocked"}),
-    "split": frozenset(),
-    "dropped": frozenset(),
-}
-"""Which status may follow which, of any node. What is split or dropped stays so; what is done opens again only where
-something is added below it or it is blocked, never by working on it: `LEAF_TRANSITIONS` is the narrower table of leaves."""
-
 LEAF_TRANSITIONS: dict[NodeStatus, frozenset[NodeStatus]] = {
     "pending": frozenset({"in_progress", "done", "failed", "blocked", "split", "dropped"}),
     "in_progress": frozenset({"pending", "done", "failed", "blocked", "split", "dropped"}),
@@ -51,7 +39,7 @@ LEAF_TRANSITIONS: dict[NodeStatus, frozenset[NodeStatus]] = {
     "split": frozenset(),
     "dropped": frozenset(),
 }
-"""Which status may follow which, of a leaf."""
+"""Which status may follow which, of a leaf. What is done opens again only where something is added below it."""
 
 
 class Block(Shape):

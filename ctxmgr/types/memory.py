@@ -82,7 +82,7 @@ class RetainResponse(Shape):
 
 
 class RecallRequest(Shape):
-    """The episodes that speak of the query's words, the best first.
+    """The episodes that contain the query's words, the best first.
 
     ``session`` None means every session of the store; several tags mean all of them; ``expand`` is the number of
     entries to show before and after each linked one; ``notes`` also looks at notes that are no episodes.

@@ -57,7 +57,7 @@ class Filters(Request):
 
 
 class Page(Shape):
-    """Where a page stands in the whole; ``next_offset`` is null on the last page.
+    """The position of a page in the whole result; ``next_offset`` is null on the last page.
 
     ``total`` is an estimate where ``total_is_exact`` is false: counting all of them would cost more than the page.
     """

@@ -67,7 +67,7 @@ class Fact(Shape):
     ``text`` is what is stated, in words of ours and of people. ``quote`` is what a tool or an agent wrote, to the letter: that
     it was recorded is all that is stated about it, whatever it claims.
 
-    ``recorded``: it stands in records that exist, whether or not their words are true; ``verified``: a probe of a goal looked
+    ``recorded``: it is in records that exist, whether or not their words are true; ``verified``: a probe of a goal looked
     at the thing itself; ``reconstructed``: concluded from records; ``unknown``: the record it would rest on is gone (ruling
     12), or its quote claims what records can't show: an approval, a permission, what to run. Answers of earlier versions say
     ``verified`` for ``recorded``. ``hash`` is equal for facts that say the same: by it a later context refers to what is held.
@@ -202,7 +202,7 @@ class Continuation(Shape):
         basis: what the history held of agents and people when this was worked out, as 12 hexadecimal digits; equal as long
             as nobody did or said anything.
         question: what was asked for, and how, as 12 hexadecimal digits: equal questions with an equal basis have one answer.
-        told_again: whether it was recorded earlier and is told again; it stands beside a continuation, never in it.
+        told_again: whether it was recorded earlier and is told again; it is returned beside a continuation, never in it.
     """
 
     id: str

@@ -12,12 +12,10 @@ from ctxmgr.access.patterns import (
     FORMS,
     Pattern,
     agent_fault,
-    artifact_resource,
     check_agent,
     check_owner,
     check_rule,
     context_resource,
-    history_resource,
     parse_pattern,
     parse_resource,
 )
@@ -176,14 +174,12 @@ def test_other_texts_are_refused(kind: str, text: str) -> None:
 
 
 def test_what_is_stored_is_never_refused() -> None:
-    """Odd names make odd resources, not errors; what nobody said belongs to the user, a key alone to the project."""
-    assert artifact_resource("*", "\0") == thing("*", "\0")
+    """Odd names make odd resources, not errors; a key alone belongs to the project."""
     assert context_resource("/n") == thing("", "n", "context")
     assert context_resource("a/") == thing("a", "", "context")
     assert context_resource("") == thing("project", "", "context")
     assert context_resource("a/b") == thing("a", "b", "context")
-    assert history_resource(None, "s") == thing("user", "s", "history")
-    assert history_resource("\ud800", "") == thing("\ud800", "", "history")
+    assert context_resource("\ud800/\0") == thing("\ud800", "\0", "context")
 
 
 def test_an_agent_alone_is_a_session_that_no_rule_names() -> None:

@@ -269,11 +269,11 @@ def test_the_file_stays_within_its_limit(place: Path, cache: Path, monkeypatch: 
     monkeypatch.setattr(disposable_files, "MOST_BYTES", 1 << 17)
     with closing(open_store(str(place), readonly=True)) as store:
         for number in range(40):
-            kept = disposable_files.AnswerCache(store)
+            kept = disposable_files.AnswerCache(store.engine, whole=True)
             kept.put([(f"name {number}", "mark", "x" * 9000)])
             kept.close()
             assert sum(path.stat().st_size for path in cache.glob("ctxmgr/answers/*")) <= 1 << 18
-        kept = disposable_files.AnswerCache(store)
+        kept = disposable_files.AnswerCache(store.engine, whole=True)
         kept.put([("last", "mark", "text")])
         assert (kept.get("last", "mark"), kept.get("last", "other"), kept.get("none", "mark")) == ("text", None, None)
         kept.close()

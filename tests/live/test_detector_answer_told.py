@@ -171,9 +171,17 @@ def test_a_person_is_told_the_text_and_the_session(tmp_path: Path) -> None:
 
 def test_a_command_that_is_not_there_keeps_nobody_from_going_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a missing notifier nor a missing command of the user's is a fault."""
-    monkeypatch.setattr(detector_answer, "notifier_command", absent)
+    asked: list[object] = []
+
+    def asked_for(*given: object) -> list[str]:
+        asked.append(given)
+        return absent()
+
+    monkeypatch.setattr(detector_answer, "notifier_command", asked_for)
 
     notify_person(Config(live_exec=("/nonexistent/call",)), "s", "headline", "text")
+
+    assert len(asked) == 1
 
 
 def test_what_is_shown_on_a_desktop_is_one_harmless_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ class History:
         self.warnings: list[str] = []
 
     async def open(self, progress: Progress | None = None) -> None:
-        """Open the history; the first time of a long log this takes a while, of which ``progress`` hears.
+        """Open the history; the first time a long log is opened takes a while, which ``progress`` reports.
 
         Raises:
             CtxmgrError: as `Workspace.open`.

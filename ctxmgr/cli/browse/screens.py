@@ -98,7 +98,7 @@ def browse(location: str | None, session: str | None) -> CtxmgrError | None:
 _T = TypeVar("_T")
 
 _WIDE = 110
-"""Screen width in cells from which the pane stands beside the timeline, not below it."""
+"""Screen width in cells from which the pane is beside the timeline, not below it."""
 
 _REFRESH_SECONDS = 2.0
 """Polling interval of a session that is followed, in seconds."""
@@ -298,7 +298,7 @@ class HitsScreen(ListScreen[SearchHit]):
 
 
 class TimelineScreen(BrowseScreen):
-    """One session: its entries with a column for each agent; what is wrong and what to do stands in a pane."""
+    """One session: its entries with a column for each agent; a pane says what is wrong and what to do."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "switch", "Pane", show=False),

@@ -144,13 +144,13 @@ def _on_secrets(reject: bool, allow: bool) -> str:
 def _owner(agent: str | None) -> str:
     owner = current_agent() if agent is None else agent
     if owner is None:
-        raise InvalidInput("whose artifact it is was not said", "name the agent that produced it: --agent AGENT")
+        raise InvalidInput("--agent is missing", "name the agent that produced the artifact: --agent AGENT")
     return owner
 
 
 def _name(file: str) -> str:
     if file == "-":
-        raise InvalidInput("what comes from stdin has no name", "give it one: --name NAME")
+        raise InvalidInput("input from stdin needs a name", "give it one: --name NAME")
     return os.path.basename(os.path.normpath(file))
 
 
@@ -290,7 +290,7 @@ version_app = typer.Typer(no_args_is_help=True, help=_VERSION_HELP)
 @version_app.command("create")
 def create(
     description: Annotated[str | None, typer.Argument(help="Description of the version.")] = None,
-    described: Annotated[str | None, typer.Option("--description", "-d", help="The same, as an option.")] = None,
+    described: Annotated[str | None, typer.Option("--description", "-d", help="Description, as an option.")] = None,
     author: Annotated[
         str | None, typer.Option("--by", metavar="NAME", help="Author of the version; else the one that asks.")
     ] = None,

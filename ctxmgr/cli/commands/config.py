@@ -16,7 +16,7 @@ from ctxmgr.base.paths import OWN_FILE, SHARED_FILE
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store
 from ctxmgr.cli.terminal import Printer
-from ctxmgr.cli.views.layout import Column, Span, compact
+from ctxmgr.cli.views.layout import Column, Span, scalar_text
 from ctxmgr.config import SETTINGS, Config, SettingsFile, grants, load_config, project_file
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
@@ -249,7 +249,7 @@ def show_list(printer: Printer, rows: Sequence[SettingView]) -> None:
         (
             [
                 row.name,
-                Span(_toml_text(row.value), "dim" if row.origin == "built-in" else "strong"),
+                Span(scalar_text(row.value), "dim" if row.origin == "built-in" else "strong"),
                 Span(row.file or row.variable or row.origin if row.origin != "built-in" else "built in", "dim", "end"),
             ]
             for row in rows
@@ -260,7 +260,7 @@ def show_list(printer: Printer, rows: Sequence[SettingView]) -> None:
 def show_value(printer: Printer, row: SettingView) -> None:
     """Show the value alone; nothing where there is none."""
     if row.value is not None:
-        printer.line(_toml_text(row.value))
+        printer.line(scalar_text(row.value))
 
 
 def show_paths(printer: Printer, rows: Sequence[SettingsPath]) -> None:
@@ -280,17 +280,13 @@ def show_explained(printer: Printer, rows: Sequence[SettingView]) -> None:
         others = [each for each in (row.option, row.variable) if each]
         printer.pairs(
             [
-                ("value", _toml_text(row.value)),
+                ("value", scalar_text(row.value)),
                 ("set by", row.file or (row.variable if row.origin == "environment" else None)),
-                ("default", _toml_text(row.default)),
+                ("default", scalar_text(row.default)),
                 ("also by", ", ".join(others)),
                 ("who", _MAY[row.project]),
             ]
         )
-
-
-def _toml_text(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else compact(value)
 
 
 def trust(

@@ -239,7 +239,7 @@ def request(
     ] = None,
     named: Annotated[
         list[str] | None,
-        typer.Option("--item", metavar="ITEM", help="The same, as an option; repeatable."),
+        typer.Option("--item", metavar="ITEM", help="Item, as an option; repeatable."),
     ] = None,
     max_tokens: MaxTokens = DEFAULT_BUDGET,
     counter: Counter = ESTIMATE,
@@ -468,7 +468,7 @@ def _subject(agent: str | None, status: str | None, named: str | None, state: st
     if named is not None and state is None and status is None:
         agent, status = None, agent
     if (agent is None) == (named is None) or (status is None) == (state is None):
-        raise InvalidInput("say once which agent ran, and once how it stands", "e.g. parser_developer completed")
+        raise InvalidInput("give the agent and the status exactly once", "e.g. parser_developer completed")
     return (named if agent is None else agent) or "", (state if status is None else status) or ""
 
 

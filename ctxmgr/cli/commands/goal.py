@@ -147,8 +147,7 @@ def _is_accepted(proposal: GoalPlan, how: OutputOptions, yes: bool) -> bool:
     for line in _remarks(proposal):
         say(f"ctxmgr: {line}")
     views.show_plan(out, proposal)
-    # The one place that needs typer, whose loading takes longer than all the rest.
-    from typer import confirm
+    from typer import confirm  # only here: loading typer takes longer than the rest
 
     return confirm("Start with this plan?", default=True)
 
@@ -310,7 +309,7 @@ def _probes(state: GoalState) -> Answer:
 
 @goal_app.command("compare")
 def compare(
-    max_chars: Annotated[int, typer.Option("--max-chars", metavar="N", help="Of the brief.")] = DEFAULT_CHARS,
+    max_chars: Annotated[int, typer.Option("--max-chars", metavar="N", help="Characters of the brief.")] = DEFAULT_CHARS,
     counter: Annotated[
         str, typer.Option("--counter", metavar="NAME", help="estimate; or o200k_base, cl100k_base with the tokens extra.")
     ] = "estimate",

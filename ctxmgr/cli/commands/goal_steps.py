@@ -541,7 +541,7 @@ def say(
 
 
 def _siblings(state: GoalState, step: str) -> tuple[list[str], str | None]:
-    """Return the ids that stand beside a step, itself included, and the task they are below (None: the goal).
+    """Return the ids on the level of a step, itself included, and the task they are below (None: the goal).
 
     Raises:
         NotFound: there is no such step.

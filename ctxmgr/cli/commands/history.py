@@ -465,7 +465,7 @@ def show_stats(printer: Printer, found: StatsResponse) -> None:
         Column("OUT", right=True),
         Column("TIME", right=True),
     )
-    printer.table(columns, [*(_row(printer, row, found, most) for row in found.rows)])
+    printer.table(columns, [*(_row(printer, row, most) for row in found.rows)])
     if printer.terminal:
         printer.line()
         parts = [f"{plural(total.calls, 'call')}", f"{total.failed:,} failed"]
@@ -476,7 +476,7 @@ def show_stats(printer: Printer, found: StatsResponse) -> None:
         printer.line(Span("total  ", "dim"), ", ".join(parts))
 
 
-def _row(printer: Printer, row: StatsRow, found: StatsResponse, most: int) -> list[Cell]:
+def _row(printer: Printer, row: StatsRow, most: int) -> list[Cell]:
     plain = not printer.terminal
     # A row without a key sums up what the records do not say, such as the model; with no call in it there was nothing to say.
     key = row.key if row.key is not None else "(no call)" if not row.calls else "(not told)"

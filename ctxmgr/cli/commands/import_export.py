@@ -132,7 +132,7 @@ def export(
         losses: Counter[str] = Counter()
         key = None if all_sessions else session_key(workspace.store, session)
         # Closed here, whatever happens: a half-read answer outlives neither an error nor the store.
-        with closing(_lines(workspace, _keys(workspace, key, every=all_sessions), form, losses)) as lines:
+        with closing(_lines(workspace, _keys(key, every=all_sessions), form, losses)) as lines:
             written = _write(lines, output, sealed=form == OWN_FORMAT)
         missing = [f"{form} has no place for {count} x {name}" for name, count in sorted(losses.items()) if count]
         for line in [] if json_ else missing:
@@ -145,7 +145,7 @@ def export(
     answer("export", how, work, store=store)
 
 
-def _keys(workspace: Workspace, key: int | None, *, every: bool) -> list[int | None]:
+def _keys(key: int | None, *, every: bool) -> list[int | None]:
     """Return the sessions to write; None stands for the whole history."""
     return [None] if every else [] if key is None else [key]
 

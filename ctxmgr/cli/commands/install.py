@@ -213,7 +213,7 @@ def _user_agrees(row: InstallationView, how: OutputOptions) -> bool:
             f"{row.path} would be changed, and nobody can be asked here", "say --yes, or look at it with --dry-run"
         )
     show_diff(printer(), row)
-    from typer import confirm  # the one place that needs typer, whose loading takes longer than the rest
+    from typer import confirm  # only here: loading typer takes longer than the rest
 
     return confirm(f"Change {safe(row.path or '')}?", default=True)
 

@@ -120,7 +120,7 @@ def command_of(name: str) -> Command | None:
 
 
 def find_command(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
-    """Return the name and the command that a command line begins with, and the words behind; None where there is none."""
+    """Split a command line into the command's name, the command and the remaining words; None if it is unknown."""
     # Shortest first: a group is no command, so no name of a command begins another one.
     for count in range(1, 1 + min(_MAX_NAME_WORDS, len(arguments))):
         name = " ".join(arguments[:count])

@@ -110,7 +110,7 @@ def _say_all(lines: Iterable[str]) -> None:
 
 
 def _locate(name: str, values: dict[str, Any]) -> bool:
-    """Let a file that stands in the place of a session be the store; return whether there is one store to ask then."""
+    """Let a file that is given instead of a session be the store; return whether there is one store to ask then."""
     # Most calls name none of these: what tells files from sessions is then not even loaded.
     named = [values[each] for each in ("session", "target", "log", "action", "address") if each in values]
     entries = values.get("entries")

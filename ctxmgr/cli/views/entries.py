@@ -13,7 +13,6 @@ from ctxmgr.cli.views.layout import (
     Span,
     clock,
     command,
-    compact,
     day,
     duration,
     end_to_keep,
@@ -22,6 +21,7 @@ from ctxmgr.cli.views.layout import (
     plural,
     pretty,
     row_text,
+    scalar_text,
     short_ids,
     size,
     status_sign,
@@ -116,10 +116,10 @@ def show_entry(printer: Printer, entry: EntryView, *, full: bool = False) -> Non
     )  # fmt: skip
     printer.pairs([
         ("id", entry.id), ("time", entry.ts), ("agent", entry.agent), ("process", entry.process),
-        ("input type", entry.input_type), ("turn", _scalar(entry.turn)), ("step", _scalar(entry.step)),
+        ("input type", entry.input_type), ("turn", scalar_text(entry.turn)), ("step", scalar_text(entry.step)),
         ("parent", entry.parent), ("task", entry.task),
         ("limit", "" if entry.timeout_ms is None else f"{duration(entry.timeout_ms / 1000)} (declared)"),
-        ("tokens", _scalar(entry.usage)), ("meta", _scalar(entry.meta)),
+        ("tokens", scalar_text(entry.usage)), ("meta", scalar_text(entry.meta)),
         ("missing", Span(", ".join(entry.missing), "warn") if entry.missing else None),
         ("events", f"{entry.events}: {command('messages', where)}" if entry.events else None),
     ])  # fmt: skip
@@ -143,10 +143,6 @@ def _error_says_output(entry: EntryView) -> bool:
     if not isinstance(error, str) or not isinstance(entry.output, str) or not error.strip():
         return False
     return entry.output.strip().removeprefix("<tool_use_error>").removesuffix("</tool_use_error>").strip() == error.strip()
-
-
-def _scalar(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else compact(value)
 
 
 def _value(printer: Printer, entry: EntryView, title: str, value: Any, *, full: bool, style: str = "") -> None:

@@ -24,7 +24,7 @@ from ctxmgr.cli.views.layout import (
     verdict_style,
 )
 from ctxmgr.log.fast_json import json_object
-from ctxmgr.log.ids import format_time, parse_time
+from ctxmgr.log.ids import parse_time, time_or_none
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
@@ -247,7 +247,7 @@ def _time_line(printer: Printer, finding: Finding, entries: Entries, silent: flo
     moment = parse_time(began.ts) if began is not None and waiting else None
     if moment is not None:
         # Only an open call's start is the exact beginning of the silence, so only then the end is known exactly.
-        end = f"{clock(_text(moment + silent))} {end}"
+        end = f"{clock(time_or_none(moment + silent))} {end}"
     printer.line(start + end.rjust(width - printer.cells(start)), indent=2)
     # The bar is the whole silence, so the limit stands at its share of it; never on the first or the last cell.
     mark = None if limit is None or limit > silent else max(1, min(round(limit / silent * (width - 2)), width - 3))
@@ -263,13 +263,6 @@ def _time_line(printer: Printer, finding: Finding, entries: Entries, silent: flo
     at = min(mark or 1, max(width - len(silence) - len(allowed) - 3, 0))
     label = " " * at + allowed
     printer.line(Span(label, "dim"), Span(silence.rjust(width - len(label)), "hung"), indent=2)
-
-
-def _text(moment: float) -> str | None:
-    try:
-        return format_time(moment)
-    except (ValueError, OverflowError):
-        return None
 
 
 def _open_calls(printer: Printer, finding: Finding, entries: Entries) -> None:

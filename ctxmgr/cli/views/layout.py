@@ -27,7 +27,7 @@ _WORDS = lazy_pattern(r" +|[^ ]+")
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """The signs the views draw with; `ASCII` stands in where the encoding can't hold them."""
+    """The signs the views draw with; `ASCII` replaces them where the encoding lacks them."""
 
     ok: str = "●"
     error: str = "✗"
@@ -339,6 +339,11 @@ def compact(value: Any, *, indent: int | None = None) -> str:
         return json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, default=_odd)
     except (TypeError, ValueError, RecursionError):  # keys that are no text, numbers of too many digits, deep nests
         return _odd(value)
+
+
+def scalar_text(value: Any) -> str:
+    """Return text as it is, nothing for null, anything else as JSON in one line."""
+    return "" if value is None else value if isinstance(value, str) else compact(value)
 
 
 def _odd(value: object) -> str:

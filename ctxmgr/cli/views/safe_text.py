@@ -34,6 +34,10 @@ _SHORT = 200
 _KEYCAPS = "#*0123456789"
 # Letters and marks that draw nothing, so that text could hide in them; their categories do not tell.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+_WIDE_SINCE_UNICODE_16 = (
+    ("\u2630", "\u2637"), ("\u268a", "\u268f"), ("\u4dc0", "\u4dff"),
+    ("\U0001d300", "\U0001d356"), ("\U0001d360", "\U0001d376"),
+)  # fmt: skip
 
 
 def safe(text: object, *, limit: int | None = None, keep_lines: bool = False) -> str:
@@ -103,12 +107,12 @@ def _escape(char: str) -> str:
 
 @lru_cache(8192)
 def _cell(char: str) -> int:
+    # `tests/cli/views/test_safe_text.py` compares this with rich.cells, whose import takes longer than a page of a history.
+    if unicodedata.category(char)[0] == "M" or "\u1160" <= char <= "\u11ff" or "\ud7b0" <= char <= "\ud7ff":
+        return 0  # combining marks; vowels and finals of Hangul, which join the syllable before them
     # Terminals differ on flags and skin tones; the wider reading can't wrap a row, only leave a gap in it.
-    if "\U0001f1e6" <= char <= "\U0001f1ff" or "\U0001f3fb" <= char <= "\U0001f3ff":
-        return 2
-    from rich.cells import get_character_cell_size  # here, so that plain ASCII never pays for it
-
-    return get_character_cell_size(char)
+    wide = unicodedata.east_asian_width(char) in "WF" or "\U0001f1e6" <= char <= "\U0001f1ff"
+    return 2 if wide or any(first <= char <= last for first, last in _WIDE_SINCE_UNICODE_16) else 1
 
 
 def cells(text: str) -> int:

@@ -34,7 +34,7 @@ def show_sessions(printer: Printer, sessions: Sequence[SessionView], page: Page 
     Args:
         printer: the printer to write to.
         sessions: the page's rows, in the order in which they are shown.
-        page: where the rows stand in the whole.
+        page: the position of the rows in the whole.
         now: seconds since 1970, for relative times.
     """
     if not sessions:
@@ -84,7 +84,7 @@ def _verdict(printer: Printer, session: SessionView) -> Cell:
 
 
 def verdict_words(session: SessionView, verdict: str) -> tuple[str, str]:
-    """Return how a session stands in words, and the verdict by which they are drawn."""
+    """Return the state of a session in words, and the verdict that decides how they are drawn."""
     # "Healthy" is said only where nothing is wrong (ruling 28); failures in a row, say, are named instead.
     if verdict == "healthy" and session.summary not in (None, "healthy"):
         return session.summary.removeprefix("no loop found, "), "warn"

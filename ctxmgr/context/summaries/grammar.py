@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from ctxmgr.context.summaries.prose import BODY_LINES, body_lines, cut_body, first_sentence, one_line, shorten
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import JSON, MARKDOWN, PYTHON, TEXT, YAML, Counter, kind_of, known_kind
+from ctxmgr.text.word_set import word_set
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -35,10 +36,6 @@ class Grammar:
     function: str = "language"
 
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
 _JS_DEFINITIONS = "function_declaration generator_function_declaration class_declaration method_definition arrow_definition"
 _JS_HOLDERS = (
     "program export_statement class_declaration class_body class statement_block if_statement else_clause try_statement"
@@ -49,7 +46,7 @@ _TS_DEFINITIONS = (
     " method_signature abstract_method_signature function_signature internal_module module call_signature construct_signature"
 )
 _TS_HOLDERS = f"{_JS_HOLDERS} abstract_class_declaration internal_module module ambient_declaration"
-_TS_DATA = _set("interface_declaration type_alias_declaration enum_declaration")
+_TS_DATA = word_set("interface_declaration type_alias_declaration enum_declaration")
 _C_DEFINITIONS = (
     "function_definition prototype struct_specifier union_specifier enum_specifier type_definition preproc_function_def"
 )
@@ -59,49 +56,53 @@ _C_HOLDERS = (
 _C_DATA = "struct_specifier union_specifier enum_specifier type_definition"
 
 GRAMMARS = {
-    "javascript": Grammar("tree_sitter_javascript", _set(_JS_DEFINITIONS), _set(_JS_HOLDERS)),
-    "typescript": Grammar("tree_sitter_typescript", _set(_TS_DEFINITIONS), _set(_TS_HOLDERS), _TS_DATA, "language_typescript"),
-    "tsx": Grammar("tree_sitter_typescript", _set(_TS_DEFINITIONS), _set(_TS_HOLDERS), _TS_DATA, "language_tsx"),
+    "javascript": Grammar("tree_sitter_javascript", word_set(_JS_DEFINITIONS), word_set(_JS_HOLDERS)),
+    "typescript": Grammar(
+        "tree_sitter_typescript", word_set(_TS_DEFINITIONS), word_set(_TS_HOLDERS), _TS_DATA, "language_typescript"
+    ),
+    "tsx": Grammar("tree_sitter_typescript", word_set(_TS_DEFINITIONS), word_set(_TS_HOLDERS), _TS_DATA, "language_tsx"),
     "go": Grammar(
         "tree_sitter_go",
-        _set("package_clause function_declaration method_declaration type_declaration"),
-        _set("source_file"),
-        _set("type_declaration"),
+        word_set("package_clause function_declaration method_declaration type_declaration"),
+        word_set("source_file"),
+        word_set("type_declaration"),
     ),
     "rust": Grammar(
         "tree_sitter_rust",
-        _set(
+        word_set(
             "function_item function_signature_item struct_item enum_item union_item trait_item impl_item mod_item type_item"
             " const_item static_item macro_definition associated_type"
         ),
-        _set("source_file trait_item impl_item mod_item declaration_list foreign_mod_item"),
-        _set("struct_item enum_item union_item type_item"),
+        word_set("source_file trait_item impl_item mod_item declaration_list foreign_mod_item"),
+        word_set("struct_item enum_item union_item type_item"),
     ),
     "java": Grammar(
         "tree_sitter_java",
-        _set(
+        word_set(
             "class_declaration interface_declaration enum_declaration record_declaration annotation_type_declaration"
             " method_declaration constructor_declaration compact_constructor_declaration package_declaration"
         ),
-        _set(
+        word_set(
             "program class_declaration interface_declaration enum_declaration record_declaration annotation_type_declaration"
             " class_body interface_body enum_body enum_body_declarations annotation_type_body"
         ),
     ),
-    "c": Grammar("tree_sitter_c", _set(_C_DEFINITIONS), _set(_C_HOLDERS), _set(_C_DATA)),
+    "c": Grammar("tree_sitter_c", word_set(_C_DEFINITIONS), word_set(_C_HOLDERS), word_set(_C_DATA)),
     "cpp": Grammar(
         "tree_sitter_cpp",
-        _set(f"{_C_DEFINITIONS} class_specifier namespace_definition alias_declaration concept_definition"),
-        _set(f"{_C_HOLDERS} class_specifier struct_specifier namespace_definition field_declaration_list template_declaration"),
-        _set("union_specifier enum_specifier type_definition alias_declaration"),
+        word_set(f"{_C_DEFINITIONS} class_specifier namespace_definition alias_declaration concept_definition"),
+        word_set(
+            f"{_C_HOLDERS} class_specifier struct_specifier namespace_definition field_declaration_list template_declaration"
+        ),
+        word_set("union_specifier enum_specifier type_definition alias_declaration"),
     ),
     "ruby": Grammar(
         "tree_sitter_ruby",
-        _set("method singleton_method class module"),
-        _set("program class module singleton_class body_statement call argument_list if unless"),
+        word_set("method singleton_method class module"),
+        word_set("program class module singleton_class body_statement call argument_list if unless"),
     ),
     "shell": Grammar(
-        "tree_sitter_bash", _set("function_definition"), _set("program if_statement else_clause compound_statement")
+        "tree_sitter_bash", word_set("function_definition"), word_set("program if_statement else_clause compound_statement")
     ),
 }
 

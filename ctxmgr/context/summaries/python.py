@@ -23,7 +23,7 @@ Line = tuple[int, str]
 
 
 def first_lines(node: ast.FunctionDef | ast.AsyncFunctionDef, count: int, indent: str) -> list[str]:
-    """Return the first lines of a function's body without its docstring; an ellipsis stands for the rest."""
+    """Return the first lines of a function's body without its docstring; an ellipsis replaces the rest."""
     lines: list[Line] | None = getattr(node, "lines", None)
     if lines is None:
         body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body

@@ -281,7 +281,7 @@ def from_json(text: str) -> Node:
 
 
 def listing(count: int, items: Sequence[Node]) -> Listing:
-    """Return a list of ``count`` items of which ``items`` are the first."""
+    """Return a list of ``count`` items that begins with ``items``."""
     return Listing(count, tuple(items[:MAX_KEPT_ITEMS]), overlay(items) if items else None)
 
 

@@ -37,7 +37,7 @@ class CycleDetector(StepDetector):
     """Counts, for each period p, the steps in a row that equal the step p places before; forgets all at a new question.
 
     Answers that differ in times, ids and numbers alone are alike. Numbers may be progress, so twice as many rounds are
-    wanted of alike ones, one act must have had the same outcome in all of them, and the last must still tell of trouble.
+    wanted of alike ones, one act must have had the same outcome in all of them, and the last must still report trouble.
     """
 
     kind: FindingKind = "cycle"
@@ -104,7 +104,7 @@ class CycleDetector(StepDetector):
         return Sighting("cycle", tuple(sorted(queries)), period, steps, rounds, confidence)
 
     def _is_futile(self, round_: Sequence[Step], steps: Sequence[Step]) -> bool:
-        """Whether one act of the round had the same outcome each time, and an answer tells of trouble in the last round."""
+        """Whether one act of the round had the same outcome each time, and an answer in the last round reports trouble."""
         acts = [step for step in round_ if step.meaning(self._settings.pollers) in ("mutation", "other")]
         constant = any(all(step.same(other) for other in steps if other.query == step.query) for step in acts)
         return constant and any(step.failed or tells_trouble(step.answer()) for step in round_)
@@ -517,7 +517,7 @@ def _first(fields: Mapping[str, object], keys: tuple[str, ...]) -> str:
 
 
 def _result(event: Observation) -> tuple[str, bool | None]:
-    """Return which task an event tells of, and whether it failed (None: it does not say)."""
+    """Return the task that an event is about, and whether it failed (None: it does not say)."""
     if not isinstance(event.data, dict):
         return "", None
     data = cast("dict[str, object]", event.data)

@@ -181,7 +181,7 @@ class FailureStreakDetector(StepDetector):
     * searches, commands, and reads of one path after another explore, and a miss is an answer: a suspicion, and late.
 
     Questions that succeed may lie between. A success of the action itself, or of any change, ends the streak. Errors that
-    the log tells of as events (the model's provider refused) are a streak of their own, ended by any success and by words.
+    the log reports as events (the model's provider refused) are a streak of their own, ended by any success and by words.
     """
 
     kind: FindingKind = "errorRepetition"

@@ -398,7 +398,7 @@ def _is_structure(piece: str) -> bool:
 
 
 def _find_chant(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...], int] | None:
-    """Return the phrases that are chanted, of which the last has just been said, and how often; or None."""
+    """Return the phrases that are chanted and how often, or None; the last one has just been said."""
     last = phrases[-1]
     if last not in phrases[-1 - _MAX_ROUND : -1]:
         return None

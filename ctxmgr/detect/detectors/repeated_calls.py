@@ -27,7 +27,7 @@ from ctxmgr.types.finding import FindingKind
 
 
 class _Run(NamedTuple):
-    """``first`` is set when the first was part of a parallel batch, ``foreseen`` when the answers of all others are."""
+    """``first`` is set if the first call was part of a parallel batch; ``foreseen`` if all other answers were foreseen."""
 
     length: int
     gap: float | None
@@ -210,7 +210,7 @@ def _core(step: Step) -> str | None:
 _MAX_FILES = 8
 _MAX_PIECES = 64  # the state must not grow with the history; what is forgotten is read as new
 _NEW_SHARE = 0.1
-"""A read of which less than this share is new brings nothing."""
+"""A read with a smaller share of new text than this brings nothing."""
 _MAX_GAP = 3
 """Steps between two reads of one file that belong to one sweep."""
 _CHANGES_STATE = ("mutation", "sleep")

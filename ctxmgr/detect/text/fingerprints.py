@@ -16,12 +16,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from ctxmgr.text.lazy_pattern import lazy_pattern
-
-
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of ``text``: vocabularies are written as prose, not as columns of quotes."""
-    return frozenset(text.split())
-
+from ctxmgr.text.word_set import word_set
 
 # Members of a result that are never news: how long it took, and which process or session it was.
 NOISE_KEYS = word_set(

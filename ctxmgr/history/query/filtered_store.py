@@ -41,7 +41,7 @@ class FilteredStore(Store):
     Args:
         source: the whole history; it is closed with this store.
         agent: the asking agent.
-        rules: the rules, of which those on ``history`` are used.
+        rules: the rules; only those on ``history`` are used.
 
     Attributes:
         agent: the asking agent.

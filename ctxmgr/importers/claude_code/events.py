@@ -74,12 +74,12 @@ def text_origin(words: str) -> tuple[str | None, str]:
 
 
 def is_summary(record: dict[str, Any], words: str) -> bool:
-    """Whether a user record is the summary that stands in for a compacted conversation."""
+    """Whether a user record is the summary that replaces a compacted conversation."""
     return record.get("isCompactSummary") is True or words.startswith(_CONTINUED)
 
 
 def starts_turn(origin: str) -> bool:
-    """Whether harness text stands for something that a person typed: a slash command or a shell line."""
+    """Whether harness text represents something that a person typed: a slash command or a shell line."""
     return origin in _COMMANDS
 
 

@@ -78,7 +78,7 @@ class Raw:
     long: bool
 
     def seconds(self) -> float | None:
-        """Return the time in seconds since 1970; None for a record that tells of the program's state."""
+        """Return the time in seconds since 1970; None for a record about the program's state."""
         return None if self.kind in STATE_TYPES else parse_time(self.ts)
 
 

@@ -175,7 +175,7 @@ class LogFile:
 
 
 class Threads:
-    """The threads of one session across its files, all of which add to the records of the session."""
+    """The threads of one session across its files; all of them add to the records of the session."""
 
     def __init__(self, session: Part) -> None:
         self._session = session
@@ -524,7 +524,7 @@ def _message_or_error(record: dict[str, Any], block: dict[str, Any]) -> tuple[st
 
 
 def _respond(file: LogFile, raw: Raw, thread: Thread, key: str | None) -> None:
-    """Take over what a line tells of its response; with the first line of the next one the response before it is whole."""
+    """Take over what a line says about its response; with the first line of the next one the response before it is whole."""
     message = mapping(raw.value.get("message"))
     if thread.response is not None and thread.response.key != key:
         _count(file, thread)

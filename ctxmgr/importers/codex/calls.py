@@ -26,7 +26,7 @@ _TOOLS = frozenset(("mcp_tool_call_begin", "mcp_tool_call_end", "McpToolCall",
                     "dynamic_tool_call_request", "dynamic_tool_call_response", "DynamicToolCall"))  # fmt: skip
 
 EVENTS = frozenset(_COMMANDS) | _TOOLS
-"""Events and turn items that tell of a tool call."""
+"""Events and turn items that report a tool call."""
 
 
 @dataclass(slots=True)
@@ -61,11 +61,11 @@ class Outcome:
 
 @dataclass(slots=True)
 class Calls:
-    """The calls of one thread, which items and events tell of.
+    """The calls of one thread, reported by items and events.
 
     Attributes:
         facts: what events told of open calls, and of those whose item has not come yet.
-        from_events: ids of the calls of which an event told first.
+        from_events: ids of the calls that an event reported first.
     """
 
     thread: Thread
@@ -106,7 +106,7 @@ class Calls:
         self.result(item, call_id, read_output(item.payload, facts))
 
     def event(self, item: Item, kind: str, body: dict[str, Any], call_id: object) -> None:
-        """Read what an event tells of a call: facts for its result or, in a log without items, the call itself."""
+        """Read what an event says about a call: facts for its result or, in a log without items, the call itself."""
         key, thread = text(call_id), self.thread
         if key is None or (thread.items_seen and key in thread.calls and key not in thread.waiting):
             return
@@ -129,7 +129,7 @@ class Calls:
             thread.output_came()
 
     def turn_over(self, item: Item, aborted: bool) -> None:
-        """End a turn: a call of which only events tell ends with them, and an abort ends every open call."""
+        """End a turn: a call that only events report ends with them, and an abort ends every open call."""
         for key in list(self.thread.waiting):
             if (facts := self.facts.get(key)) is not None:
                 self.result(item, key, from_facts(facts))
@@ -245,7 +245,7 @@ def read_output(payload: dict[str, Any], facts: Facts | None) -> Outcome:
 
 
 def from_facts(facts: Facts) -> Outcome:
-    """Return the outcome of a call of which only events tell."""
+    """Return the outcome of a call that only events report."""
     outcome = Outcome(output=facts.output, duration_ms=facts.duration_ms)
     if facts.exit_code is not None:
         outcome.meta["exitCode"] = facts.exit_code

@@ -14,14 +14,9 @@ from ctxmgr.importers.log_files import open_log, plain_name
 from ctxmgr.importers.values import clean, decoder, join_texts, mapping, sequence, text, title
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, Report, read_objects
+from ctxmgr.text.word_set import word_set
 
-
-def words_of_block(block: str) -> frozenset[str]:
-    """Return the words of a text."""
-    return frozenset(block.split())
-
-
-TOP_LEVEL = words_of_block(
+TOP_LEVEL = word_set(
     "session_meta response_item event_msg turn_context compacted world_state token_usage_record"
     " inter_agent_communication inter_agent_communication_metadata"
 )
@@ -43,13 +38,13 @@ ITEMS = (
     frozenset(("message", "reasoning", "agent_message", "ghost_snapshot", "other", "additional_tools"))
     | COMPACTIONS
     | frozenset(CALLS)
-    | words_of_block(
+    | word_set(
         "function_call_output custom_tool_call_output local_shell_call_output tool_search_output"
         " mcp_tool_call_output mcp_call_output computer_call_output"
     )
 )
 
-EVENTS = words_of_block(
+EVENTS = word_set(
     # spoken
     "user_message agent_message agent_message_delta agent_message_content_delta agent_reasoning agent_reasoning_delta"
     " agent_reasoning_raw_content agent_reasoning_raw_content_delta agent_reasoning_section_break"
@@ -76,22 +71,20 @@ EVENTS = words_of_block(
     " realtime_conversation_started realtime_conversation_realtime realtime_conversation_closed"
 )
 
-TURN_ITEMS = words_of_block(
+TURN_ITEMS = word_set(
     "UserMessage AgentMessage Reasoning CommandExecution FileChange Plan McpToolCall DynamicToolCall CollabToolCall"
     " CollabAgentToolCall WebSearch ImageView ImageGeneration EnteredReviewMode ExitedReviewMode ContextCompaction"
     " HookPrompt SubAgentActivity Sleep"
 )
 
-QUESTIONS = words_of_block(
+QUESTIONS = word_set(
     "exec_approval_request apply_patch_approval_request request_user_input request_permissions elicitation_request"
 )
 """Events after which Codex waits for a person."""
 
-EXEC_TYPES = words_of_block(
-    "thread.started turn.started turn.completed turn.failed item.started item.updated item.completed error"
-)
+EXEC_TYPES = word_set("thread.started turn.started turn.completed turn.failed item.started item.updated item.completed error")
 
-EXEC_ITEMS = words_of_block(
+EXEC_ITEMS = word_set(
     "agent_message reasoning command_execution file_change mcp_tool_call web_search todo_list error collab_tool_call"
 )
 
@@ -106,7 +99,7 @@ SINGLE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:\s*\{')
 
 _MAX_HEAD_LINES = 60
 """Lines that are searched for a person's words, which are the title; instructions and contexts come before them."""
-_HARNESS_TAGS = words_of_block(
+_HARNESS_TAGS = word_set(
     "environment_context user_instructions turn_aborted permissions_instructions skills_instructions instructions"
     " tools skill user_shell_command subagent_notification collaboration_mode personality_spec model_switch"
     " hook_prompt apps_instructions plugins_instructions environments_instructions context_window_guidance"
@@ -237,7 +230,7 @@ def read_meta(head: Head, payload: dict[str, Any]) -> None:
 
 
 def user_title(value: dict[str, Any]) -> tuple[str | None, bool]:
-    """Return the words of a person in one line of a log (None: there are none), and whether the line proves their author."""
+    """Return the user's words in a log line, or None, and whether the line proves who wrote them."""
     payload = mapping(value.get("payload")) or value
     kind = payload.get("type")
     if kind == "user_message":

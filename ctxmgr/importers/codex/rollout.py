@@ -371,7 +371,7 @@ class Words:
                 return
         self._queue(message)
 
-    def event(self, item: Item, words: str, pictures: int, event_id: object = None) -> None:
+    def event(self, item: Item, words: str, pictures: int) -> None:
         """Take an event that says what a person wrote."""
         if self.named_before or harness_origin(words):
             return

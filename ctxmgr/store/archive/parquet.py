@@ -1,7 +1,7 @@
 """Archives of sessions: Parquet files by day, written whole or not at all, and read as a store that can only be read.
 
 Each row is one record: its body as it was recorded, and a sum that follows from the row before. What any Parquet reader can
-filter by (session, kind, action, ...) stands beside it. To be read here, the rows of an archive are written as a log into the
+filter by (session, kind, action, ...) is beside it. To be read here, the rows of an archive are written as a log into the
 cache folder, once; the log is then read in place like any other, page by page. DuckDB reads and writes Parquet, in an extra:
 ``pip install 'ctxmgr-cli[archive]'``.
 
@@ -78,7 +78,7 @@ class Bucket:
             )
         if _URL.fullmatch(url) is None:
             raise InvalidInput(
-                f"{url} names no bucket", "write s3://BUCKET/PREFIX; keys stand in AWS_ACCESS_KEY_ID and the like"
+                f"{url} names no bucket", "write s3://BUCKET/PREFIX; set AWS_ACCESS_KEY_ID and the like for the keys"
             )
         self._url = url.rstrip("/")
         self._client: Any = None

@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ctxmgr.store.base import Store
+    from ctxmgr.store.engine.interface import Engine
 
     Kept = tuple[str, str, str]
     """A name, the mark of all that an answer follows from, and the answer as a text."""
@@ -224,14 +224,15 @@ class AnswerCache:
     """The kept answers about one history; none of its methods fails, whatever the state of the cache is.
 
     Args:
-        store: the history.
+        engine: that of the history.
+        whole: the history is all that is recorded, not what an agent sees of it.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, engine: Engine, *, whole: bool) -> None:
         self._engine: SqliteEngine | None = None
-        path = getattr(store.engine, "path", MEMORY)
+        path = getattr(engine, "path", MEMORY)
         # What an agent sees under the access rules is a part of the history that changes with them.
-        usable = path != MEMORY and not store.engine.shared and not hasattr(store, "source")
+        usable = path != MEMORY and not engine.shared and whole
         folder = os.path.join(user_folder(os.environ, "XDG_CACHE_HOME", ".cache"), "ctxmgr", _STEM)
         self._place = os.path.join(folder, f"{_STEM}-{_name(path)}.db") if usable and _is_private(folder) else None
 

@@ -561,7 +561,7 @@ def _is_busy(error: BaseException) -> bool:
 
 
 def _is_damage(error: BaseException) -> bool:
-    """Whether an error of the driver says that a database is damaged: by its code, or as text that is none."""
+    """Whether an error of the driver says that a database is damaged: by its code, or because a text is not valid."""
     name = str(getattr(error, "sqlite_errorname", "") or "")
     return name.startswith(_DAMAGED) or isinstance(error, UnicodeDecodeError) or _NO_TEXT in str(error)
 

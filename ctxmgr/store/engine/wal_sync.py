@@ -165,7 +165,7 @@ def _ends(engine: Engine, former: anchor.Anchor | None) -> str:
 
 
 def digest_of(totals: Iterable[str | None], without: Iterable[str | None] = (), former: str = "0") -> str:
-    """Return what stands for the last sums of sessions in any order: for those of an earlier one, with some, without others."""
+    """Return a digest of last sums in any order: the ``former`` one with ``totals`` and without those of ``without``."""
     value = int(former, 16)
     for sign, some in ((1, totals), (-1, without)):
         value += sign * sum(int(codec.chain("", total.encode()), 16) for total in some if total)

@@ -39,10 +39,6 @@ from ctxmgr.store.engine.wal_sync import digest_of, head_of
 from ctxmgr.store.project_session import ARCHIVED, CHAINED, END, GAP
 from ctxmgr.store.write.append import Appender
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # the store stands above this
-    from ctxmgr.store.base import Store
-
 _MAX_IN_MEMORY = 20_000
 """Records up to which the tables are made in memory."""
 _AT_ONCE = 4_096
@@ -309,13 +305,13 @@ def examine_log(path: str, indexed: Anchor | None) -> Examined:
     return _compare(chain, anchors, size, "bytes", lambda found: not found.session or found.session in there)
 
 
-def examine_database(store: Store) -> Examined:
+def examine_database(engine: Engine, location: str) -> Examined:
     """Check a database or a store on a server: its own check, every record, the end of each session, and the tables.
 
     Old records are one chain over all sessions, up to the place that `ctxmgr.store.project_session.CHAINED` names.
     """
-    engine, damaged, there = store.engine, list[DamagedRange](), True
-    anchors = [] if engine.shared else _anchors(store.location, None)
+    damaged, there = list[DamagedRange](), True
+    anchors = [] if engine.shared else _anchors(location, None)
     # Others may append meanwhile: records, sessions and state must be of one moment.
     with engine.reading():
         chain = _Chains([each for each, _ in anchors], damaged)
@@ -468,7 +464,7 @@ def _number(text: object, name: str) -> int:
     try:
         return int(str(text))
     except ValueError:
-        raise Damaged(f"what is kept of the sums under {name!r} was changed", "restore a backup") from None
+        raise Damaged(f"the stored checksum data under {name!r} was changed", "restore a backup") from None
 
 
 def _bytes(value: str | bytes) -> bytes:
@@ -548,9 +544,9 @@ def accept_log(path: str) -> Anchor | None:
     return _accept(path, head)
 
 
-def accept_database(store: Store) -> None:
-    """Anchor a database as it stands."""
-    _accept(store.location, head_of(store.engine))
+def accept_database(engine: Engine, location: str) -> None:
+    """Anchor a database as it is now."""
+    _accept(location, head_of(engine))
 
 
 def _accept(path: str, head: Anchor | None) -> Anchor | None:

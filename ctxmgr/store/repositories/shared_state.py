@@ -296,7 +296,7 @@ class Artifacts:
         return [_artifact(row) for row in rows]
 
     def find(self, agent: str, name: str, version: int) -> ArtifactRow | None:
-        """Return an artifact as it stands in a version."""
+        """Return an artifact as it is in a version."""
         rows = self._engine.query(
             STATE.format(narrowed="AND artifact.agent = :agent AND artifact.name = :name "),
             {"version": version, "agent": storable(agent), "name": storable(name)},

@@ -137,7 +137,7 @@ _MAX_INDEXED_CHARS = 1_000_000
 """Characters of a text that are indexed; of a longer one the place is proposed whatever is asked for."""
 
 TOO_LONG = "ctxmgrtoolongtobeindexed"
-"""What stands for a text that is too long to be indexed; trigrams find it as they find any text, by three of its own."""
+"""Replaces a text that is too long to be indexed; trigrams find it as they find any text, by three of its own."""
 
 _NEXT = (
     "SELECT count(*), max(seq) FROM "

@@ -163,7 +163,7 @@ class Builder:
         self._engine.query(f"PRAGMA wal_autocheckpoint = {pages:d}")
 
     def _read_ahead(self, start: int) -> None:
-        """Let a second process read what stands behind a place, if the store is one that it can open."""
+        """Let a second process read the records after a place, if the store is one that it can open."""
         from ctxmgr.store.worker_process import is_of_use, place_of, run_in_second_process
 
         place = place_of(self._engine, self._location) if is_of_use() else None
@@ -178,7 +178,7 @@ class Builder:
             self._ahead = None
 
     def _next(self, start: int, rows: int) -> Stretch | None:
-        """Return what stands behind a place, or None at the end; called inside a transaction."""
+        """Return the records after a place, or None at the end; called inside a transaction."""
         from ctxmgr.store.search.index_texts import Stretch
         from ctxmgr.store.worker_process import ProcessLost
 
@@ -199,14 +199,14 @@ class Builder:
         return self._reader.after(start, rows)
 
     def _is_here(self, stretch: Stretch) -> bool:
-        """Whether a stretch that was read in another process is of the log as it stands now: places are never used again."""
+        """Whether a stretch read by another process still belongs to the current log: places are never used again."""
         from ctxmgr.store.worker_process import born_of
 
         seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": stretch.end})
         return bool(seen) and str(seen[0][0]) == stretch.seen and born_of(self._engine) == stretch.born
 
     def _gather(self, last: int, *, much: bool) -> None:
-        """Merge the parts of which the indexes consist, when many were added: each look-up goes to every part.
+        """Merge the parts of the indexes when many were added: each look-up goes to every part.
 
         Args:
             last: the place up to which they go.
@@ -285,7 +285,7 @@ class Builder:
         self._note("seen", seen)
 
     def _stretches(self, start: int) -> tuple[int, dict[int, str]]:
-        """Index what stands behind a place; return where that ends, and the texts of results whose entry lies before them."""
+        """Index the records after a place; return where that ends, and the texts of results whose entry lies before them."""
         end, held = start, 0
         answers: dict[int, str] = {}
         fresh: list[tuple[str, str]] = []

@@ -64,7 +64,7 @@ class Stretch(NamedTuple):
 
 
 class Reader:
-    """Reads a log in stretches, and remembers of which words it has told.
+    """Reads a log in stretches, and remembers which words it has yielded.
 
     Args:
         engine: of the store.

@@ -27,7 +27,7 @@ _ESCAPES = str.maketrans({
 })  # fmt: skip
 
 _MEANING_ASCII = ("\\u00", "\\u01", "\\u1e9", "\\u212", "\\ufb0")
-"""How escapes begin, in lower case, of which some stand for ASCII or for what folds to ASCII (\u0130, \u017f, \u212a)."""
+"""How escapes begin, in lower case; some represent ASCII or for what folds to ASCII (\u0130, \u017f, \u212a)."""
 
 _NUMBER = frozenset("0123456789.+-e")
 """Characters of numbers as they are searched. JSON may spell a number otherwise: 1E2 is the text "100.0"."""
@@ -42,7 +42,7 @@ def _record(body: str) -> Record | None:
 
 
 def texts_in(body: str) -> list[str]:
-    """Return the searchable texts of a stored record as they stand there; of one that was altered, all that stands there."""
+    """Return the searchable texts of a stored record; for an altered record, every text in it."""
     record = _record(body)
     return [body] if record is None else plain_texts(record)
 

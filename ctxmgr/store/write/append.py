@@ -212,7 +212,7 @@ class Appender:
         return number, part[-1].total
 
     def _seal(self, part: Sequence[EncodedRecord]) -> None:
-        """Give records their sums, each of which follows from the last one of its session."""
+        """Give records their sums; each follows from the last one of its session."""
         key, total, totals = 0, "", dict[int, str]()
         for item in part:
             if item.key != key:

@@ -26,7 +26,7 @@ _MAX_TOKENS = 2**40  # of one response; more is no count, and sums of such numbe
 
 
 SAID_LATER = frozenset({"note", "snapshot", "continuation"})
-"""Kinds of records that tell of a session without going on with it: it does not become the latest one by them."""
+"""Kinds of records about a session that do not continue it: it does not become the latest one by them."""
 
 
 class SessionCounters:
@@ -124,7 +124,7 @@ def tokens_of(used: object) -> tuple[int | None, int | None] | None:
 
 
 def description(record: Record) -> tuple[str | None, str | None, str | None]:
-    """Return what a record of kind ``session`` tells of it: workflow, source and meta, the last two as JSON."""
+    """Return what a record of kind ``session`` says about it: workflow, source and meta, the last two as JSON."""
     source, meta = (None if record.get(name) is None else fast_json.dumps(record[name]) for name in ("source", "meta"))
     return optional(record.get("workflow")), source, meta
 

@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import get_character_cell_size
 
 from ctxmgr.cli.views.safe_text import cells, cut, safe
 
@@ -48,6 +49,15 @@ def test_every_character_that_could_hide_or_steer_is_escaped(planes: range) -> N
 def test_the_filter_shows_what_would_not_be_seen(text: object, shown: str) -> None:
     """Steering and hidden characters become escapes, markup and ordinary text stay as they are."""
     assert safe(text) == shown
+
+
+def test_widths_are_those_of_rich() -> None:
+    """Every character that the filter lets through takes as many cells as rich says; flags and skin tones take two."""
+    for code in range(0x20, 0x20000):
+        char = chr(code)
+        if safe("a" + char) == "a" + char:
+            wide = "\U0001f1e6" <= char <= "\U0001f1ff" or "\U0001f3fb" <= char <= "\U0001f3ff"
+            assert cells(char) == (2 if wide else get_character_cell_size(char)), f"U+{code:04X}"
 
 
 def test_what_cannot_be_written_is_named() -> None:
