@@ -16,7 +16,7 @@ from ctxmgr.log.ids import format_time, new_id, now, parse_time
 from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import EXECUTION, KEY, PROJECT
-from ctxmgr.types.access import AccessExplanation, AccessRule, Replay, RulesChanged
+from ctxmgr.types.access import AccessExplanation, AccessRule, Replay, RuleChangeResult
 from ctxmgr.types.context_package import (
     NEW_KEYS,
     ContextKey,
@@ -24,7 +24,7 @@ from ctxmgr.types.context_package import (
     ExecutionStatus,
     GetContextRequest,
     GetContextResponse,
-    KeyChanged,
+    KeyChange,
     KeyUpdate,
     ListExecutionsRequest,
     ListExecutionsResponse,
@@ -72,13 +72,13 @@ class Project:
         """Return the access rules in force, in the order in which they count."""
         return self._source.shared.rules()
 
-    def change_rules(self, add: Iterable[AccessRule] = (), remove: Iterable[AccessRule] = ()) -> RulesChanged:
+    def change_rules(self, add: Iterable[AccessRule] = (), remove: Iterable[AccessRule] = ()) -> RuleChangeResult:
         """Put rules in force and take others out; see `ctxmgr.access.rule_changes.change_rules`."""
         from ctxmgr.access.rule_changes import change_rules
 
         return change_rules(self._source, self._guard, add=add, remove=remove)
 
-    def load_default_rules(self) -> RulesChanged:
+    def load_default_rules(self) -> RuleChangeResult:
         """Put the template's rules and needs in force; see `ctxmgr.access.rule_changes.load_default`."""
         from ctxmgr.access.rule_changes import load_default
 
@@ -181,7 +181,7 @@ def set_keys(store: Store, guard: AccessGuard, request: SetContextRequest) -> Se
     )
 
 
-def _change(update: KeyUpdate, known: dict[str, ContextKey], *, create: bool) -> KeyChanged:
+def _change(update: KeyUpdate, known: dict[str, ContextKey], *, create: bool) -> KeyChange:
     _check_key(update.key)
     old = known.get(update.key)
     if old is None and not create and update.key not in NEW_KEYS:
@@ -192,7 +192,7 @@ def _change(update: KeyUpdate, known: dict[str, ContextKey], *, create: bool) ->
         raise NotFound(f"no context key {update.key!r}", f"{hint}--create makes it")
     kind: ValueType = update.type or (old.type if old else "string")
     value = _typed(update.key, update.value, kind)
-    return KeyChanged(
+    return KeyChange(
         key=update.key, old_value=None if old is None else old.value, new_value=value, type=kind, created=old is None
     )
 
@@ -370,7 +370,7 @@ def list_executions(
     return ListExecutionsResponse(
         status="ok" if views else "empty",
         executions=views,
-        page=Page.of(request.offset, request.limit, len(views), len(found)),
+        page=Page.make(request.offset, request.limit, len(views), len(found)),
     )
 
 

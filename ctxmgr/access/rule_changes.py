@@ -22,7 +22,7 @@ from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, RULES
-from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, Replay, Replayed, Resource, RulesChanged
+from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, Replay, ReplayedRead, Resource, RuleChangeResult
 from ctxmgr.types.plain_records import build
 
 
@@ -52,8 +52,8 @@ def replay(old: Rules, new: Rules, reads: Iterable[PastRead]) -> Replay:
     order is that of the reads.
     """
     count = 0
-    blocked: list[Replayed] = []
-    opened: list[Replayed] = []
+    blocked: list[ReplayedRead] = []
+    opened: list[ReplayedRead] = []
     for read in reads:
         count += 1
         if read.agent is None:
@@ -62,7 +62,7 @@ def replay(old: Rules, new: Rules, reads: Iterable[PastRead]) -> Replay:
         allowed = new.allows(read.agent, "read", read.resource)
         if allowed == was_allowed:
             continue
-        changed = Replayed(
+        changed = ReplayedRead(
             at=read.at,
             agent=read.agent,
             command=read.command,
@@ -82,7 +82,7 @@ def change_rules(
     add: Iterable[AccessRule] = (),
     remove: Iterable[AccessRule] = (),
     author: str | None = None,
-) -> RulesChanged:
+) -> RuleChangeResult:
     """Add and remove rules, as one change that is recorded in history.
 
     A rule is identified by agent, resource type, pattern and permission: adding it again sets its priority, and removing
@@ -104,7 +104,7 @@ def change_rules(
             by = author or "operator"
             store.append([build("event", PROJECT, now(), id=new_id(), type=RULES, agent=by, data={**data, "by": by})])
     added = sum(rule_key(rule) not in before for rule in changed)
-    return RulesChanged(
+    return RuleChangeResult(
         rules=list(new.values()) or [before[key] for key in removed],
         added=added,
         changed=len(changed) - added,
@@ -112,7 +112,7 @@ def change_rules(
     )
 
 
-def load_default(store: Store, guard: AccessGuard, author: str | None = None) -> RulesChanged:
+def load_default(store: Store, guard: AccessGuard, author: str | None = None) -> RuleChangeResult:
     """Add the template's rules, needs and context keys; existing keys keep their values.
 
     Raises:

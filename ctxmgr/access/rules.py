@@ -24,7 +24,7 @@ from ctxmgr.access.patterns import (
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log import codec
-from ctxmgr.types.access import DEFAULT_PRIORITY, AccessExplanation, AccessRule, Asked, Resource, ResourceType, Shadowed
+from ctxmgr.types.access import DEFAULT_PRIORITY, AccessExplanation, AccessRule, Asked, OverriddenRule, Resource, ResourceType
 
 # Permissions of rules that decide each question: write grants read, so it counts for both (ruling 14).
 _COUNTS: dict[str, frozenset[str]] = {"read": frozenset({"read", "write", "none"}), "write": frozenset({"write", "none"})}
@@ -143,7 +143,7 @@ def explain(matching: list[Ranked], agent: str, asked: Asked, resource: Resource
         allowed=allowed,
         rule=None if decided is None else decided.rule,
         reason=_reason(decided, agent, asked, resource),
-        shadowed=[Shadowed(rule=ranked.rule, reason=_why_lost(ranked, decided, asked)) for ranked in lost],
+        shadowed=[OverriddenRule(rule=ranked.rule, reason=_why_lost(ranked, decided, asked)) for ranked in lost],
         would_grant=[] if allowed else _rules_that_would_grant(matching, decided, agent, asked, resource),
     )
 

@@ -22,13 +22,13 @@ from ctxmgr.types.artifact import (
     GetResponse,
     ListArtifactsRequest,
     ListArtifactsResponse,
-    Pruned,
+    NewVersion,
     PruneRequest,
+    PruneResult,
     PutRequest,
     PutResponse,
     RollbackRequest,
-    RolledBack,
-    VersionCreated,
+    RollbackResult,
     VersionView,
 )
 from ctxmgr.types.query import Page
@@ -129,7 +129,7 @@ class ArtifactStore:
             status="ok" if page else "empty",
             version=version,
             artifacts=finder.views(page, version),
-            page=Page.of(request.offset, request.limit, len(page), len(rows)),
+            page=Page.make(request.offset, request.limit, len(page), len(rows)),
         )
 
     def log(self, request: ArtifactLogRequest) -> ArtifactLog:
@@ -180,13 +180,13 @@ class ArtifactStore:
             raise NotFound(f"{request.agent}/{request.name} had no other content before", "--from names another version")
         return older, finder.shown_in(older)
 
-    def create_version(self, request: CreateVersionRequest) -> VersionCreated:
+    def create_version(self, request: CreateVersionRequest) -> NewVersion:
         """Make a version on request; see `ctxmgr.artifacts.versions.create_version`."""
         from ctxmgr.artifacts.versions import create_version
 
         return create_version(self._store, self._guard, request.description, request.author)
 
-    def rollback(self, request: RollbackRequest) -> RolledBack:
+    def rollback(self, request: RollbackRequest) -> RollbackResult:
         """Make another version current; see `ctxmgr.artifacts.versions.rollback`."""
         from ctxmgr.artifacts.versions import rollback
 
@@ -198,7 +198,7 @@ class ArtifactStore:
 
         return list_versions(self._store, self._guard)
 
-    def prune(self, request: PruneRequest) -> Pruned:
+    def prune(self, request: PruneRequest) -> PruneResult:
         """Remove old versions; see `ctxmgr.artifacts.versions.prune`."""
         from ctxmgr.artifacts.versions import prune
 

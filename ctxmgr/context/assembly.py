@@ -16,7 +16,15 @@ from ctxmgr.errors import BudgetExceeded, CtxmgrError, Damaged, InvalidInput, No
 from ctxmgr.log.ids import now
 from ctxmgr.store import Store
 from ctxmgr.text.tokens import counter_by_name
-from ctxmgr.types.context_package import AgentNeed, AssembleRequest, AssembleResponse, Assembly, HeldItem, Why, WhyRequest
+from ctxmgr.types.context_package import (
+    AgentNeed,
+    AssembleRequest,
+    AssembleResponse,
+    Assembly,
+    HeldItem,
+    ItemExplanation,
+    WhyRequest,
+)
 from ctxmgr.types.plain_records import MAX_EXACT_INTEGER
 
 
@@ -250,7 +258,7 @@ def log_reads(
 _ORDER = ("full", "summary", "truncated", "omitted")
 
 
-def why(store: Store, visible: Store, guard: AccessGuard, request: WhyRequest) -> Why:
+def why(store: Store, visible: Store, guard: AccessGuard, request: WhyRequest) -> ItemExplanation:
     """Return what became of an item in a package.
 
     An agent sees its own packages only, and items that it may read; anything else counts as missing (ruling 16). The
@@ -297,7 +305,7 @@ def _identify(audience: Readers, named: ItemName, operator: bool) -> tuple[str |
     return None, True
 
 
-def _from_record(named: ItemName, identity: str | None, found: RecordedPackage) -> Why | None:
+def _from_record(named: ItemName, identity: str | None, found: RecordedPackage) -> ItemExplanation | None:
     if named.source == "project_context" and found.context:
         return _answer(named, found, "full", "everyPackage", f"the project's context: {len(found.context)} keys")
     if named.source == "task_context" and found.task:
@@ -306,7 +314,7 @@ def _from_record(named: ItemName, identity: str | None, found: RecordedPackage) 
     if made:
         # Several needs may ask for one item: the strongest was served, the others stand as duplicates of it.
         best = min(made, key=lambda one: (_ORDER.index(one.got), one.rule == "duplicate"))
-        return Why(
+        return ItemExplanation(
             item=named.text, package=found.id, agent=found.agent, assembled_at=found.at, asked=best.asked, got=best.got,
             rule=best.rule, reason=best.reason, decisions=sorted(made, key=lambda one: one is not best),
         )  # fmt: skip
@@ -328,7 +336,7 @@ def _is(kept_as: str, identity: str, source: str, name: str, named: ItemName, kn
     return kept_as == "context" and identity == named.source
 
 
-def _explain_absence(audience: Readers, named: ItemName, found: RecordedPackage) -> Why:
+def _explain_absence(audience: Readers, named: ItemName, found: RecordedPackage) -> ItemExplanation:
     """Return why an item is not in a package, judged by what exists and is needed now."""
     shown = VisibleArtifacts(audience, None)
     if not _is_there(audience, shown, named):
@@ -376,15 +384,15 @@ def _names(pattern: str, named: ItemName) -> bool:
     return (need.form, need.source, need.name) == (named.form, named.source, named.name)
 
 
-def _absent(named: ItemName, found: RecordedPackage, rule: str, reason: str) -> Why:
-    return Why(
+def _absent(named: ItemName, found: RecordedPackage, rule: str, reason: str) -> ItemExplanation:
+    return ItemExplanation(
         item=named.text, package=found.id, agent=found.agent, assembled_at=found.at, asked=None, got="absent", rule=rule,
         reason=reason,
     )  # fmt: skip
 
 
-def _answer(named: ItemName, found: RecordedPackage, got: str, rule: str, reason: str) -> Why:
-    return Why.model_validate(
+def _answer(named: ItemName, found: RecordedPackage, got: str, rule: str, reason: str) -> ItemExplanation:
+    return ItemExplanation.model_validate(
         {
             "item": named.text, "package": found.id, "agent": found.agent, "assembled_at": found.at, "asked": "full",
             "got": got, "rule": rule, "reason": reason,

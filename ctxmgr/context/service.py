@@ -35,20 +35,20 @@ from ctxmgr.types.context_package import (
     Assembly,
     ChangeNeedsRequest,
     Decision,
+    ItemExplanation,
     ListNeedsRequest,
     ListNeedsResponse,
-    NeedsChanged,
+    NeedChangeResult,
     PackageItem,
     RequestedItem,
     RequestItemsRequest,
     RequestItemsResponse,
-    Why,
     WhyRequest,
 )
 from ctxmgr.types.plain_records import build
 
 
-def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) -> NeedsChanged:
+def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) -> NeedChangeResult:
     """Add and remove needs, as one change that is recorded in history.
 
     An agent has one need for each pattern: adding it again replaces it. An entry named by its address is stored by its id.
@@ -76,7 +76,7 @@ def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) 
             store.append([build("event", PROJECT, now(), id=new_id(), type=NEEDS_EVENT, agent="operator", data=data)])
     added = sum((need.agent, need.pattern) not in before for need in new_or_changed)
     needs = list(add.values()) or [before[key] for key in gone]
-    return NeedsChanged(needs=needs, added=added, changed=len(new_or_changed) - added, removed=len(gone))
+    return NeedChangeResult(needs=needs, added=added, changed=len(new_or_changed) - added, removed=len(gone))
 
 
 def list_needs(store: Store, guard: AccessGuard, request: ListNeedsRequest) -> ListNeedsResponse:
@@ -279,11 +279,11 @@ class ContextPackages:
         """Return further items that an agent asks for; see `request_items`."""
         return request_items(self._package_service(), request)
 
-    def why(self, request: WhyRequest) -> Why:
+    def why(self, request: WhyRequest) -> ItemExplanation:
         """Explain why an item is or is not in a package; see `ctxmgr.context.assembly.why`."""
         return explain(self._source, self._visible, self._guard, request)
 
-    def change_needs(self, request: ChangeNeedsRequest) -> NeedsChanged:
+    def change_needs(self, request: ChangeNeedsRequest) -> NeedChangeResult:
         """Add and remove needs; see `change_needs`."""
         return change_needs(self._source, self._guard, request)
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 from ctxmgr.detect.text.fingerprints import MAX_TEXT, blur, canonical, one_line
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.json_value import describe, plain
-from ctxmgr.types.base import Json, Stored, Text
+from ctxmgr.types.base import Json, StoredShape, Text
 from ctxmgr.types.goal import (
     GOAL_ID,
     ActionView,
@@ -41,7 +41,7 @@ _OPEN = frozenset({"pending", "in_progress", "failed"})
 _FAILED_TASKS_THAT_BLOCK_GOAL = 2  # one failed task leaves the others to work on (spec 004)
 
 
-class Node(Stored):
+class Node(StoredShape):
     """The goal, a task or a subtask; ``minted`` counts all children it ever had, for new ids."""
 
     id: Text
@@ -211,7 +211,7 @@ WINDOW = 36
 KEPT_OPEN, KEPT_BLOCKED, KEPT_LOOPS, KEPT_OUTCOMES, KEPT_PROBES = 32, 200, 100, 64, 100
 
 
-class OpenAction(Stored):
+class OpenAction(StoredShape):
     """An action without a result; ``args`` may be shortened, but ``key`` identifies action and full arguments."""
 
     id: Text
@@ -238,14 +238,14 @@ class Action(OpenAction):
     ts: Text | None
 
 
-class Outcome(Stored):
+class Outcome(StoredShape):
     """How an attempt at a leaf ended."""
 
     node: Text
     success: bool
 
 
-class Owner(Stored):
+class Owner(StoredShape):
     """The owner of the goal since ``ts``; untyped fields, because anybody may have written the history."""
 
     owner: Json = None
@@ -256,7 +256,7 @@ class Owner(Stored):
     ts: Text | None = None
 
 
-class State(Stored):
+class State(StoredShape):
     """The result of folding the history.
 
     Attributes:
@@ -298,7 +298,7 @@ class State(Stored):
     def __init__(self, **values: Any) -> None:
         super().__init__(**{"goal": Node(id=GOAL_ID, text=""), **values})
 
-    def model_checked(self) -> None:
+    def model_check(self) -> None:
         """Refuse a tree of more than two levels below the goal, or with ids that are not of their places; index any other."""
         if any(part.children for task in self.goal.children for part in task.children):
             raise ValueError("no node")

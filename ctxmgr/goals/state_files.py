@@ -28,7 +28,7 @@ from ctxmgr.goals.state import Owner, State
 from ctxmgr.log import codec
 from ctxmgr.log.ids import new_id, parse_time
 from ctxmgr.log.journal import lock_within, make_private_folder
-from ctxmgr.types.base import Stored, Text
+from ctxmgr.types.base import StoredShape, Text
 
 HISTORY, STATE, PREVIOUS, LOOPS = "history.jsonl", "state.json", "state.prev.json", "loops.json"
 
@@ -38,7 +38,7 @@ _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_SET_ASIDE = 1_000
 
 
-class Included(Stored):
+class Included(StoredShape):
     """The part of the history that a state includes: records, bytes, and the sum of the last record."""
 
     records: int = 0
@@ -46,7 +46,7 @@ class Included(Stored):
     sum: Text = ""
 
 
-class Header(Stored):
+class Header(StoredShape):
     """The members of a state file before those of the state."""
 
     v: int

@@ -20,7 +20,7 @@ from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.ingest import import_logs
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.analysis import Alarm, Backtest, Distance, Distances, Found, Label, Missed, Score
+from ctxmgr.types.analysis import Alarm, Backtest, Distance, Distances, Label, MissedLoop, PatternCount, Score
 from ctxmgr.types.base import first_fault
 from ctxmgr.types.finding import Finding, Observation
 
@@ -219,7 +219,9 @@ def backtest(
         ],
         false_alarms=[_alarm(each.label.session, each.counted[0]) for each in healthy if each.counted],
         missed=[
-            Missed(session=each.label.session, pattern=each.label.pattern, period=each.label.period, warned=each.trial.warned)
+            MissedLoop(
+                session=each.label.session, pattern=each.label.pattern, period=each.label.period, warned=each.trial.warned
+            )
             for each in loops
             if not each.counted
         ],
@@ -276,10 +278,13 @@ def _alarm(session: str, finding: Finding) -> Alarm:
     )  # fmt: skip
 
 
-def _patterns(loops: Sequence[Judged]) -> list[Found]:
+def _patterns(loops: Sequence[Judged]) -> list[PatternCount]:
     patterns = sorted({each.label.pattern for each in loops}, key=lambda pattern: (pattern is None, pattern or ""))
     groups = [(pattern, [each for each in loops if each.label.pattern == pattern]) for pattern in patterns]
-    return [Found(pattern=pattern, found=sum(bool(each.counted) for each in group), of=len(group)) for pattern, group in groups]
+    return [
+        PatternCount(pattern=pattern, found=sum(bool(each.counted) for each in group), of=len(group))
+        for pattern, group in groups
+    ]
 
 
 def _onsets(loops: Sequence[Judged]) -> Distances:

@@ -28,7 +28,7 @@ from ctxmgr.store.worker_process import (
     stored_bodies,
     stored_bodies_elsewhere,
 )
-from ctxmgr.types.finding import Finding, Observation, SessionVerdict, summary_of, verdict_of
+from ctxmgr.types.finding import Finding, Observation, SessionVerdict, find_verdict, verdict_summary
 from ctxmgr.types.view import EntryView, SessionView
 
 if TYPE_CHECKING:
@@ -157,10 +157,10 @@ def judge(
 
 
 def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> SessionVerdict:
-    verdict, notes = verdict_of(findings), _notes(store, key)
+    verdict, notes = find_verdict(findings), _notes(store, key)
     title, project = store.sessions.head(key)
     return SessionVerdict(
-        session=session, verdict=verdict, findings=findings, notes=notes, summary=summary_of(verdict, notes), title=title,
+        session=session, verdict=verdict, findings=findings, notes=notes, summary=verdict_summary(verdict, notes), title=title,
         project=project,
     )  # fmt: skip
 
@@ -301,7 +301,7 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
     finally:
         cache.close()
     return SessionsResponse(
-        status="ok" if views else "empty", sessions=views, page=Page.of(request.offset, request.limit, len(views), total)
+        status="ok" if views else "empty", sessions=views, page=Page.make(request.offset, request.limit, len(views), total)
     )
 
 
@@ -348,7 +348,7 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
     from ctxmgr.detect.monitor import Monitor
     from ctxmgr.detect.replay import observations_of
     from ctxmgr.detect.settings import DetectSettings
-    from ctxmgr.types.operations import Explanation, Thought
+    from ctxmgr.types.operations import DetectorCheck, Explanation
 
     key = session_key(store, request.session)
     entry = entry_of(store, key, request.index, request.entry_id)
@@ -359,7 +359,7 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
     for observation in observations_of(store.sessions.records(key), distinct=True):
         monitor.observe(observation)
     thoughts = [
-        Thought(
+        DetectorCheck(
             detector=opinion.detector, compared=opinion.compared, count=opinion.count, threshold=opinion.threshold,
             why=opinion.why, rule=opinion.rule,
         )

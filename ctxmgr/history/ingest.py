@@ -47,7 +47,7 @@ from ctxmgr.store.engine.postgresql_url import printable_location
 from ctxmgr.store.project_session import PROJECT, untrusted_message
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.store.write.bulk import RowBatch
-from ctxmgr.types.import_report import FileCount, FileReport, ImportReport, first_named
+from ctxmgr.types.import_report import FileCount, FileReport, ImportReport, list_first_names
 from ctxmgr.types.record import check
 
 _T = TypeVar("_T")
@@ -102,7 +102,7 @@ class Others:
     @property
     def told(self) -> list[str]:
         """Notes for a person: one line, or none."""
-        return [f"no logs: {first_named(self.first, self.count)}"] if self.count else []
+        return [f"no logs: {list_first_names(self.first, self.count)}"] if self.count else []
 
 
 @dataclass(frozen=True, slots=True)

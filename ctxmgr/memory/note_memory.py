@@ -41,7 +41,7 @@ from ctxmgr.types.memory import (
     RetainRequest,
     RetainResponse,
     Statement,
-    Superseded,
+    SupersededEpisode,
     Topic,
 )
 from ctxmgr.types.plain_records import build
@@ -423,16 +423,18 @@ def _contradictions(newest: Sequence[Episode], claims: Sequence[Claim]) -> list[
     return found
 
 
-def _find_superseded(store: Store, newest: Sequence[Episode], outdated: Sequence[Episode]) -> list[Superseded]:
+def _find_superseded(store: Store, newest: Sequence[Episode], outdated: Sequence[Episode]) -> list[SupersededEpisode]:
     """Return superseded statements: those the query finds, and those that the recalled episodes replaced."""
-    found = {each.id: Superseded(episode=each.id, by=each.superseded_by or "", text=each.text[:EXCERPT]) for each in outdated}
+    found = {
+        each.id: SupersededEpisode(episode=each.id, by=each.superseded_by or "", text=each.text[:EXCERPT]) for each in outdated
+    }
     for episode in newest:
         former = episode.supersedes
         key = store.sessions.key(episode.session)
         if former is None or former in found or key is None:
             continue
         note = store.annotations.note(key, former)
-        found[former] = Superseded(episode=former, by=episode.id, text="" if note is None else note.content[:EXCERPT])
+        found[former] = SupersededEpisode(episode=former, by=episode.id, text="" if note is None else note.content[:EXCERPT])
     return list(found.values())
 
 

@@ -362,7 +362,7 @@ def _make(kind: str, row: Plain) -> Any:
     """Return the view that a row was made for, field by field; to look at each value once more would take most of the time."""
     shape, names = _shape(kind)
     values = dict(zip(names, row.values(), strict=True))  # a row has the fields of its shape, in their order
-    return shape.model_made(values, set(values))
+    return shape.model_from_values(values, set(values))
 
 
 def _shape(kind: str) -> tuple[Any, tuple[str, ...]]:

@@ -24,10 +24,10 @@ from ctxmgr.types.context_package import (
     AssembleRequest,
     AssembleResponse,
     ChangeNeedsRequest,
-    NeedsChanged,
+    ItemExplanation,
+    NeedChangeResult,
     RequestItemsRequest,
     RequestItemsResponse,
-    Why,
     WhyRequest,
 )
 from tests import builders as b
@@ -117,7 +117,9 @@ class World:
         """Say what an agent needs, unchecked, as an imported record may."""
         self.record(NEEDS, {"set": [{"agent": agent, "pattern": pattern, "need": need, **more}]})
 
-    def change_needs(self, *add: AgentNeed, remove: Sequence[tuple[str, str]] = (), asker: str | None = None) -> NeedsChanged:
+    def change_needs(
+        self, *add: AgentNeed, remove: Sequence[tuple[str, str]] = (), asker: str | None = None
+    ) -> NeedChangeResult:
         """Say what agents need, as the command does."""
         return requests.change_needs(
             self.store, AccessGuard(self.store, asker), ChangeNeedsRequest(add=list(add), remove=list(remove))
@@ -137,7 +139,7 @@ class World:
         """Ask for more."""
         return requests.request_items(self.open_service(asker), RequestItemsRequest(agent=agent, items=list(items), **more))
 
-    def why(self, item: str, *, asker: str | None = None, **more: Any) -> Why:
+    def why(self, item: str, *, asker: str | None = None, **more: Any) -> ItemExplanation:
         """Ask why."""
         service = self.open_service(asker)
         return assembly.why(self.store, service.visible, service.guard, WhyRequest(item=item, **more))

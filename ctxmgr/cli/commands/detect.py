@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ctxmgr.cli.detection import FolderFindings
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.types.analysis import Backtest, Distances, Score
-    from ctxmgr.types.operations import Explanation, Thought
+    from ctxmgr.types.operations import DetectorCheck, Explanation
 
 
 BacktestOption = Annotated[
@@ -257,12 +257,12 @@ def show_explanation(printer: Printer, found: Explanation) -> None:
         printer.line(Span(finding.severity, finding.severity), f"  {finding.kind}{over}: {finding.reason}", hang=2)
 
 
-def _far(thought: Thought) -> float:
+def _far(thought: DetectorCheck) -> float:
     # Nearest to its threshold first.
     return -thought.count / max(1, thought.threshold)
 
 
-def _row(thought: Thought) -> list[Cell]:
+def _row(thought: DetectorCheck) -> list[Cell]:
     style = "loop" if 0 < thought.threshold <= thought.count else "" if thought.count else "dim"
     reason = f"{thought.why}: {thought.compared}" if thought.compared and thought.count else thought.why
     name = f"{thought.detector}: {thought.rule}" if thought.rule else thought.detector

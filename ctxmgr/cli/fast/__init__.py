@@ -50,9 +50,9 @@ class Answer:
         self.data = data
         self.status = status
         if isinstance(page, tuple):
-            from ctxmgr.types.plain_records import page_of
+            from ctxmgr.types.plain_records import make_page
 
-            page = page_of(*page)
+            page = make_page(*page)
         self.page = page
         self.code = 0
         self.next: list[str] = []

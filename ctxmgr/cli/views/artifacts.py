@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from ctxmgr.types.artifact import (
         ArtifactDiff,
         ArtifactView,
-        Pruned,
+        NewVersion,
+        PruneResult,
         PutResponse,
-        RolledBack,
-        VersionCreated,
+        RollbackResult,
         VersionView,
     )
     from ctxmgr.workspace import Workspace
@@ -96,12 +96,12 @@ def show_diff(printer: Printer, found: ArtifactDiff) -> None:
     printer.hint(f"{plural(found.added, 'line')} added, {found.removed} removed")
 
 
-def show_created(printer: Printer, done: VersionCreated) -> None:
+def show_created(printer: Printer, done: NewVersion) -> None:
     """Show a version that was made."""
     printer.line(Span(f"version {done.version}", "strong"), f"  holds what version {done.previous_version} holds")
 
 
-def show_rollback(printer: Printer, done: RolledBack) -> None:
+def show_rollback(printer: Printer, done: RollbackResult) -> None:
     """Show what a rollback did."""
     printer.line(
         Span(f"version {done.current_version}", "strong"), f" is current, version {done.rolled_back_from} was: {done.reason}"
@@ -127,7 +127,7 @@ def show_versions(printer: Printer, versions: Sequence[VersionView]) -> None:
     )  # fmt: skip
 
 
-def show_pruned(printer: Printer, done: Pruned) -> None:
+def show_pruned(printer: Printer, done: PruneResult) -> None:
     """Show which versions went, or would go, and why the others stay."""
     went = "would go" if done.dry_run else "gone"
     for number in done.removed:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         ContextKey,
         Decision,
         Execution,
-        KeyChanged,
+        ItemExplanation,
+        KeyChange,
         RequestedItem,
-        Why,
     )
 
 
@@ -154,7 +154,7 @@ def _item_row(item: RequestedItem) -> list[Any]:
     ]  # fmt: skip
 
 
-def show_why(printer: Printer, answer: Why) -> None:
+def show_why(printer: Printer, answer: ItemExplanation) -> None:
     """Show what became of an item: asked, got, rule and reason, one a line."""
     made = answer.decisions[0] if answer.decisions else None
     printer.line(Span(answer.item, "strong"), Span(f"  in package {answer.package} for {answer.agent}", "dim"))
@@ -228,7 +228,7 @@ def show_keys(printer: Printer, keys: Sequence[ContextKey]) -> None:
     )  # fmt: skip
 
 
-def show_changes(printer: Printer, changes: Sequence[KeyChanged]) -> None:
+def show_changes(printer: Printer, changes: Sequence[KeyChange]) -> None:
     """Show what was set, and what it replaced."""
     for change in changes:
         before = [] if change.created else [Span(value_text(change.old_value), "dim"), f" {printer.symbols.arrow} "]

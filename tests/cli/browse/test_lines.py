@@ -218,7 +218,7 @@ def test_messages_of_an_entry_stand_below_it() -> None:
     """They have a heading with their number; without any there is none."""
     said = [s.event("message", {"text": "I look."}), s.event("message", {"text": "Done."}, id="v2")]
     answer = MessagesResponse(
-        status="ok", session=s.SESSION, entry=s.entry(3, "Bash", {}), messages=said, page=Page.of(0, 20, 2, 2)
+        status="ok", session=s.SESSION, entry=s.entry(3, "Bash", {}), messages=said, page=Page.make(0, 20, 2, 2)
     )
 
     shown = [text(line) for line in entry_lines(s.entry(3, "Bash", {}), answer, 80, full=False)]

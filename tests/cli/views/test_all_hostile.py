@@ -43,7 +43,7 @@ MARKUP = "[/red]:smile:[link=x]"
 HOSTILE = MARKUP + CONTROLS + HIDDEN + SEQUENCES + PILE + WIDE + "\ud800\U000e0041" + "x" * 200
 
 NOW = 1769083200.0
-PAGE = Page.of(0, 20, 2, 2)
+PAGE = Page.make(0, 20, 2, 2)
 
 
 def poisoned(shape: _Shape, text: str) -> _Shape:
@@ -216,8 +216,8 @@ def test_empty_answers_say_what_to_do_next() -> None:
     """An answer without rows writes no data and names a command or reason on the stream for talk."""
     report = s.import_report(files=[], unchanged=0)
     empty: list[Callable[[Printer], None]] = [
-        lambda out: show_sessions(out, [], Page.of(0, 20, 0, 0), NOW), lambda out: show_rows(out, [], Page.of(0, 20, 0, 0)),
-        lambda out: show_rows(out, [], Page.of(40, 20, 0, 30)), lambda out: show_hits(out, [], "x", None),
+        lambda out: show_sessions(out, [], Page.make(0, 20, 0, 0), NOW), lambda out: show_rows(out, [], Page.make(0, 20, 0, 0)),
+        lambda out: show_rows(out, [], Page.make(40, 20, 0, 30)), lambda out: show_hits(out, [], "x", None),
         lambda out: show_notes(out, []), lambda out: show_snapshots(out, []), lambda out: show_findings(out, [], {}),
         lambda out: show_messages(out, MessagesResponse(status="empty", session=None, entry=None, messages=[], page=PAGE)),
         lambda out: show_import(out, report), lambda out: show_episodes(out, []),
