@@ -12,7 +12,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build
-from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, plural, when
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, date_span, plural
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RuleChangeResult
 from ctxmgr.workspace import Workspace
@@ -334,4 +334,4 @@ def show_replay(printer: Printer, found: Replay, *, replayed: bool) -> None:
 
 
 def _row(printer: Printer, read: ReplayedRead, style: str) -> list[str | Span]:
-    return [when(read.at, printer.terminal), read.agent, read.command, read.resource.type, Span(read.resource.path, style)]
+    return [date_span(read.at, printer.terminal), read.agent, read.command, read.resource.type, Span(read.resource.path, style)]

@@ -106,7 +106,7 @@ def explain(
     """
     _answer(
         "config explain", how, lambda config: [_find_setting(config, name)] if name is not None else list(_all(config)),
-        show_explained,
+        show_setting_details,
     )  # fmt: skip
 
 
@@ -271,7 +271,7 @@ def show_paths(printer: Printer, rows: Sequence[SettingsPath]) -> None:
         printer.line(Span(row.path, "strong" if row.holds else "dim"), Span(f"  {row.kind}{why}", "dim"))
 
 
-def show_explained(printer: Printer, rows: Sequence[SettingView]) -> None:
+def show_setting_details(printer: Printer, rows: Sequence[SettingView]) -> None:
     """Show everything that is to be said of each setting."""
     for number, row in enumerate(rows):
         if number:

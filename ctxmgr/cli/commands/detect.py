@@ -311,8 +311,8 @@ def show_backtest(printer: Printer, found: Backtest) -> None:
         for missed in found.missed:
             suffix = "  (warned)" if missed.warned else ""
             printer.line(Span(missed.session, "name"), f"  {missed.pattern or ''}{suffix}", indent=2, hang=4)
-    _show_off(printer, "Begins elsewhere than labelled", found.onset)
-    _show_off(printer, "Raised after the third iteration", found.delay)
+    _show_disabled(printer, "Begins elsewhere than labelled", found.onset)
+    _show_disabled(printer, "Raised after the third iteration", found.delay)
 
 
 def _score(score: Score) -> list[Cell]:
@@ -328,7 +328,7 @@ def _distances(found: Distances, good: str) -> str:
     return f"{found.good:,} of {found.measured:,} {good}; {found.median:g} entries off in the median, {found.largest:,} at most"
 
 
-def _show_off(printer: Printer, title: str, found: Distances) -> None:
+def _show_disabled(printer: Printer, title: str, found: Distances) -> None:
     # Only what is off: what was found in time needs no list.
     if found.off:
         printer.heading(title)

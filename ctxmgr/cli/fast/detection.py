@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ctxmgr.cli.envelope import tell_session
 from ctxmgr.cli.fast import Answer
-from ctxmgr.cli.recovery_cache import config_here, settings_here
+from ctxmgr.cli.recovery_cache import find_config, find_settings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.address import session_key
 from ctxmgr.history.verdict_cache import STUCK, VerdictCache, worst_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def _settings() -> dict[str, Any]:
     """Return the settings of detection that hold here."""
-    config = config_here()
+    config = find_config()
     return {} if config is None else dict(config.detect)
 
 
@@ -188,7 +188,7 @@ TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer | None]] = {"detect": 
 
 def recover(store: Store, values: dict[str, Any]) -> Answer | None:
     """Return the cached continuation, or None where the recovery has to run."""
-    settings = None if values["now"] else settings_here()
+    settings = None if values["now"] else find_settings()
     if settings is None:
         return None
     try:

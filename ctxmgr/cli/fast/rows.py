@@ -47,7 +47,7 @@ _JUDGING = frozenset({"detect", "sessions"})
 def quick_answer(name: str, values: dict[str, Any], form: str) -> int | None:
     """Answer from rows; return the exit code, or None when the command's function has to, and nothing was done."""
     try:
-        answer = _work_out(name, values, form)
+        answer = _compute_answer(name, values, form)
         if answer is None:
             return None
     except CtxmgrError as error:
@@ -64,7 +64,7 @@ def quick_answer(name: str, values: dict[str, Any], form: str) -> int | None:
     return answer.code
 
 
-def _work_out(name: str, values: dict[str, Any], form: str) -> Answer | None:
+def _compute_answer(name: str, values: dict[str, Any], form: str) -> Answer | None:
     """Return the answer, or None when the other way in has to answer; nothing was done then."""
     tool, writes = _TOOLS.get(name), False
     if tool is None:

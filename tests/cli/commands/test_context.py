@@ -241,10 +241,10 @@ def test_no_name_steers_the_terminal(text: str) -> None:
     def show(out: Printer) -> None:
         views.show_package(out, made, yaml=False)
         views.show_package(out, made, yaml=True)
-        views.show_requested(out, [item])
-        views.show_why(out, why)
+        views.show_request_response(out, [item])
+        views.show_item_explanation(out, why)
         views.show_needs(out, [need])
-        views.show_removed(out, [need])
+        views.show_removed_needs(out, [need])
 
     assert not {"\x1b", "\u202e", "\r"} & set(s.draw(show, width=80))
 

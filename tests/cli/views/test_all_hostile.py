@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
 from ctxmgr.cli.commands.annotations import show_episodes, show_reflection
-from ctxmgr.cli.commands.config import show_explained
+from ctxmgr.cli.commands.config import show_setting_details
 from ctxmgr.cli.commands.history import show_rows as show_query
 from ctxmgr.cli.commands.history import show_stats
 from ctxmgr.cli.commands.import_export import show_import
@@ -111,7 +111,7 @@ def views(text: str) -> dict[str, Callable[[Printer], object]]:
         "continuation": lambda out: show_continuation(out, poisoned(s.continuation(target=text), text)),
         "query": lambda out: show_query(out, SqlResponse(columns=["a", text], rows=[[text, 1], [None, 2.5]])),
         "stats": lambda out: show_stats(out, StatsResponse(by="action", rows=[stats], total=stats)),
-        "settings": lambda out: show_explained(out, [poisoned(setting, text)]),
+        "settings": lambda out: show_setting_details(out, [poisoned(setting, text)]),
         "import": lambda out: show_import(out, poisoned(s.import_report(unknown={text: 3}), text)),
     }
 
