@@ -20,7 +20,7 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.types.access import AccessRule
 from tests import pgbouncer, postgresql_server, s3_server
 from tests.cli.console import make_history
-from tests.doors import ask as ask
+from tests.frontends import ask as ask
 
 pytest.register_assert_rewrite("tests.store.workers")
 

@@ -12,7 +12,7 @@ from ctxmgr.artifacts.folder import Folder, folder_error, name_paths, open_file,
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.log import codec
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.shared_state import ARTIFACT_ID, ArtifactRow, ids_starting, owners_in
+from ctxmgr.store.repositories.shared_state import ARTIFACT_ID, ArtifactRow, ids_with_prefix, list_owners
 from ctxmgr.types.artifact import ArtifactView, Dependency, GetRequest
 
 _MAX_SUGGESTED = 5
@@ -75,7 +75,7 @@ class Finder:
     def _by_id(self, start: str, command: str) -> tuple[ArtifactRow, int]:
         row = self._store.artifacts.by_id(start) if ARTIFACT_ID.fullmatch(start) else None
         if row is None and start.startswith("art_") and len(start) > _ID_PREFIX:
-            rows = [self._store.artifacts.by_id(item) for item in ids_starting(self._store.engine, start)]
+            rows = [self._store.artifacts.by_id(item) for item in ids_with_prefix(self._store.engine, start)]
             # Prefixes of hidden ids must not make a readable one ambiguous: that would reveal that they exist.
             readable = [item for item in rows if item is not None and self._guard.reads(item.agent, item.name)]
             if len(readable) > 1:
@@ -138,7 +138,7 @@ class Finder:
 
     def _owners(self, version: int) -> list[str]:
         if self._guard.agent is None:
-            return owners_in(self._store.engine, version)
+            return list_owners(self._store.engine, version)
         return sorted({row.agent for row in self.state(version)})
 
 

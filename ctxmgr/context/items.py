@@ -427,7 +427,7 @@ def _snapshot(store: Store, session: str, identity: str) -> str:
 
 def _entries(store: Store, key: int, indexes: list[int]) -> Iterator[EntryView]:
     for index in indexes:
-        entry = store.queries.entry_at(key, index)
+        entry = store.queries.find_entry(key, index)
         if entry is not None:
             yield entry
 

@@ -26,7 +26,7 @@ from ctxmgr.types.finding import Finding, Observation
 
 
 @dataclass(slots=True)
-class Trial:
+class DetectorRun:
     """The result of running the detectors over one session.
 
     Attributes:
@@ -50,7 +50,7 @@ class Trial:
     indexes: dict[str, int] = field(default_factory=dict[str, int])
 
 
-def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, now: float | None = None) -> Trial:
+def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, now: float | None = None) -> DetectorRun:
     """Show a session's records to a new monitor, one by one.
 
     Args:
@@ -59,7 +59,7 @@ def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, 
         now: seconds after the session's first usable timestamp at which stalls are judged; None: at the end of the log.
     """
     observations = list(observations_of(records))
-    trial = Trial(moves_of(observations))
+    trial = DetectorRun(moves_of(observations))
     _note_places(trial, observations)
     monitor = Monitor(settings)
     seen: dict[str, Finding] = {}
@@ -84,7 +84,7 @@ def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, 
     return trial
 
 
-def _note_places(trial: Trial, observations: Iterable[Observation]) -> None:
+def _note_places(trial: DetectorRun, observations: Iterable[Observation]) -> None:
     following = 0
     for place, observation in enumerate(observations):
         trial.places.setdefault(observation.id, place)
@@ -145,11 +145,11 @@ def _label(path: Path, place: int, item: object) -> Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class LabelledResult:
     """A labelled session and its result."""
 
     label: Label
-    trial: Trial
+    trial: DetectorRun
 
     @property
     def loop(self) -> bool:
@@ -202,7 +202,7 @@ def backtest(
     used = settings or DetectSettings()
     wanted = [label for label in labels if label.loop is not None]
     judged = [
-        Judged(label, try_session(sessions[label.session], used, label.now)) for label in wanted if label.session in sessions
+        LabelledResult(label, try_session(sessions[label.session], used, label.now)) for label in wanted if label.session in sessions
     ]
     loops = [each for each in judged if each.loop]
     healthy = [each for each in judged if not each.loop]
@@ -253,7 +253,7 @@ def _sessions(store: Store) -> Mapping[str, Iterable[Record]]:
     return _Sessions(store)
 
 
-def _score(rule: str, judged: Sequence[Judged], alarms: Sequence[bool]) -> Score:
+def _score(rule: str, judged: Sequence[LabelledResult], alarms: Sequence[bool]) -> Score:
     pairs = [(each.loop, alarm) for each, alarm in zip(judged, alarms, strict=True)]
     return Score(
         rule=rule, true_positives=pairs.count((True, True)), false_positives=pairs.count((False, True)),
@@ -261,7 +261,7 @@ def _score(rule: str, judged: Sequence[Judged], alarms: Sequence[bool]) -> Score
     )  # fmt: skip
 
 
-def _baselines(judged: Sequence[Judged]) -> list[Score]:
+def _baselines(judged: Sequence[LabelledResult]) -> list[Score]:
     lengths = [len(each.trial.moves) for each in judged]
     median = statistics.median(lengths) if lengths else 0
     return [
@@ -278,7 +278,7 @@ def _alarm(session: str, finding: Finding) -> Alarm:
     )  # fmt: skip
 
 
-def _patterns(loops: Sequence[Judged]) -> list[PatternCount]:
+def _patterns(loops: Sequence[LabelledResult]) -> list[PatternCount]:
     patterns = sorted({each.label.pattern for each in loops}, key=lambda pattern: (pattern is None, pattern or ""))
     groups = [(pattern, [each for each in loops if each.label.pattern == pattern]) for pattern in patterns]
     return [
@@ -287,7 +287,7 @@ def _patterns(loops: Sequence[Judged]) -> list[PatternCount]:
     ]
 
 
-def _onsets(loops: Sequence[Judged]) -> Distances:
+def _onsets(loops: Sequence[LabelledResult]) -> Distances:
     """Compare the start of the loop by the first alarm with the labelled start."""
     found: list[Distance] = []
     for each in loops:
@@ -305,7 +305,7 @@ def _onsets(loops: Sequence[Judged]) -> Distances:
     return _distances(found, off, [abs(each.entries) for each in found])
 
 
-def _delays(loops: Sequence[Judged]) -> Distances:
+def _delays(loops: Sequence[LabelledResult]) -> Distances:
     """Compare the record at which the first alarm was raised with the end of the third iteration."""
     found: list[Distance] = []
     off: list[Distance] = []

@@ -21,12 +21,12 @@ from ctxmgr.store.row_mapper import load
 from ctxmgr.store.worker_process import (
     Place,
     ProcessLost,
-    born_of,
+    creation_mark,
+    find_place,
     is_of_use,
-    place_of,
     run_in_second_process,
     stored_bodies,
-    stored_bodies_elsewhere,
+    stored_bodies_in_worker,
 )
 from ctxmgr.types.finding import Finding, Observation, SessionVerdict, find_verdict, verdict_summary
 from ctxmgr.types.view import EntryView, SessionView
@@ -85,9 +85,9 @@ def judge_end(
         border = start + (total - start) // _MARGIN
         monitor = Monitor(settings)
         # A call that was made before the look and has no result yet may be the one that hangs.
-        opened = store.sessions.open_before(key, start)
+        opened = store.sessions.find_open_entries(key, start)
         early: set[str] = set()
-        observations = observations_of(store.sessions.records_from(key, start, kinds), start, opened, distinct=True)
+        observations = observations_of(store.sessions.read_records_from(key, start, kinds), start, opened, distinct=True)
         monitor.observe_all(_collect_early_ids(observations, start, border, early))
         findings = monitor.findings(moment, live)
         progress = monitor.last_progress
@@ -169,7 +169,7 @@ def _is_unknown(store: Store, key: int) -> bool:
     """Whether a session without activity was written in an unknown form, rather than just begun."""
     # A session that only just began has its `session` record and nothing else: that is no unknown form.
     known = store.sessions.holds(key, tuple(RECORDS))
-    return not known or store.imported.not_understood(store.sessions.name(key)) > 0
+    return not known or store.imported.count_unknown_records(store.sessions.name(key)) > 0
 
 
 def _notes(store: Store, key: int) -> list[str]:
@@ -382,7 +382,7 @@ def replay(store: Store, key: int) -> Iterator[Observation]:
         CtxmgrError: it can't be read.
     """
     place = (
-        place_of(store.engine, store.location)
+        find_place(store.engine, store.location)
         if is_of_use() and store.sessions.entry_count(key) >= _MIN_FOR_SECOND_PROCESS
         else None
     )
@@ -409,7 +409,7 @@ def _read_in_second_process(store: Store, key: int, place: Place) -> Iterator[Re
             last, happenings = stretch
             yield from happenings
     # The process does not report why it failed; if the store is at fault, reading it here shows that.
-    if last and born_of(store.engine) != place.born:
+    if last and creation_mark(store.engine) != place.born:
         raise StorageFailed(f"{store.location} was replaced", "run the command again")
     yield from _read_here(store, key, last)
 
@@ -421,5 +421,5 @@ def read_ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[Recor
         CtxmgrError: it can't be read.
         ValueError: a stored body is not a record.
     """
-    for last, bodies in stored_bodies_elsewhere(Place(*place), key, KINDS):
+    for last, bodies in stored_bodies_in_worker(Place(*place), key, KINDS):
         yield last, [record_fields(loads(body)) for body in bodies]

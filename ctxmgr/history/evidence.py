@@ -87,7 +87,7 @@ def _bond(own: Origin, other: Origin) -> str | None:
 
 def _task(store: Store, key: int) -> str:
     """Return a person's first message in a session, normalised for comparison; "" if it is too short to name a task."""
-    record = store.sessions.first_said(key)
+    record = store.sessions.first_message(key)
     data: Any = None if record is None else record.get("data")
     text: Any = cast("dict[str, Any]", data).get("text") if isinstance(data, dict) else data
     words = text.casefold().split() if isinstance(text, str) else []

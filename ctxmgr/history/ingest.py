@@ -373,7 +373,7 @@ def _import_group(
     name = importer.name if importer else OWN_FORMAT
     try:
         # Taken before reading: what is appended meanwhile makes the file count as changed the next time.
-        states = [FileState.of(path) for path in group]
+        states = [FileState.read(path) for path in group]
         if all(store.imported.is_unchanged(path, state) for path, state in zip(group, states, strict=True)):
             totals.unchanged += len(group)
             return

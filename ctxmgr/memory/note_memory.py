@@ -102,7 +102,7 @@ def linked_entries(store: Store, episode: Episode, reach: int) -> list[EntryView
         for place in sorted(range(max(0, index - reach), index + reach + 1), key=lambda place: abs(place - index)):
             if len(found) >= MAX_EXPANDED:
                 break
-            if (key, place) not in found and (entry := store.queries.entry_at(key, place)) is not None:
+            if (key, place) not in found and (entry := store.queries.find_entry(key, place)) is not None:
                 found[key, place] = entry
     order = list(dict.fromkeys(key for key, _ in found))
     return [found[place] for place in sorted(found, key=lambda place: (order.index(place[0]), place[1]))]
@@ -378,7 +378,7 @@ def _subject(store: Store, episode: Episode) -> tuple[Literal["action", "tag", "
     """Return the most frequent action of the linked entries, else the first tag."""
     key = store.sessions.key(episode.session)
     if key is not None:
-        entries = [store.queries.entry_at(key, index) for index in episode.indexes[:_MAX_ENTRIES_READ]]
+        entries = [store.queries.find_entry(key, index) for index in episode.indexes[:_MAX_ENTRIES_READ]]
         actions = Counter(entry.action for entry in entries if entry is not None)
         if actions:
             return "action", actions.most_common(1)[0][0]

@@ -64,7 +64,7 @@ def require_not_archived(engine: Engine, session: str) -> None:
     """
     rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": f"{ARCHIVED}{session}"})
     if rows:
-        fields = archive_of(session, rows[0][0])
+        fields = find_archive(session, rows[0][0])
         place = f"{fields['archive']}/{fields['file']}"
         raise InvalidInput(
             f"session {session!r} was archived in {place}",
@@ -72,7 +72,7 @@ def require_not_archived(engine: Engine, session: str) -> None:
         )
 
 
-def archive_of(session: str, text: object) -> dict[str, Any]:
+def find_archive(session: str, text: object) -> dict[str, Any]:
     """Return what a store says of a session that was archived: archive, file, records and the time.
 
     Args:

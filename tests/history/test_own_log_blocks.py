@@ -24,7 +24,7 @@ from ctxmgr.store.write import log_parser
 from ctxmgr.store.write.encoded_record import prepare_line
 from ctxmgr.types.record import check
 from tests import builders as b
-from tests.doors import invoke
+from tests.frontends import invoke
 from tests.store.bulk_logs import OTHERS, hostile, ordinary, sealed
 from tests.store.workers import ROOT
 

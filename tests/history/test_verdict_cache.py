@@ -165,7 +165,7 @@ def test_an_imported_session_may_begin_to_run_again(place: Path, tmp_path: Path,
     with closing(open_store(str(place))) as store:
         now = store.clock()
         store.append([{**entry("fresh", 0, "Read", "a"), "ts": format_time(now - 5)}])
-        store.imported.remember(log, "claude-code", FileState.of(log), "fresh", {"damaged": []})
+        store.imported.remember(log, "claude-code", FileState.read(log), "fresh", {"damaged": []})
         os.utime(log, (now - 2000, now - 2000))
         answers(store)
         judged.clear()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.store.row_mapper import Verbatim
+    from ctxmgr.store.row_mapper import LongTexts
 
     Page = tuple[int, int, int, int, bool] | dict[str, Any]
 
@@ -59,4 +59,4 @@ class Answer:
         self.warnings: list[str] = []
         self.line: str | None = None
         self.draw: Callable[[Printer], object] | None = None
-        self.texts: Verbatim | None = None
+        self.texts: LongTexts | None = None

@@ -195,7 +195,7 @@ def recover(store: Store, values: dict[str, Any]) -> Answer | None:
         key = session_key(store, values["session"])
         session = None if key is None else store.sessions.name(key)
         # A lease means that a recovery is running: the command itself refuses then.
-        if key is None or session is None or store.leases.held_until(session, store.clock()) is not None:
+        if key is None or session is None or store.leases.expiry(session, store.clock()) is not None:
             return None
     except CtxmgrError:  # told by the command itself
         return None

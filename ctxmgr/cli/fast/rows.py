@@ -195,7 +195,7 @@ def _configured_store(folder: str) -> tuple[str | None, list[str]]:
 
 
 def _write(command: str, form: str, answer: Answer) -> None:
-    restored = _same if answer.texts is None else answer.texts.restored
+    restored = _same if answer.texts is None else answer.texts.restore
     if form == "json":
         document = envelope(command, answer.status, answer.data, answer.page, answer.warnings, answer.next)
         write_json(document, restored)
@@ -272,7 +272,7 @@ def _search(store: Store, values: dict[str, Any]) -> Answer:
     if not values["all_sessions"]:
         tell_session(store, values["session"], found.session)
     answer = Answer(found.rows, found.status, found.page)
-    answer.warnings, answer.next = slow_search(store.unindexed())
+    answer.warnings, answer.next = slow_search(store.count_unindexed())
     return answer
 
 

@@ -21,7 +21,7 @@ from ctxmgr.log import reader
 from ctxmgr.log.codec import Record
 from ctxmgr.log.line_splitter import last_data_end
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.queries import records_after
+from ctxmgr.store.repositories.queries import read_records_after
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.import_report import FileCount
 
@@ -72,7 +72,7 @@ class StoreTail:
 
     def _records(self) -> Iterator[Record]:
         for key, seq in list(self._seen.items()):
-            for place, record in records_after(self._store.engine, key, seq):
+            for place, record in read_records_after(self._store.engine, key, seq):
                 self._seen[key] = place
                 yield record
 

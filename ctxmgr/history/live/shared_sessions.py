@@ -14,7 +14,7 @@ from ctxmgr.history.live.record_sources import Batch
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.repositories.queries import changed_sessions, held_leases, recent_sessions, records_after, settled_place
+from ctxmgr.store.repositories.queries import changed_sessions, held_leases, read_records_after, recent_sessions, settled_place
 
 MOST = 64
 """Most sessions that one process follows at once."""
@@ -127,7 +127,7 @@ class SharedSessions:
 
     def _records(self) -> Iterator[Record]:
         for key in sorted(self._changed & self._followed.keys()):  # the others have nothing new
-            for place, record in records_after(self._store.engine, key, self._followed[key]):
+            for place, record in read_records_after(self._store.engine, key, self._followed[key]):
                 self._followed[key] = place
                 yield record
         self._changed.clear()
@@ -221,7 +221,7 @@ class Feed:
         if not self._joining:
             return
         for key, last in self._given.items():
-            for place, record in records_after(self._store.engine, key, self._caught_up.get(key, 0)):
+            for place, record in read_records_after(self._store.engine, key, self._caught_up.get(key, 0)):
                 # From there on the newcomer is given records together with the others.
                 if place > last:
                     break
@@ -240,7 +240,7 @@ class Feed:
         if not self._looked:
             found = [*recent_sessions(engine, self._store.clock() - RECENT), *found]
         for key, _ in found:
-            for place, record in records_after(engine, key, self._given.get(key, 0)):
+            for place, record in read_records_after(engine, key, self._given.get(key, 0)):
                 self._given[key] = place
                 self._give(record, self._receivers)
         self._place, self._looked = max(self._place, upto), True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound
 from ctxmgr.history.query.address import entries_from, entry_from, link_targets, session_key, session_of_query
-from ctxmgr.store.repositories.filters import moment_of
+from ctxmgr.store.repositories.filters import limit_seconds
 from ctxmgr.store.repositories.queries import Rows
 from ctxmgr.types.plain_records import build
 
@@ -154,7 +154,7 @@ def _session(store: Store, request: Any) -> int | None:
 
 def _check_times(request: Any) -> None:
     for name in ("since", "until"):
-        moment_of(name, getattr(request, name))
+        limit_seconds(name, getattr(request, name))
 
 
 def add_note(store: Store, request: Any) -> Plain:

@@ -14,7 +14,7 @@ from ctxmgr.access.rules import Rules
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.codec import Record, decode
-from ctxmgr.store.partial_copy import CopyProgress, Extract, Stored
+from ctxmgr.store.partial_copy import CopyProgress, PartialCopy, StoredRow
 from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.encoded_record import record_id
@@ -47,7 +47,7 @@ class Stand:
     names: list[tuple[tuple[str, ...], str]]
 
 
-def read(stored: Stored) -> Record | None:
+def read(stored: StoredRow) -> Record | None:
     """Return a stored record; None if it was changed from outside, so that its columns and body disagree."""
     try:
         body = stored.body.encode("ascii")
@@ -170,18 +170,18 @@ def redact_session_record(record: Record, *, with_words: bool) -> Record:
 
 
 class VisibilitySync:
-    """Copies the visible ones of the records that were not judged yet into an extract; used inside `Extract.growing`.
+    """Copies the visible ones of the records that were not judged yet into an extract; used inside `PartialCopy.extend`.
 
     Attributes:
         looked_at: number of records that were judged.
         copied: number of them that are visible.
     """
 
-    def __init__(self, extract: Extract, agent: str, rules: Rules) -> None:
+    def __init__(self, extract: PartialCopy, agent: str, rules: Rules) -> None:
         self._extract = extract
         self._agent = agent
         self._rules = rules
-        self._waiting = extract.is_any_waiting()
+        self._waiting = extract.has_waiting()
         self._entries: dict[tuple[int, str], bool] = {}
         self._shown: set[int] = set()
         self._late: list[int] = []
@@ -191,8 +191,8 @@ class VisibilitySync:
         """Judge all that came, and move the progress on."""
         # On a server records appear in another order than that of their places: behind those that are settled all are looked at
         # again next time. Places of one session come in order, so what was copied from there was judged for good.
-        settled, copied = self._extract.settled(), self._extract.last_copied()
-        for stored in self._extract.stored_after(progress.place):
+        settled, copied = self._extract.settled_place(), self._extract.last_copied()
+        for stored in self._extract.read_after(progress.place):
             final = stored.place <= settled
             if final:
                 progress.place = stored.place
@@ -207,7 +207,7 @@ class VisibilitySync:
         self._extract.write()
         self._extract.set_right(self._late)
 
-    def _visible_now(self, stored: Stored) -> list[tuple[int, Record]]:
+    def _visible_now(self, stored: StoredRow) -> list[tuple[int, Record]]:
         """Return the (place, record) rows to copy now that this record has come, in the order of the history.
 
         Beside itself these are records that waited for it, directly or through others that did.
@@ -259,13 +259,13 @@ class VisibilitySync:
     def _leads_to_visible(self, link: str, accepted: Container[int]) -> bool:
         return any(place in accepted or self._extract.holds(place) for place in self._extract.places(CITED, storable(link)))
 
-    def _shows(self, stored: Stored) -> bool:
+    def _shows(self, stored: StoredRow) -> bool:
         if stored.key in self._shown or self._extract.shows(stored.session):
             self._shown.add(stored.key)
             return True
         return False
 
-    def _frame_rows(self, frame: list[Stored]) -> list[tuple[int, Record]]:
+    def _frame_rows(self, frame: list[StoredRow]) -> list[tuple[int, Record]]:
         rows: list[tuple[int, Record]] = []
         for stored in frame:
             record = None if stored.session == PROJECT else read(stored)
@@ -273,7 +273,9 @@ class VisibilitySync:
                 rows.append((stored.place, redact_session_record(record, with_words=self._may(USER, stored.session))))
         return rows
 
-    def _verdict(self, stored: Stored, record: Record, upto: int, accepted: Container[int], due: Container[int]) -> bool | str:
+    def _verdict(
+        self, stored: StoredRow, record: Record, upto: int, accepted: Container[int], due: Container[int]
+    ) -> bool | str:
         """Return whether a record is visible, or the id of a record on which that depends and that is not judged yet."""
         stand = stand_of(record, self._agent)
         if stand is None or (stand.owner is not None and not self._may(stand.owner, stored.session)):

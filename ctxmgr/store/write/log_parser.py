@@ -21,7 +21,7 @@ from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.log.reader import line_at, records_of
 from ctxmgr.store.project_session import EXECUTION, PROJECT
 from ctxmgr.store.text_normalisation import fold, storable
-from ctxmgr.store.write.batch import tokens_of
+from ctxmgr.store.write.batch import usage_tokens
 from ctxmgr.store.write.bulk import RowBatch, SessionRows, import_facts, is_written_alone
 from ctxmgr.store.write.encoded_record import prepare_line
 from ctxmgr.types.record import check, is_plain_error
@@ -131,7 +131,7 @@ def blocks(path: str, start: int, last: str, masked: bool | None = None) -> Gene
             while not reader.ended:
                 reader.read(stream)
                 for block in reader.done:
-                    yield block.packed()
+                    yield block.pack()
                 reader.done.clear()
     except FileNotFoundError:
         raise NotFound(f"log {path!r} does not exist") from None
@@ -280,7 +280,7 @@ class _BlockReader:
         part.records.append((place, kind, name, moment, *behind))
         if self._masked is not None:
             self._block.told.append((kind, told, plain.status, name))
-        if used is not None and (tokens := tokens_of(used)) is not None:
+        if used is not None and (tokens := usage_tokens(used)) is not None:
             part.usage.append((place, *tokens))
         return True
 

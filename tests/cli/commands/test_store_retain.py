@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.store import open_store
-from tests.doors import invoke
+from tests.frontends import invoke
 from tests.store.archive.test_retention import story
 
 

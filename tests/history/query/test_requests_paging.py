@@ -27,7 +27,7 @@ from ctxmgr.types.query import (
     TraceRequest,
 )
 from tests.builders import at, entry, event, write
-from tests.doors import Answer, Ask
+from tests.frontends import Answer, Ask
 
 
 def _newest_first(limit: int, offset: int = 0) -> Shape:

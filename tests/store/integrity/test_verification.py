@@ -17,7 +17,7 @@ from ctxmgr.errors import Conflict
 from ctxmgr.log import anchor, codec
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.integrity.verification import Examined
+from ctxmgr.store.integrity.verification import VerificationResult
 from tests import builders
 from tests.cli.console import run
 
@@ -38,7 +38,7 @@ def _recorded(place: Path, session: str = "s", many: int = 5) -> Path:
     return place
 
 
-def _examined(place: Path) -> Examined:
+def _examined(place: Path) -> VerificationResult:
     store = open_store(str(place))
     try:
         return store.examine()
