@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ctxmgr.base.light_dataclass import replace
 from ctxmgr.config import Config, find_store, load_config
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory, NotFound, StorageFailed
-from ctxmgr.history.open_history import check_asking, open_history
+from ctxmgr.history.open_history import check_asker_name, open_history
 from ctxmgr.history.query.address import session_key
 from ctxmgr.store import Store, exists
 from ctxmgr.types.base import Shape
@@ -149,7 +149,7 @@ class Workspace:
             else find_store(folder, os.environ if environment is None else environment, config)
         )
         if agent is not None:
-            check_asking(agent)
+            check_asker_name(agent)
         # A store that is not there has nothing to hide; the agent gets the same empty history as the operator.
         if agent is not None and (create or explicit or exists(path)):
             return cls._open_as(agent, path, config, explicit=explicit, create=create, masked=masked, progress=progress)

@@ -161,7 +161,7 @@ def detect_in_folder(folder: str, now: str | None, changes: list[str] | None, *,
     # Files that are no logs are told from damaged logs: only the latter make the answer partial.
     there = find_logs([Path(folder)])
     found.passed_over = [(each.path, each.skipped or "") for each in there.passed]
-    found.others = there.others.told
+    found.others = there.others.notes
     for log in there.logs:
         try:
             with Workspace.open(str(log), readonly=True) as workspace:

@@ -59,7 +59,7 @@ def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, 
         now: seconds after the session's first usable timestamp at which stalls are judged; None: at the end of the log.
     """
     observations = list(observations_of(records))
-    trial = DetectorRun(moves_of(observations))
+    trial = DetectorRun(list_moves(observations))
     _note_places(trial, observations)
     monitor = Monitor(settings)
     seen: dict[str, Finding] = {}
@@ -157,7 +157,7 @@ class LabelledResult:
         return self.label.loop is True
 
     @property
-    def counted(self) -> list[Finding]:
+    def counted_alarms(self) -> list[Finding]:
         """The alarms that count: all of them, or, for a healthy session judged at its end, those that stand there."""
         return self.trial.standing if not self.loop and self.label.eval == "final" else self.trial.alarms
 
@@ -202,7 +202,9 @@ def backtest(
     used = settings or DetectSettings()
     wanted = [label for label in labels if label.loop is not None]
     judged = [
-        LabelledResult(label, try_session(sessions[label.session], used, label.now)) for label in wanted if label.session in sessions
+        LabelledResult(label, try_session(sessions[label.session], used, label.now))
+        for label in wanted
+        if label.session in sessions
     ]
     loops = [each for each in judged if each.loop]
     healthy = [each for each in judged if not each.loop]
@@ -211,21 +213,21 @@ def backtest(
         scored=len(judged), loops=len(loops), healthy=len(healthy), ignored=len(labels) - len(wanted),
         absent=[label.session for label in wanted if label.session not in sessions],
         unlabelled=sum(name not in named for name in sessions),
-        detectors=_score("detectors", judged, [bool(each.counted) for each in judged]),
+        detectors=_score("detectors", judged, [bool(each.counted_alarms) for each in judged]),
         baselines=_baselines(judged),
         rules=[
             _score(name, judged, [rule(each.trial.moves) is not None for each in judged])
             for name, rule in RULES_OF_THUMB.items()
         ],
-        false_alarms=[_alarm(each.label.session, each.counted[0]) for each in healthy if each.counted],
+        false_alarms=[_alarm(each.label.session, each.counted_alarms[0]) for each in healthy if each.counted_alarms],
         missed=[
             MissedLoop(
                 session=each.label.session, pattern=each.label.pattern, period=each.label.period, warned=each.trial.warned
             )
             for each in loops
-            if not each.counted
+            if not each.counted_alarms
         ],
-        warned=[each.label.session for each in healthy if each.trial.warned and not each.counted],
+        warned=[each.label.session for each in healthy if each.trial.warned and not each.counted_alarms],
         patterns=_patterns(loops),
         onset=_onsets(loops),
         delay=_delays(loops),
@@ -282,7 +284,7 @@ def _patterns(loops: Sequence[LabelledResult]) -> list[PatternCount]:
     patterns = sorted({each.label.pattern for each in loops}, key=lambda pattern: (pattern is None, pattern or ""))
     groups = [(pattern, [each for each in loops if each.label.pattern == pattern]) for pattern in patterns]
     return [
-        PatternCount(pattern=pattern, found=sum(bool(each.counted) for each in group), of=len(group))
+        PatternCount(pattern=pattern, found=sum(bool(each.counted_alarms) for each in group), of=len(group))
         for pattern, group in groups
     ]
 
@@ -292,9 +294,9 @@ def _onsets(loops: Sequence[LabelledResult]) -> Distances:
     found: list[Distance] = []
     for each in loops:
         onset, trial = each.label.onset, each.trial
-        if onset is None or not each.counted:
+        if onset is None or not each.counted_alarms:
             continue
-        given = each.counted[0].first
+        given = each.counted_alarms[0].first
         labelled = onset if isinstance(onset, int) else trial.indexes.get(onset)
         if labelled is None or given not in trial.indexes:
             continue
@@ -311,9 +313,9 @@ def _delays(loops: Sequence[LabelledResult]) -> Distances:
     off: list[Distance] = []
     for each in loops:
         third, trial = each.label.third_iteration, each.trial
-        if third is None or third not in trial.places or not each.counted:
+        if third is None or third not in trial.places or not each.counted_alarms:
             continue
-        raised = trial.raised[each.counted[0].id]
+        raised = trial.raised[each.counted_alarms[0].id]
         gap = trial.indexes.get(raised, 0) - trial.indexes[third]
         found.append(Distance(session=each.label.session, labelled=third, given=raised, entries=gap))
         # By places and not by entries: a message between two entries may be the record in question.
@@ -351,7 +353,7 @@ class Move:
     name: str
 
 
-def moves_of(observations: Iterable[Observation]) -> list[Move]:
+def list_moves(observations: Iterable[Observation]) -> list[Move]:
     """Return the calls and messages of a session in order."""
     found: list[Move] = []
     for each in observations:

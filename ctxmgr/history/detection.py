@@ -317,14 +317,14 @@ def _judge_view(store: Store, key: int, name: str, settings: Mapping[str, Any], 
             "verdict": verdict.verdict,
             "summary": verdict.summary,
             "findings": sum(finding.resolved is None for finding in verdict.findings),
-            "last_progress": _time_of(progress),
+            "last_progress": _find_time(progress),
         }
     )
     cache.keep_row(key, name, view.to_json())
     return view
 
 
-def _time_of(progress: Progress | None) -> str | None:
+def _find_time(progress: Progress | None) -> str | None:
     if progress is None or progress.at is None:
         return None
     try:

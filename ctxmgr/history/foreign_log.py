@@ -122,14 +122,16 @@ def open_foreign(
         InvalidInput: it holds no record of a session.
     """
     try:
-        return _open_filled(path, importer, scratch=scratch, progress=progress)
+        return _open_and_fill(path, importer, scratch=scratch, progress=progress)
     except FileNotFoundError:
         raise NotFound(f"no log at {path}", "check the path") from None
     except OSError as error:
         raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
 
 
-def _open_filled(path: str, importer: Importer, *, scratch: bool, progress: Callable[[int, int], None] | None) -> ForeignStore:
+def _open_and_fill(
+    path: str, importer: Importer, *, scratch: bool, progress: Callable[[int, int], None] | None
+) -> ForeignStore:
     # By the real path, so that a link to a log shares the log's index.
     files = session_files(importer, Path(os.path.realpath(path)))
     # Scratch is written to, and no other reader may see that.

@@ -205,7 +205,7 @@ def _git_check(place: Path) -> Iterator[Check]:
     if tree is None:
         return
     detail = {"workTree": str(tree)}
-    ignored = _ask_ignored(place)
+    ignored = _ask_git_ignored(place)
     if ignored:
         yield Check(name="store.git", level="ok", finding=f"git ignores it in {tree}", detail={**detail, "ignored": True})
     elif ignored is None:
@@ -220,7 +220,7 @@ def _git_check(place: Path) -> Iterator[Check]:
         )  # fmt: skip
 
 
-def _ask_ignored(place: Path) -> bool | None:
+def _ask_git_ignored(place: Path) -> bool | None:
     """Ask git whether it ignores a file; None when there is no git, or it does not answer."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # A repository is untrusted: its own settings could make git start a program (fsmonitor), or its GIT_* variables mislead it.

@@ -18,7 +18,7 @@ from typing import Literal
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds
-from ctxmgr.history.query.address import entries_of, link_targets, linked_entry, live_link_targets, session_key
+from ctxmgr.history.query.address import find_entries, link_targets, linked_entry, live_link_targets, session_key
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.ids import new_id, now, parse_time
 from ctxmgr.memory.candidates import Candidates, Finder, LexicalRanker, Ranker, TextFinder, episode_of, locate
@@ -66,7 +66,7 @@ def retain_record(store: Store, key: int | None, request: RetainRequest) -> Reco
     if key is None:
         raise NoHistory("record or import a run first")
     named = bool(request.entry_indices or request.entry_ids)
-    entries = entries_of(store, key, request.entry_indices, request.entry_ids) if named else []
+    entries = find_entries(store, key, request.entry_indices, request.entry_ids) if named else []
     former = None if request.supersedes is None else locate(store, key, request.supersedes)
     if request.supersedes is not None and former is None:
         raise NotFound(f"no episode {request.supersedes!r} to supersede", "'ctxmgr memory recall' shows the ids")

@@ -12,7 +12,7 @@ from ctxmgr.cli.fast import Answer
 from ctxmgr.cli.recovery_cache import find_config, find_settings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.address import session_key
-from ctxmgr.history.verdict_cache import STUCK, VerdictCache, worst_of
+from ctxmgr.history.verdict_cache import STUCK, VerdictCache, worst_verdict
 from ctxmgr.log.ids import parse_time
 
 TYPE_CHECKING = False
@@ -160,7 +160,7 @@ def _cached_verdicts(store: Store, values: dict[str, Any]) -> Answer | None:
         return None
     if len(answer.data) == 1:
         tell_session(store, values["session"], answer.data[0]["session"])
-    worst = worst_of(verdict["verdict"] for verdict in answer.data)
+    worst = worst_verdict(verdict["verdict"] for verdict in answer.data)
     wrong = [each["session"] for each in answer.data if each["verdict"] not in ("healthy", "warn")]
     wrong = wrong or [each["session"] for each in answer.data if each["notes"]]
     answer.next += _next_command("recover", wrong[0], values["store"]) if wrong else []

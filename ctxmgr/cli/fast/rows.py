@@ -261,7 +261,7 @@ def _list(store: Store, values: dict[str, Any]) -> Answer:
     return _page(found, reader)
 
 
-def _page(found: tools.Found, reader: Rows) -> Answer:
+def _page(found: tools.QueryResult, reader: Rows) -> Answer:
     answer = Answer(found.rows, found.status, found.page)
     answer.texts = reader.texts
     return answer

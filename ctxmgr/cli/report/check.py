@@ -152,7 +152,7 @@ def check_logs(
     stores = [path for path in paths if path.suffix == ".db"]
     there = find_logs([path for path in paths if path not in stores])
     result.passed_over = [(each.path, each.skipped or "") for each in there.passed]
-    result.others = there.others.told
+    result.others = there.others.notes
     for log in (*stores, *there.logs):
         try:
             _judge(result, str(log), listener)

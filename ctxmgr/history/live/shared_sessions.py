@@ -206,14 +206,14 @@ class Feed:
     def _run(self) -> None:
         while not self._ended.is_set():
             try:
-                self._let_in()
+                self._admit_waiting()
                 self._look()
                 self.error = None
             except CtxmgrError as error:  # it is asked again, from where it was
                 self.error = error
             self._store.wait(self._every, self._end)
 
-    def _let_in(self) -> None:
+    def _admit_waiting(self) -> None:
         """Give those that wait to join what the others had; where that is interrupted it goes on next time."""
         if not self._joining:
             with self._lock:

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.diagnose import Evidence, Explanation, explain, explain_contrast, messages_of
-from ctxmgr.history.evidence import RelatedEntries, folder_of
+from ctxmgr.history.evidence import RelatedEntries, session_folder
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
 from ctxmgr.recover.answer.facts import (
@@ -179,7 +179,7 @@ def cause_of(case: Case) -> Explanation | None:
     reader, finding, related = case.reader, case.finding, case.related
     recent = list(reversed(reader.newest(_LOOKED_AT)))
     elsewhere: Sequence[EntryView] = () if related is None else RelatedEntries(lambda: related.entries)
-    home = folder_of(reader.store, reader.session)
+    home = session_folder(reader.store, reader.session)
     evidence = Evidence(recent, finding, messages_of(reader.heard()), elsewhere, home)
     cause = explain(evidence)
     # Where an agent asks for something else, only a loop, a stall or a failure is worth a word.
