@@ -14,7 +14,7 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.base.paths import read_regular
 from ctxmgr.detect.monitor import Monitor
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.ingest import import_logs
@@ -58,7 +58,7 @@ def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, 
         settings: of the detectors.
         now: seconds after the session's first usable timestamp at which stalls are judged; None: at the end of the log.
     """
-    observations = list(observations_of(records))
+    observations = list(session_observations(records))
     trial = DetectorRun(list_moves(observations))
     _note_places(trial, observations)
     monitor = Monitor(settings)

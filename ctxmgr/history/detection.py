@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ctxmgr.detect.replay import RecordFields, observations_from, record_fields
+from ctxmgr.detect.replay import RecordFields, record_fields, row_observations
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.history.verdict_cache import GONE_AFTER, STUCK, VerdictCache, is_running
@@ -75,7 +75,7 @@ def judge_end(
     earlier are missing.
     """
     from ctxmgr.detect.monitor import Monitor
-    from ctxmgr.detect.replay import observations_of
+    from ctxmgr.detect.replay import session_observations
 
     total = store.sessions.entry_count(key)
     size = FIRST_LOOK
@@ -87,7 +87,7 @@ def judge_end(
         # A call that was made before the look and has no result yet may be the one that hangs.
         opened = store.sessions.find_open_entries(key, start)
         early: set[str] = set()
-        observations = observations_of(store.sessions.read_records_from(key, start, kinds), start, opened, distinct=True)
+        observations = session_observations(store.sessions.read_records_from(key, start, kinds), start, opened, distinct=True)
         monitor.observe_all(_collect_early_ids(observations, start, border, early))
         findings = monitor.findings(moment, live)
         progress = monitor.last_progress
@@ -346,7 +346,7 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
         InvalidInput: an ambiguous name, or an invalid setting.
     """
     from ctxmgr.detect.monitor import Monitor
-    from ctxmgr.detect.replay import observations_of
+    from ctxmgr.detect.replay import session_observations
     from ctxmgr.detect.settings import DetectSettings
     from ctxmgr.types.operations import DetectorCheck, Explanation
 
@@ -356,7 +356,7 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
         raise NoHistory("record or import a run first")
     monitor = Monitor(DetectSettings.from_table(settings), explain=entry.index)
     # From the beginning: what a detector thought of an entry depends on all that it had seen by then.
-    for observation in observations_of(store.sessions.records(key), distinct=True):
+    for observation in session_observations(store.sessions.records(key), distinct=True):
         monitor.observe(observation)
     thoughts = [
         DetectorCheck(
@@ -387,7 +387,7 @@ def replay(store: Store, key: int) -> Iterator[Observation]:
         else None
     )
     happenings = _read_here(store, key, 0) if place is None else _read_in_second_process(store, key, place)
-    return observations_from(happenings, distinct=True)
+    return row_observations(happenings, distinct=True)
 
 
 def _read_here(store: Store, key: int, after: int) -> Iterator[RecordFields | None]:

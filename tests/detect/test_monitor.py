@@ -313,7 +313,7 @@ class _Listener:
         self.state = (*self.state, event)
         if len(self.state) < 3:
             return None
-        steps = tuple(Step((Call.of(each, None),)) for each in self.state)
+        steps = tuple(Step((Call.from_observations(each, None),)) for each in self.state)
         return Sighting("monologue", "talk", 1, steps, 3, 0.5)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.errors import StorageFailed
 from ctxmgr.history import detection
 from ctxmgr.log.codec import Record
@@ -69,7 +69,7 @@ def key_of(store: Store) -> int:
 
 def expected(store: Store) -> list[Observation]:
     """Return what happened, read record by record in this process."""
-    return list(observations_of(store.sessions.records(key_of(store), detection.KINDS), distinct=True))
+    return list(session_observations(store.sessions.records(key_of(store), detection.KINDS), distinct=True))
 
 
 class Ending:

@@ -18,7 +18,7 @@ from typing import Any, cast
 import pytest
 
 from ctxmgr.detect.monitor import detect
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.history.formats import IMPORTERS, read_head, recognise_format
 from ctxmgr.importers.base import Importer
 from ctxmgr.log.codec import Record, encode
@@ -112,7 +112,7 @@ def test_a_sample_is_judged_as_it_should_be(importer: Importer, path: Path, trut
     """The loop that the client truly ran in is found, and nothing in a healthy log."""
     records, _ = read(importer, path)
     sessions = {record["session"] for record in records}
-    found = [detect(observations_of([r for r in records if r["session"] == session])) for session in sessions]
+    found = [detect(session_observations([r for r in records if r["session"] == session])) for session in sessions]
     assert {find_verdict(findings) for findings in found} == {truth["verdict"]}
 
 

@@ -148,17 +148,17 @@ def plain_text(value: object, *, drop: frozenset[str] = NOISE_KEYS) -> str | Non
     if isinstance(value, str):
         return value
     try:
-        return _encode_or_none(_without(value, drop))
+        return _encode_or_none(_drop_keys(value, drop))
     except RecursionError:
         return None
 
 
-def _without(value: object, drop: frozenset[str]) -> object:
+def _drop_keys(value: object, drop: frozenset[str]) -> object:
     if isinstance(value, dict):
         members = cast("dict[Any, Any]", value)
-        return {key: _without(item, drop) for key, item in members.items() if key not in drop}
+        return {key: _drop_keys(item, drop) for key, item in members.items() if key not in drop}
     if isinstance(value, list):
-        return [_without(item, drop) for item in cast("list[Any]", value)]
+        return [_drop_keys(item, drop) for item in cast("list[Any]", value)]
     return value
 
 
@@ -188,7 +188,7 @@ def without_input(text: str, call_input: object) -> str:
     parts of its paths.
     """
     # The longest first: a path must go before its last part does.
-    for part in sorted(_parts_of(call_input), key=len, reverse=True):
+    for part in sorted(_split_parts(call_input), key=len, reverse=True):
         if part in text:
             if len(part) >= _MIN_PLAIN_PART:
                 text = text.replace(part, _INPUT_MARK)
@@ -197,7 +197,7 @@ def without_input(text: str, call_input: object) -> str:
     return text
 
 
-def _parts_of(call_input: object) -> set[str]:
+def _split_parts(call_input: object) -> set[str]:
     parts: set[str] = set()
     waiting: list[object] = [call_input]
     visited = 0

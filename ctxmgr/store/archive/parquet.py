@@ -432,7 +432,9 @@ class ArchiveStore(LogStore):
             except Damaged as error:
                 damaged.append(DamagedRange(records, 1, error.message, "altered"))
         checked_text = f"the sums of {records:,} records, each of which follows from the one before in its file"
-        return VerificationResult(records, damaged, [] if damaged else [checked_text], ["whether a whole file was removed can't be told"])
+        return VerificationResult(
+            records, damaged, [] if damaged else [checked_text], ["whether a whole file was removed can't be told"]
+        )
 
     def is_live(self, session: str) -> bool:
         """Return False: what is archived has ended."""
