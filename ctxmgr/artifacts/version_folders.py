@@ -191,7 +191,7 @@ class Fault:
     reason: str
 
 
-def heal(store: Store, folder: Folder, *, broken: bool) -> None:
+def repair(store: Store, folder: Folder, *, broken: bool) -> None:
     """Make the folder show the versions that the history lists, and no others.
 
     Args:

@@ -94,7 +94,7 @@ class Call:
             text = fingerprints.plain_text(text, drop=_RECEIPT_NOISE if receipt else fingerprints.NOISE_KEYS)
         if text is None:
             return None
-        blurred = fingerprints.blur(text, ids=receipt)
+        blurred = fingerprints.mask_volatile(text, ids=receipt)
         # A span of time was blurred: of a benchmark that was the answer.
         if "~" in blurred and vocabulary.measures(self._verb_and_command()[1], self.start.action):
             return hash((finish.status, text))
@@ -277,7 +277,7 @@ class Step:
             output: object = None if finish is None else finish.output
             fields = cast("dict[str, Any]", output) if isinstance(output, dict) else None
             text = self.answer() if fields is None else fingerprints.plain_text(fields, drop=_VOLATILE_KEYS)
-            self._view = hash(fingerprints.blur_ticks(fingerprints.blur(text or "", ids=True)))
+            self._view = hash(fingerprints.mask_ticks(fingerprints.mask_volatile(text or "", ids=True)))
         return self._view
 
     def shows_a_view(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from ctxmgr.detect.text.fingerprints import MAX_TEXT, blur, canonical, one_line
+from ctxmgr.detect.text.fingerprints import MAX_TEXT, canonical, mask_volatile, one_line
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.json_value import describe, plain
 from ctxmgr.types.base import Json, StoredShape, Text
@@ -371,7 +371,7 @@ def _member(item: object) -> Any:
 def _text(text: str) -> str:
     if len(text) <= _MAX_TEXT_CHARS:
         return text
-    full = blur(text) if len(text) <= MAX_TEXT else text  # longer blurred texts can't be compared across processes
+    full = mask_volatile(text) if len(text) <= MAX_TEXT else text  # longer blurred texts can't be compared across processes
     return f"{text[:_HEAD]}… [{len(text)} characters, {fingerprint(full)}]"
 
 

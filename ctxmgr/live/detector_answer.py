@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 from ctxmgr.base.paths import open_regular, replace_file
 from ctxmgr.clients import MAX_ANSWER_CHARS, Call, Client, Event, as_object, event_bytes, parse_event
 from ctxmgr.config import Config, load_config
-from ctxmgr.detect.text.fingerprints import blur, canonical, error_core, error_text, plain_text, says_anything
+from ctxmgr.detect.text.fingerprints import canonical, error_core, error_text, mask_volatile, plain_text, says_anything
 from ctxmgr.history.detection import judge
 from ctxmgr.history.query.address import session_key
 from ctxmgr.live.event_answer import Rounds, fingerprints, modification_time, open_calls
@@ -323,7 +323,7 @@ def _fails_the_same(result: Any, before: EntryView) -> bool:
 
 
 def _blur_text(value: Any) -> str:
-    return blur((plain_text(value) or "").strip(), ids=True)
+    return mask_volatile((plain_text(value) or "").strip(), ids=True)
 
 
 _TITLE = "ctxmgr"

@@ -14,7 +14,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import MESSAGES, MessageText, event_text
-from ctxmgr.detect.text.fingerprints import blur, blur_numbers
+from ctxmgr.detect.text.fingerprints import mask_numbers, mask_volatile
 from ctxmgr.detect.text.vocabulary import delegates, hands_over, passes_on, tells_trouble
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
@@ -143,11 +143,11 @@ def _is_alike(step: Step, other: Step) -> bool:
     if step.failed != other.failed or len(step.calls) > 1 or len(other.calls) > 1 or step.first.finish is None:
         return False
     one, two = step.answer(), other.answer()
-    return -_MAX_LENGTH_DIFFERENCE <= len(one) - len(two) <= _MAX_LENGTH_DIFFERENCE and _blur_all(one) == _blur_all(two)
+    return -_MAX_LENGTH_DIFFERENCE <= len(one) - len(two) <= _MAX_LENGTH_DIFFERENCE and _mask_all(one) == _mask_all(two)
 
 
-def _blur_all(text: str) -> str:
-    return blur_numbers(blur(text[:_MAX_COMPARED], ids=True))
+def _mask_all(text: str) -> str:
+    return mask_numbers(mask_volatile(text[:_MAX_COMPARED], ids=True))
 
 
 _MAX_AGENTS = 4

@@ -20,7 +20,7 @@ from ctxmgr.detect.interface import (
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.comparison import Span, call_target, counts_up, drift_key, line_span, near_key
-from ctxmgr.detect.text.fingerprints import blur, blur_numbers, blur_receipts, blur_ticks, blur_times
+from ctxmgr.detect.text.fingerprints import mask_numbers, mask_receipts, mask_ticks, mask_times, mask_volatile
 from ctxmgr.detect.text.vocabulary import is_lookout, writes
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind
@@ -192,7 +192,7 @@ def _core(step: Step) -> str | None:
     if step.failed:
         output = call.finish.output
         raw = fingerprints.plain_text(cast("object", output)) if isinstance(output, dict) else call.error()
-        return None if raw is None else _NUMBER.sub("#", blur(raw[:4000], ids=True))
+        return None if raw is None else _NUMBER.sub("#", mask_volatile(raw[:4000], ids=True))
     asks = call.meaning() in ("query", "poll")
     clock = vocabulary.asks_the_time(call.start)
     drop = fingerprints.CLOCK_KEYS if asks or clock else fingerprints.RECEIPT_KEYS | fingerprints.CLOCK_KEYS
@@ -200,11 +200,11 @@ def _core(step: Step) -> str | None:
     if not text:
         return None
     if clock:
-        return blur_numbers(blur_times(text))
+        return mask_numbers(mask_times(text))
     figures = _PROGRESS.findall(text[:_MAX_TEXT]) if asks and len(text) < _MAX_TEXT else []
     if figures:  # what it tells of how far it has come is the news; gauges beside that are not
-        return f"{figures} {blur_numbers(blur_times(text))}"
-    return blur_ticks(blur_times(blur(text))) if asks else blur_receipts(blur(text, ids=True))
+        return f"{figures} {mask_numbers(mask_times(text))}"
+    return mask_ticks(mask_times(mask_volatile(text))) if asks else mask_receipts(mask_volatile(text, ids=True))
 
 
 _MAX_FILES = 8

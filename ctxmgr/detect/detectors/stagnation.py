@@ -11,7 +11,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import BEGIN_PATCH, Call, Step, excerpt
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import COMMAND_KEYS, PATH_KEYS, call_target
-from ctxmgr.detect.text.fingerprints import blur, blur_times
+from ctxmgr.detect.text.fingerprints import mask_times, mask_volatile
 from ctxmgr.detect.text.vocabulary import is_wall
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
@@ -439,7 +439,7 @@ def _brings_news(step: Step, before: Step) -> bool:
 
 
 def _without_times(text: str) -> str:
-    return blur_times(blur(text))
+    return mask_times(mask_volatile(text))
 
 
 def _read_change(step: Step) -> tuple[str, int | None, int] | None:
