@@ -12,7 +12,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import check_agent, check_choice
 from ctxmgr.access.rule_changes import require_operator
 from ctxmgr.context.assembly import PackageService, assemble_context, check_budget, log_reads, needs_of, readable_only
-from ctxmgr.context.assembly import why as explain
+from ctxmgr.context.assembly import explain_item as explain
 from ctxmgr.context.budget import Item, Reserves
 from ctxmgr.context.candidates import CandidateCollector, Improver, Texts, Wish, missing_name
 from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, find_entry, is_address, parse_item_name
@@ -267,7 +267,7 @@ class ContextPackages:
         self._guard = guard
         self._improver = improver
 
-    def improved_by(self, improver: Improver) -> ContextPackages:
+    def with_improver(self, improver: Improver) -> ContextPackages:
         """Return the same service with an improver of summaries."""
         return ContextPackages(self._source, self._visible, self._guard, improver)
 
@@ -279,8 +279,8 @@ class ContextPackages:
         """Return further items that an agent asks for; see `request_items`."""
         return request_items(self._package_service(), request)
 
-    def why(self, request: WhyRequest) -> ItemExplanation:
-        """Explain why an item is or is not in a package; see `ctxmgr.context.assembly.why`."""
+    def explain_item(self, request: WhyRequest) -> ItemExplanation:
+        """Explain why an item is or is not in a package; see `ctxmgr.context.assembly.explain_item`."""
         return explain(self._source, self._visible, self._guard, request)
 
     def change_needs(self, request: ChangeNeedsRequest) -> NeedChangeResult:

@@ -142,7 +142,7 @@ class World:
     def why(self, item: str, *, asker: str | None = None, **more: Any) -> ItemExplanation:
         """Ask why."""
         service = self.open_service(asker)
-        return assembly.why(self.store, service.visible, service.guard, WhyRequest(item=item, **more))
+        return assembly.explain_item(self.store, service.visible, service.guard, WhyRequest(item=item, **more))
 
     def read(self, row: ArtifactRow) -> bytes:
         """Return the bytes of an artifact, verified."""

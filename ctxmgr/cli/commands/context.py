@@ -207,7 +207,7 @@ def assemble(
             diff=diff, dry_run=plan,
         )  # fmt: skip
         improver = _improver(workspace, model, base_url, timeout)
-        supply = workspace.supply if improver is None else workspace.supply.improved_by(improver)
+        supply = workspace.supply if improver is None else workspace.supply.with_improver(improver)
         made = supply.assemble(asked)
         warnings = [] if plan or made.id else ["the package is not recorded: the store can only be read"]
         if improver is not None and improver.failure:
@@ -296,7 +296,7 @@ def why(
     """
 
     def work(workspace: Workspace) -> Answer:
-        found = workspace.supply.why(build(WhyRequest, item=item, package=package, agent=agent))
+        found = workspace.supply.explain_item(build(WhyRequest, item=item, package=package, agent=agent))
         return Answer(found.to_json(), lambda out: views.show_item_explanation(out, found))
 
     answer("context why", how, work, store=store)

@@ -386,7 +386,7 @@ class _Reader:
         if isinstance(value, str):
             # What looks like a comment within a text of several lines is part of the text.
             self._after = max(self._after, _last_line(node) + 1)
-            return Scalar(_type_of(node, value), value)
+            return Scalar(_schema_type(node, value), value)
         if type(node).__name__ == "MappingNode":
             pairs = cast("list[tuple[Any, Any]]", value)
             return Mapping(len(pairs), tuple(self._entries(pairs[:MAX_KEYS], depth)))
@@ -424,7 +424,7 @@ def _last_line(node: Any) -> int:
     return node.end_mark.line - (1 if node.end_mark.column == 0 else 0)
 
 
-def _type_of(node: Any, value: str) -> str:
+def _schema_type(node: Any, value: str) -> str:
     # Quoted, so ``"12"`` and ``"true"`` are text.
     if node.style is not None:
         return "str"
