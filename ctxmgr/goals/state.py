@@ -130,7 +130,7 @@ class Tree:
         for node in nodes:
             self._nodes.update((each.id, each) for each in node.walk())
             # Its number is used up, so that no later child gets the id of an earlier one.
-            parent.minted = max(parent.minted, number_of(node.id))
+            parent.minted = max(parent.minted, id_number(node.id))
 
     def can_work(self, node: Node) -> bool:
         """Whether a node is an open leaf and nothing above it is blocked, split or dropped."""
@@ -191,7 +191,7 @@ def _status_from_children(node: Node, *, is_root: bool) -> NodeStatus:
     return "in_progress" if started else "pending"
 
 
-def number_of(name: str) -> int:
+def id_number(name: str) -> int:
     """Return the number at the end of an id, 0 when it has none."""
     digits = name.rpartition(".")[2].lstrip("t")
     # Of a hostile id: `int` raises beyond 4,300 digits.
@@ -201,7 +201,7 @@ def number_of(name: str) -> int:
 def is_child_id(name: str, parent: str) -> bool:
     """Whether an id is one that a child of ``parent`` could have: ``t3`` of the goal, ``t3.1`` of a task."""
     # ``t03`` would be a second id with the number 3.
-    number = number_of(name)
+    number = id_number(name)
     return number > 0 and name == (f"t{number}" if parent == GOAL_ID else f"{parent}.{number}")
 
 
@@ -341,7 +341,7 @@ _ERROR_WORDS = frozenset({"error", "failure", "failed", "fail"})
 _OTHER_WORDS: dict[str, ResultStatus] = {"denied": "denied", "interrupted": "interrupted"}
 
 
-def key_of(action: str, args: object) -> str:
+def call_key(action: str, args: object) -> str:
     """Return the key of a call: equal for the same action and arguments, whatever the order of their keys."""
     return fingerprint([action, canonical(args)])
 
