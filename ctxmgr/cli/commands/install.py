@@ -164,7 +164,7 @@ def _plugin_row(asked: Client, folder: str, how: OutputOptions, *, dry_run: bool
 
     top = Path(folder).expanduser()
     changes = plugin_folder.plan_plugin_removal(top) if undo else plugin_folder.plan_plugin(top, os.environ)
-    diff = "".join(change.diff() for change in changes if change.needed)
+    diff = "".join(change.diff() for change in changes if change.is_needed)
     row = InstallationView(client=asked.name, scope="plugin", path=str(top), installed=not undo, diff=diff or None)
     # Without a change nobody is asked, and nothing is written.
     if diff and (dry_run or not (yes or _user_agrees(row, how))):
@@ -194,7 +194,7 @@ def _apply_change(
     Raises:
         InvalidInput: nobody can be asked. StorageFailed: it can't be written, or the hook does not start.
     """
-    if not change.needed:
+    if not change.is_needed:
         return row
     if dry_run or not (yes or _user_agrees(row, how)):
         # Nothing was done: what was to be removed is still installed, what was to be installed is not.

@@ -18,7 +18,7 @@ from ctxmgr.log.fast_json import cast
 from ctxmgr.log.ids import parse_time
 from ctxmgr.log.line_splitter import read_lines
 from ctxmgr.log.mask_prefilter import mask
-from ctxmgr.log.reader import line_at, records_of
+from ctxmgr.log.reader import read_line, read_records
 from ctxmgr.store.project_session import EXECUTION, PROJECT
 from ctxmgr.store.text_normalisation import fold, storable
 from ctxmgr.store.write.batch import usage_tokens
@@ -302,7 +302,7 @@ class _BlockReader:
         def hear(offset: int, length: int, reason: str) -> None:
             damage.append((offset, length, reason))
 
-        for line in records_of(raw, self._at, length, last, hear, partial(line_at, self._descriptor, self._at + length)):
+        for line in read_records(raw, self._at, length, last, hear, partial(read_line, self._descriptor, self._at + length)):
             found.append(line)
             last = line.total or last
         end = self._at + length
