@@ -222,14 +222,14 @@ class Workspace:
         """Call a reading tool, and log for an agent what it was shown, or that it failed."""
         if self.agent is None:
             return tool(self.store, request)
-        from ctxmgr.access.guard import resources_of
+        from ctxmgr.access.guard import find_resources
 
         try:
             answer = tool(self.store, request)
         except CtxmgrError as error:
             self.guard.log(command, "read", resource_type="history", failed=error.message, hidden=self._hidden())
             raise
-        shown = resources_of(answer.to_json())
+        shown = find_resources(answer.to_json())
         self.guard.log(command, "read", shown, resource_type="history", hidden=self._hidden())
         return answer
 

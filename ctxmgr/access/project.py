@@ -191,7 +191,7 @@ def _change(update: KeyUpdate, known: dict[str, ContextKey], *, create: bool) ->
         hint = f"did you mean {similar[0]!r}? " if similar else ""
         raise NotFound(f"no context key {update.key!r}", f"{hint}--create makes it")
     kind: ValueType = update.type or (old.type if old else "string")
-    value = _typed(update.key, update.value, kind)
+    value = _convert_value(update.key, update.value, kind)
     return KeyChange(
         key=update.key, old_value=None if old is None else old.value, new_value=value, type=kind, created=old is None
     )
@@ -209,15 +209,15 @@ def _check_key(key: str) -> None:
         raise InvalidInput("the context key looks like a secret", "keys are shown everywhere: take another one")
 
 
-def _typed(key: str, value: Any, kind: ValueType) -> Any:
+def _convert_value(key: str, value: Any, kind: ValueType) -> Any:
     """Return the value in its type; text is parsed, since a command line has nothing else."""
     if kind == "string":
         if isinstance(value, str):
             return value
     elif kind == "json":
-        return _parsed(key, value, kind) if isinstance(value, str) else value
+        return _parse_value(key, value, kind) if isinstance(value, str) else value
     else:
-        given = _parsed(key, value, kind) if isinstance(value, str) else value
+        given = _parse_value(key, value, kind) if isinstance(value, str) else value
         if kind == "boolean" and isinstance(given, bool):
             return given
         if (
@@ -230,7 +230,7 @@ def _typed(key: str, value: Any, kind: ValueType) -> Any:
     raise InvalidInput(f"the value of {key!r} is no {kind}", "--type names another type")
 
 
-def _parsed(key: str, text: str, kind: ValueType) -> Any:
+def _parse_value(key: str, text: str, kind: ValueType) -> Any:
     try:
         value: Any = codec.decoder.decode(text.strip())
         codec.encode({"value": value})  # checks depth and size

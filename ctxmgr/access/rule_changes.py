@@ -69,7 +69,7 @@ def replay(old: Rules, new: Rules, reads: Iterable[PastRead]) -> Replay:
             resource=read.resource,
             was_allowed=was_allowed,
             allowed=allowed,
-            rule=new.rule_for(read.agent, "read", read.resource),
+            rule=new.find_rule(read.agent, "read", read.resource),
         )
         (opened if allowed else blocked).append(changed)
     return Replay(reads=count, blocked=blocked, opened=opened)
@@ -167,24 +167,24 @@ def past_reads(store: Store) -> Iterator[PastRead]:
             continue
         for name, allowed in (("granted", True), ("denied", False)):
             for resource in _resources(data.get(name)):
-                yield _past(record, data.get("agent"), data.get("command"), resource, allowed=allowed)
+                yield _make_past_read(record, data.get("agent"), data.get("command"), resource, allowed=allowed)
     for record in store.shared.events(PACKAGE):
         data = json_object(record.get("data"))
         for item in _list(data.get("items")):
             # A record without a type means an artifact, one without "got" a full one; omitted items were not read.
             if item.get("type", "artifact") == "artifact" and item.get("got", "full") != "omitted":
                 resource = Resource(type="artifact", agent=str(item.get("source")), name=str(item.get("name")))
-                yield _past(record, data.get("agent"), "context assemble", resource, allowed=True)
+                yield _make_past_read(record, data.get("agent"), "context assemble", resource, allowed=True)
     for entry, record in store.shared.executions():
         given = json_object(record.get("input")).get("artifacts")
         for identity in cast("list[Any]", given) if isinstance(given, list) else ():
             row = store.artifacts.by_id(identity) if isinstance(identity, str) else None
             if row is not None:
                 resource = Resource(type="artifact", agent=row.agent, name=row.name)
-                yield _past(record, entry.agent, "execution", resource, allowed=True)
+                yield _make_past_read(record, entry.agent, "execution", resource, allowed=True)
 
 
-def _past(record: Record, agent: object, command: object, resource: Resource, *, allowed: bool) -> PastRead:
+def _make_past_read(record: Record, agent: object, command: object, resource: Resource, *, allowed: bool) -> PastRead:
     moment = record.get("ts")
     return PastRead(
         at=moment if isinstance(moment, str) else None,

@@ -87,7 +87,7 @@ class Objects:
             os.fsync(descriptor)
         # The measure may refuse the content (secrets), so nothing has been placed yet at this point.
         measured = measure.done()
-        if hash_of(descriptor) != measured.hash:
+        if hash_file(descriptor) != measured.hash:
             raise StorageFailed(
                 f"{self._folder.path}: what was written reads back otherwise", "check the disk; nothing was half stored"
             )
@@ -100,13 +100,13 @@ class Objects:
             os.unlink(draft, dir_fd=objects)
             return
         # There, but unsound: version folders that link the old bytes must be laid out again.
-        self.replaced = self.replaced or self._is_there(digest)
+        self.replaced = self.replaced or self._exists(digest)
         # A crash before this leaves a draft, which the next writer removes; after it, an object that no version lists.
         os.rename(draft, digest[2:], src_dir_fd=objects, dst_dir_fd=shard)
         if self._each:
             os.fsync(shard)
 
-    def _is_there(self, digest: str) -> bool:
+    def _exists(self, digest: str) -> bool:
         try:
             os.stat(digest[2:], dir_fd=self._folder.shard(digest), follow_symlinks=False)
         except OSError:
@@ -201,12 +201,12 @@ def has_hash_closing(descriptor: int, digest: str) -> bool:
         OSError: they can't be read.
     """
     try:
-        return hash_of(descriptor) == digest
+        return hash_file(descriptor) == digest
     finally:
         os.close(descriptor)
 
 
-def hash_of(descriptor: int) -> str:
+def hash_file(descriptor: int) -> str:
     """Return the hash of a whole file."""
     from hashlib import sha256
 

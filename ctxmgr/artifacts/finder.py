@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quote_name
-from ctxmgr.artifacts.blobs import PIECE, Objects, hash_of
-from ctxmgr.artifacts.folder import Folder, folder_error, name_paths, open_file, owner_paths, place_of, view_paths
+from ctxmgr.artifacts.blobs import PIECE, Objects, hash_file
+from ctxmgr.artifacts.folder import Folder, artifacts_folder, folder_error, name_paths, open_file, owner_paths, view_paths
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.log import codec
 from ctxmgr.store import Store
@@ -84,9 +84,9 @@ class Finder:
         if row is None or not self._guard.reads(row.agent, row.name):
             self._guard.log(command, "read", failed=f"no artifact {quote_name(start)}")
             raise NotFound(f"no artifact {quote_name(start)}", "'ctxmgr artifact list' shows all, with their ids")
-        return row, self.shown_in(row)
+        return row, self.find_showing_version(row)
 
-    def shown_in(self, row: ArtifactRow) -> int:
+    def find_showing_version(self, row: ArtifactRow) -> int:
         """Return a version that shows a content: its first one, or, if that was pruned, the oldest one left."""
         if self.is_listed(row.version):
             return row.version
@@ -104,12 +104,14 @@ class Finder:
         other = self._store.artifacts.log(agent, name) if self._guard.reads(agent, name) else []
         hint = f"did you mean {', '.join(near)}?" if near else "'ctxmgr artifact list' shows all"
         if other:
-            hint = f"it stands in version {self.shown_in(other[0])}: --version {self.shown_in(other[0])}"
+            hint = (
+                f"it stands in version {self.find_showing_version(other[0])}: --version {self.find_showing_version(other[0])}"
+            )
         return NotFound(f"no artifact {quote_name(agent + '/' + name)}{where}", hint)
 
     def views(self, rows: list[ArtifactRow], version: int | None = None) -> list[ArtifactView]:
         """Return the public views of artifacts, as of a version, or each in a version that shows it."""
-        return [self._view(row, version if version is not None else self.shown_in(row)) for row in rows]
+        return [self._view(row, version if version is not None else self.find_showing_version(row)) for row in rows]
 
     def _view(self, row: ArtifactRow, version: int) -> ArtifactView:
         needed = self._store.artifacts.dependencies(row.id)
@@ -134,7 +136,7 @@ class Finder:
             folder = owner_paths({*self._owners(version), row.agent})[row.agent]
             self._paths[place] = {name: f"{folder}/{path}" for name, path in name_paths([*names, row.name]).items()}
         path = self._paths[place].get(row.name) or view_paths([(row.agent, row.name)])[row.agent, row.name]
-        return f"{place_of(self._store.location).name}/v{version}/{path}"
+        return f"{artifacts_folder(self._store.location).name}/v{version}/{path}"
 
     def _owners(self, version: int) -> list[str]:
         if self._guard.agent is None:
@@ -209,7 +211,7 @@ class Content:
                 return False
             self._content = content
             return True
-        return hash_of(self._descriptor) == self.row.hash
+        return hash_file(self._descriptor) == self.row.hash
 
     def close(self) -> None:
         """Release the file."""

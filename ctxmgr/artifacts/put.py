@@ -183,7 +183,9 @@ class Dependencies:
         before = {(row.agent, row.name, row.type) for row in self._store.artifacts.dependencies(known.id)}
         return before == {(needed.agent, needed.name, needed.type) for needed in item.dependencies}
 
-    def of(self, row: ArtifactRow, known: ArtifactRow | None, changed: Mapping[str, ArtifactRow]) -> Sequence[DependencyRow]:
+    def current_dependencies(
+        self, row: ArtifactRow, known: ArtifactRow | None, changed: Mapping[str, ArtifactRow]
+    ) -> Sequence[DependencyRow]:
         """Return the dependencies of a new artifact, with the ids that are current once this put is done."""
         given = self._items[row.name].dependencies
         if given is not None:
@@ -251,7 +253,10 @@ def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO 
             # Objects must be durable before the event that lists them: a crash in between leaves surplus bytes, never a listed
             # gap.
             objects.settle()
-            drafts = [VersionDraft(row, dependencies.of(row, known.get(row.name), changed)) for row in changed.values()]
+            drafts = [
+                VersionDraft(row, dependencies.current_dependencies(row, known.get(row.name), changed))
+                for row in changed.values()
+            ]
             write_version(
                 store, access, drafts, op="put", author=guard.agent or request.agent, description=request.description
             )  # fmt: skip

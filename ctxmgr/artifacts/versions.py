@@ -11,7 +11,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import VERSION_KEY
 from ctxmgr.artifacts.blobs import Objects
 from ctxmgr.artifacts.finder import Finder
-from ctxmgr.artifacts.folder import place_of, release_reserve
+from ctxmgr.artifacts.folder import artifacts_folder, release_reserve
 from ctxmgr.artifacts.put import append, check_description, is_unchanged, write_access, write_version
 from ctxmgr.artifacts.version_folders import Views, is_certain
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
@@ -165,7 +165,7 @@ def _view(
 
 def version_path(store: Store, number: int) -> str:
     """Return the path of a version's folder, relative to the folder of the store."""
-    return f"{place_of(store.location).name}/v{number}/"
+    return f"{artifacts_folder(store.location).name}/v{number}/"
 
 
 def prune(store: Store, guard: AccessGuard, retention: Retention, *, dry_run: bool) -> PruneResult:

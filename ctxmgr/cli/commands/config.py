@@ -188,7 +188,7 @@ def _setting(config: Config, name: str) -> SettingView:
     default = _VALUES[name](Config())
     # An empty variable counts as not set.
     text = os.environ.get(setting.variable) if setting.variable is not None else None
-    file = config.file_of(name)
+    file = config.find_file(name)
     return SettingView(
         name=name, value=text if text else _VALUES[name](config), default=default,
         origin="environment" if text else config.origins.get(name, "built-in"),
@@ -200,7 +200,7 @@ def _setting(config: Config, name: str) -> SettingView:
 def _threshold(config: Config, name: str) -> SettingView:
     own = name in config.detect
     default = _plain(getattr(DetectSettings(), name, None))
-    file = config.file_of("detect") if own else None
+    file = config.find_file("detect") if own else None
     return SettingView(
         name=_DETECT + name, value=_plain(config.detect[name]) if own else default, default=default,
         origin=config.origins.get("detect", "built-in") if own else "built-in", file=None if file is None else str(file),

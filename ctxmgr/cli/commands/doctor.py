@@ -90,7 +90,7 @@ def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode
     yield check_logs(os.environ, home)
     yield from check_clients(folder, os.environ)
     yield from check_extras()
-    yield from check_model(model, base_url, llm_mode, os.environ, config.model, config.file_of("recover.model"))
+    yield from check_model(model, base_url, llm_mode, os.environ, config.model, config.find_file("recover.model"))
 
 
 def _exit(failed: list[Check]) -> Exit:

@@ -182,7 +182,7 @@ def _configured_store(folder: str) -> tuple[str | None, list[str]]:
     # longer than a query.
     if not os.path.exists(paths.user_file(os.environ)):
         foreign: list[str] = []
-        found = next((each for path in paths.settings_files(folder, foreign) if (each := paths.store_alone(path))), None)
+        found = next((each for path in paths.settings_files(folder, foreign) if (each := paths.read_store_setting(path))), None)
         # Else the file holds more than a store that a project may name, which only the whole configuration can judge.
         if not foreign and (found is None or found[0]):
             return (None if found is None else found[1]), []
