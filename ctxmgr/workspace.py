@@ -308,14 +308,14 @@ class Workspace:
         Raises:
             NoHistory: there is no session, or nothing happened in it. Denied: the asker may not write it.
         """
-        from ctxmgr.memory.candidates import episode_of
+        from ctxmgr.memory.candidates import note_episode
         from ctxmgr.memory.episodes import retain_session
         from ctxmgr.types.memory import RetainResponse
 
         key = self._key(request.session)
         note = self.store.annotations.note(key, retain_session(self.store, key))
         assert note is not None, "an appended note can be read back"
-        return RetainResponse(episode=episode_of(note))
+        return RetainResponse(episode=note_episode(note))
 
     def recall(self, request: RecallRequest) -> RecallResponse:
         """Return the episodes of memory that answer a query best."""
@@ -482,9 +482,9 @@ class Workspace:
         # Not for our own format: such a log has its episodes already, and export and import must neither lose nor add records.
         foreign = [each.session for each in report.files if each.format != OWN_FORMAT]
         if report.added and foreign:
-            from ctxmgr.memory.episodes import retain_ended
+            from ctxmgr.memory.episodes import retain_ended_sessions
 
-            retain_ended(self.store, foreign)
+            retain_ended_sessions(self.store, foreign)
         return report
 
     def indexes(self, session: str, ids: Sequence[str]) -> dict[str, int]:

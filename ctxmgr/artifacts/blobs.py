@@ -13,7 +13,7 @@ from ctxmgr.artifacts.folder import Folder, folder_error, open_file, open_folder
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.tokens import ESTIMATE, Estimate, kind_of, known_kind
+from ctxmgr.text.tokens import ESTIMATE, Estimate, content_kind, known_kind
 
 PIECE = 1 << 20
 DRAFT = ".tmp-"
@@ -319,7 +319,7 @@ class Measure:
     def _text_kind(self) -> str:
         if self._previous not in (None, BINARY):
             return str(self._previous)
-        return kind_of(self._name, self._head if self._chars <= _HEAD else self._head + self._tail)
+        return content_kind(self._name, self._head if self._chars <= _HEAD else self._head + self._tail)
 
     def _refuse(self, found: tuple[str, ...]) -> None:
         if not found:

@@ -16,7 +16,7 @@ from ctxmgr.context.summaries.grammar import GRAMMARS
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.shared_state import ArtifactRow, DependencyRow, SummaryRow
-from ctxmgr.text.tokens import CODE, DENSE, TEXT, YAML, Counter, kind_of, known_kind
+from ctxmgr.text.tokens import CODE, DENSE, TEXT, YAML, Counter, content_kind, known_kind
 from ctxmgr.types.context_package import AgentNeed, Need
 from ctxmgr.types.goal import GoalSource
 
@@ -259,7 +259,7 @@ BINARY = "binary"
 def item_kind(row: ArtifactRow) -> str:
     """Return the content kind of an artifact; for code the language, by its file name."""
     kind = known_kind(row.type)
-    closer = kind_of(row.name, "") if kind == CODE else kind
+    closer = content_kind(row.name, "") if kind == CODE else kind
     return closer if closer in DENSE else kind
 
 

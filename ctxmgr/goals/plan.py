@@ -73,9 +73,9 @@ def from_yaml(text: str, name: str) -> Plan:
 
 
 def _compose(text: str, name: str) -> Any:
-    from ctxmgr.text.tokens import nesting
+    from ctxmgr.text.tokens import nesting_depth
 
-    if nesting(text) > MAX_DEPTH:
+    if nesting_depth(text) > MAX_DEPTH:
         raise InvalidInput(f"{name}: nested deeper than {MAX_DEPTH} levels", "a plan has tasks and subtasks")
     from ruamel.yaml import YAML  # 80 ms, and only where YAML is read
     from ruamel.yaml.error import YAMLError

@@ -104,7 +104,7 @@ def confirmed_prompt(client: Client, event: Event, config: Config, folder: Path,
     with tempfile.TemporaryDirectory(prefix="ctxmgr-") as place:
         own = client.log_content(event)
         if own is None:
-            log = client.log_of(event)
+            log = client.log_path(event)
             begun = [] if hung_at is None else open_calls(client, event.session, modification_time(log))
             log = excerpt(log, place, client.unwritten(event), begun)
         else:

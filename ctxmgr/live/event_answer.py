@@ -26,9 +26,9 @@ from ctxmgr.clients import (
     WATCHER_LOCK,
     SessionFile,
     as_object,
-    digest_of,
     event_bytes,
     parse_event,
+    short_digest,
     state_folder,
     state_name,
 )
@@ -241,7 +241,7 @@ def fingerprints(call: Call) -> tuple[str, str]:
     else:
         text = dumps(call.given)
     data = f"{call.action}\n{text}".encode("utf-8", "surrogatepass")
-    return digest_of(data.translate(None, _BLURRED)), digest_of(data)
+    return short_digest(data.translate(None, _BLURRED)), short_digest(data)
 
 
 def result_fingerprint(result: Any) -> tuple[str, bool]:
@@ -251,7 +251,7 @@ def result_fingerprint(result: Any) -> tuple[str, bool]:
         text = text[:_END] + text[-_END:]
     # "rror: " is the end of "ValueError: ..." as well as of "error: ...".
     failed = text.startswith(_FAILURES) or "Traceback (most" in text or "rror: " in text
-    return digest_of(text.encode("utf-8", "surrogatepass").translate(None, _BLURRED)), failed
+    return short_digest(text.encode("utf-8", "surrogatepass").translate(None, _BLURRED)), failed
 
 
 class Rounds:

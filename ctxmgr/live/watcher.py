@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.base.paths import make_private_folder, replace_file
-from ctxmgr.clients import AFTER, SESSION_SUFFIX, WATCHER_LOCK, Client, Event, client, rows_in, state_folder, state_name
+from ctxmgr.clients import AFTER, SESSION_SUFFIX, WATCHER_LOCK, Client, Event, client, read_rows, state_folder, state_name
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import Busy, CtxmgrError
 from ctxmgr.history.live.record_sources import Batch, Follower, LogSource, Sight, Source
@@ -169,7 +169,7 @@ class HookedSessions:
 def _read_session(path: str) -> WatchedSession | None:
     begun: dict[str, Any] | None = None
     ended = False
-    for row in rows_in(path):
+    for row in read_rows(path):
         if row.get("kind") == "session":
             begun, ended = row, False
         elif row.get("kind") == "sessionEnd":

@@ -21,7 +21,7 @@ from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds
 from ctxmgr.history.query.address import find_entries, link_targets, linked_entry, live_link_targets, session_key
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.ids import new_id, now, parse_time
-from ctxmgr.memory.candidates import Candidates, Finder, LexicalRanker, Ranker, TextFinder, episode_of, locate
+from ctxmgr.memory.candidates import Candidates, Finder, LexicalRanker, Ranker, TextFinder, locate, note_episode
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.queries import Rows
 from ctxmgr.store.text_normalisation import storable
@@ -211,7 +211,7 @@ class EmbeddedMemory:
         self._store.append([record])
         note = self._store.annotations.note(key, str(record["id"]))
         assert note is not None, "an appended note can be read back"
-        return episode_of(note)
+        return note_episode(note)
 
 
 def _is_reflection(episode: Episode) -> bool:
@@ -330,7 +330,7 @@ def reflection(store: Store, query: str, episodes: Sequence[Episode], outdated: 
         questions=[_statement(each) for each in newest if _asks(each.text)],
         sessions=list(dict.fromkeys(each.session for each in newest)),
     )  # fmt: skip
-    return found.model_copy(update={"text": "\n".join(_written(found, newest))})
+    return found.model_copy(update={"text": "\n".join(_reflection_lines(found, newest))})
 
 
 def heading(query: str) -> str:
@@ -443,7 +443,7 @@ def _asks(text: str) -> bool:
     return any(mark in text for mark in ("?", "？", "؟"))
 
 
-def _written(found: Reflection, newest: Sequence[Episode]) -> Iterator[str]:
+def _reflection_lines(found: Reflection, newest: Sequence[Episode]) -> Iterator[str]:
     if not newest:
         yield f"{heading(found.query)} nothing."
         return

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from ctxmgr.context.packages import block, mapping_lines
-from ctxmgr.text.tokens import nesting
+from ctxmgr.text.tokens import nesting_depth
 
 TEXT = st.text(
     st.characters(exclude_categories=()) | st.sampled_from("\n\t \r\x00\x1b\x85\u2028\ufeff\ud800#:-'\"|>%@`"), max_size=40
@@ -84,4 +84,4 @@ def test_plain_text_stands_as_it_is() -> None:
 )
 def test_how_deep_a_text_is_nested(text: str, deep: int) -> None:
     """Brackets count wherever they stand, dashes from eight in a row on, since plain words have a few."""
-    assert nesting(text) == deep
+    assert nesting_depth(text) == deep

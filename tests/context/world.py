@@ -18,7 +18,7 @@ from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import KEY, NEEDS, PROJECT, RULES, VERSION
 from ctxmgr.store.repositories.shared_state import ArtifactRow
-from ctxmgr.text.tokens import ESTIMATE, Counter, kind_of
+from ctxmgr.text.tokens import ESTIMATE, Counter, content_kind
 from ctxmgr.types.context_package import (
     AgentNeed,
     AssembleRequest,
@@ -79,7 +79,7 @@ class World:
             digest = hashlib.sha256(raw).hexdigest()
             self.contents[digest] = raw
             text = raw.decode("utf-8", "replace")
-            kind = kind or kind_of(name, text)
+            kind = kind or content_kind(name, text)
             identity = "art_" + hashlib.sha256(f"{owner}/{name}/{self._version}".encode()).hexdigest()[:16]
             links = [
                 {"id": self.id_of(target), "agent": target.partition("/")[0], "name": target.partition("/")[2], "type": type_}

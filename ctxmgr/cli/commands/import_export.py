@@ -20,7 +20,7 @@ from ctxmgr.cli.terminal import ProgressMeter
 from ctxmgr.cli.views.layout import Column, Span, amount, compact, plural, short_ids
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.exporters import EXPORTERS
-from ctxmgr.exporters.conversation import conversation_of
+from ctxmgr.exporters.conversation import build_conversation
 from ctxmgr.history.formats import OWN_FORMAT, format_views
 from ctxmgr.history.ingest import require_logs
 from ctxmgr.history.query.address import session_key
@@ -163,7 +163,7 @@ def _lines(workspace: Workspace, keys: Sequence[int | None], form: str, losses: 
     for key in keys if None not in keys else [each for each, _ in workspace.store.sessions.page(0, None)]:
         if key is not None:
             session = workspace.store.sessions.name(key)
-            for line in exporter.write(conversation_of(session, workspace.store.sessions.records(key)), losses):
+            for line in exporter.write(build_conversation(session, workspace.store.sessions.records(key)), losses):
                 yield line.encode()
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from ctxmgr.context.summaries.prose import MORE, one_line, shorten
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.tokens import JSON, YAML, nesting
+from ctxmgr.text.tokens import JSON, YAML, nesting_depth
 
 _PLAIN = lazy_pattern(r"[A-Za-z_/.][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)
 _NUMERIC = lazy_pattern(r"-?\d[\w.]*", re.ASCII)
@@ -342,7 +342,7 @@ def from_yaml(text: str) -> list[Node]:
     Raises:
         Exception: whatever the parser says about broken YAML; ValueError for one that is mostly aliases.
     """
-    if nesting(text) > _MAX_NESTING:
+    if nesting_depth(text) > _MAX_NESTING:
         raise ValueError("nested too deep")
     from ruamel.yaml import YAML  # 80 ms, and only where YAML is summarised
 
