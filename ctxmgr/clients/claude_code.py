@@ -55,7 +55,8 @@ class ClaudeCode(Client):
             if each is not None
         ]
         return Event(
-            kind, name, first_text(fields, "session_id"), calls, first_text(fields, "agent_id"), first_text(fields, "transcript_path"),
+            kind, name, first_text(fields, "session_id"), calls, first_text(fields, "agent_id"),
+            first_text(fields, "transcript_path"),
             first_text(fields, "cwd"),
         )  # fmt: skip
 

@@ -43,7 +43,8 @@ class Codex(Client):
             )
         ]  # fmt: skip
         return Event(
-            kind, name, first_text(fields, "session_id"), calls if kind in (BEFORE, AFTER) else [], first_text(fields, "agent_id"),
+            kind, name, first_text(fields, "session_id"), calls if kind in (BEFORE, AFTER) else [],
+            first_text(fields, "agent_id"),
             first_text(fields, "transcript_path"), first_text(fields, "cwd"),
         )  # fmt: skip
 

@@ -290,7 +290,7 @@ class AgentScope:
 
     def _flags_again(self, step: Step, before: Step) -> int:
         distance = step.number - before.number
-        # `_seen` may reach back twice as far (see `_trim`), and what is found must not depend on when the past was cut.
+        # `_find_similar` may reach back twice as far (see `_trim`), and what is found must not depend on when the past was cut.
         if distance > self._settings.window:
             return 0
         flags = Wake.AGAIN | Wake.REPEATED if step.same(before) else Wake.AGAIN

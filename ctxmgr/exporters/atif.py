@@ -81,7 +81,8 @@ def _step(number: int, step: Step, started: dict[str, str], losses: Losses) -> d
             found["observation"] = {"results": results}
     if step.usage:
         counts = {
-            "prompt_tokens": first_token_count(step, "inputTokens"), "completion_tokens": first_token_count(step, "outputTokens"),
+            "prompt_tokens": first_token_count(step, "inputTokens"),
+            "completion_tokens": first_token_count(step, "outputTokens"),
             "cached_tokens": first_token_count(step, "cacheReadTokens", "cachedInputTokens"),
         }  # fmt: skip
         found["metrics"] = {name: count for name, count in counts.items() if count is not None}

@@ -296,7 +296,8 @@ class Goals(PlanEdits):
         self._repository.replayed = 0
         view = self._view(state)
         return ResumeAnswer(
-            state=view, claims=collect_claims(state, self.root, probed), in_flight=view.in_flight, replayed=replayed, took_over=took,
+            state=view, claims=collect_claims(state, self.root, probed), in_flight=view.in_flight, replayed=replayed,
+            took_over=took,
             previous=owner_view(state.epoch - 1, previous) if took and previous else None, rebuilt=rebuilt,
             brief=write_brief(state, BriefRequest().max_chars, "resume").text,
         )  # fmt: skip
@@ -343,7 +344,8 @@ def candidate(state: State, request: ActionRequest, agent: str, ts: str) -> tupl
         number = attempt.number if attempt else 0
     args: Any = plain(request.args)
     item = OpenAction(
-        id=new_id(), agent=request.agent or agent, action=request.action, key=call_key(request.action, args), args=shorten(args),
+        id=new_id(), agent=request.agent or agent, action=request.action, key=call_key(request.action, args),
+        args=shorten(args),
         began=ts, node=node.id, attempt=number,
     )  # fmt: skip
     if isinstance(request, RecordRequest) and has_result(request):

@@ -57,7 +57,7 @@ class _Session:
         t = self._t = self._t or self._log.session()
         changed = mapping(value.get("$set"))
         listed = sequence(value.get("messages")) or sequence(changed.get("messages"))
-        # ``$set`` with messages rebuilds the list; most of them were seen on lines before, and `seen` leaves those out.
+        # ``$set`` with messages rebuilds the list; most of them were seen on lines before, and `is_repeated` leaves those out.
         for message in listed:
             t.place = f"{self._log.place}.{text(mapping(message).get('id')) or '?'}"
             self._message(t, mapping(message))

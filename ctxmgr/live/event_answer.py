@@ -155,7 +155,7 @@ def _is_watched() -> bool:
 
 def _take_word(client: Client, event: Event, rounds: Rounds) -> bytes:
     """Return the word that the watcher left for the main agent about a call that hung; each is returned once."""
-    # A call that hung is one of the main agent: `Watched` knows no other.
+    # A call that hung is one of the main agent: `WatchedSession` knows no other.
     if event.agent:
         return b""
     try:

@@ -117,7 +117,7 @@ class HookedSessions:
         """Return the number of entries of each session whose log was read."""
         return {session: count for each in self._followed.values() for session, count in each.counts().items()}
 
-    def have_all_ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether no session lives."""
         return not self.living_sessions()
 
@@ -283,8 +283,8 @@ def run(_name: str, pause: Callable[[float], None] = time.sleep) -> None:
         return
     sessions = HookedSessions()
     # Twice: a session that begins just before the lock is let go finds it held, and so starts no watcher of its own.
-    while not sessions.have_all_ended():
+    while not sessions.has_ended():
         with only_watcher():
-            while not sessions.have_all_ended():
+            while not sessions.has_ended():
                 sessions.tick()
                 pause(EVERY)

@@ -114,7 +114,7 @@ def find_verdict(findings: list[Finding], *, ever: bool = False) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The last entry of a session that had succeeded by some moment; `ctxmgr.detect.monitor.read_progress` says what that means.
+    """The last entry of a session that had succeeded by some moment; `ctxmgr.detect.monitor.read_progress` defines that.
 
     ``id`` and ``index`` are the entry's, ``at`` is the time of its result in seconds since 1970 (None: it has none).
     """

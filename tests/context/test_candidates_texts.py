@@ -92,7 +92,7 @@ def test_nothing_is_kept_of_a_package_that_failed(world: World, monkeypatch: pyt
     def no_record(*_: object) -> dict[str, object]:
         return {"v": 1, "kind": "event"}
 
-    monkeypatch.setattr("ctxmgr.context.assembly.record_of", no_record)
+    monkeypatch.setattr("ctxmgr.context.assembly.package_record", no_record)
     with pytest.raises(Exception, match="not a record"):
         world.assemble(tokens=900, items=["arch/a.md"])
 

@@ -164,19 +164,19 @@ def test_a_session_lives_until_its_end_or_until_its_process_is_gone(tmp_path: Pa
     _session(tmp_path)
     path = Path(SessionFile("claude-code", "s").path)
     assert len(_sessions().living_sessions()) == 1
-    assert _sessions().have_all_ended() is False
-    assert HookedSessions(lambda: NOW + 7200).have_all_ended()
+    assert _sessions().has_ended() is False
+    assert HookedSessions(lambda: NOW + 7200).has_ended()
 
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as client:
         path.write_text(json.dumps({**read_rows(str(path))[0], "pid": client.pid}) + "\n")
         _aged(path, 60)
         sessions = _sessions()
         assert len(sessions.living_sessions()) == 1
-    assert sessions.have_all_ended()
-    assert not _sessions().have_all_ended(), "a shell that only started the hook is gone before anyone looks"
+    assert sessions.has_ended()
+    assert not _sessions().has_ended(), "a shell that only started the hook is gone before anyone looks"
 
     hooked("claude-code", {"session_id": "s", "hook_event_name": "SessionEnd"})
-    assert _sessions().have_all_ended()
+    assert _sessions().has_ended()
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage\n", b"[]\n", b'{"v":1,"kind":"session"}\n', b"\xff\n" * 50_000])

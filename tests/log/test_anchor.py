@@ -147,7 +147,7 @@ def test_anchors_of_histories_that_are_gone_are_removed_when_they_are_old(
         os.utime(place, (old, old))
 
     monkeypatch.setattr(
-        anchor, "place_of", {str(tmp_path / "new.jsonl"): str(where / "ab00")}.__getitem__
+        anchor, "anchor_path", {str(tmp_path / "new.jsonl"): str(where / "ab00")}.__getitem__
     )  # one new history in 256 tidies up
     store(str(tmp_path / "new.jsonl"), head(1))
     monkeypatch.undo()

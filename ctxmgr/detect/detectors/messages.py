@@ -62,7 +62,7 @@ _MAX_EVENTS = 64
 _END_SIZES = (256, 1024)
 """Characters from the end of a message that are looked at first, and if they hold no prose."""
 _MAX_SEQ_GAP = 2
-"""How far apart two neighbours of a log are (see `observations_of`): a record may be a start and a finish at once."""
+"""How far apart two neighbours of a log are (see `session_observations`): a record may be a start and a finish at once."""
 
 
 class _Chant(NamedTuple):

@@ -136,7 +136,7 @@ def find_entry_form(store: Store, reader: Any, key: int | None, index: int | Non
         raise NoHistory("record or import a run first")
     if index is not None:
         place = index + total if index < 0 else index
-        found = reader.entry_at(key, place) if 0 <= place < total else None
+        found = reader.find_entry(key, place) if 0 <= place < total else None
         if found is None:
             raise OutOfBounds(f"{store.sessions.name(key)} has the indexes 0 to {total - 1}")
         return found

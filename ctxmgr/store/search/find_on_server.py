@@ -104,15 +104,15 @@ class SearchOnServer(Search):
         return [str(row[0]) for row in self._engine.query(_SAMPLE, {"places": places})]
 
     def _match_range(self, low: int, high: int) -> list[Hit]:
-        return self._compare_rows("record.seq BETWEEN :low AND :high", {"low": low, "high": high})
+        return self._compare_on_server("record.seq BETWEEN :low AND :high", {"low": low, "high": high})
 
     def _match_places(self, places: Collection[int], *, known: bool = False) -> list[Hit]:
         found: list[Hit] = []
         for batch in batches(sorted(places)):
-            found += self._compare_rows("record.seq = ANY(:places)", {"places": list(batch)})
+            found += self._compare_on_server("record.seq = ANY(:places)", {"places": list(batch)})
         return found
 
-    def _compare_rows(self, places: str, values: dict[str, Any]) -> list[Hit]:
+    def _compare_on_server(self, places: str, values: dict[str, Any]) -> list[Hit]:
         """Return the rows of the scopes at these places that hold the text, and keep some for whoever shows them."""
         condition, likely = self._prefilter()
         found: list[Hit] = []

@@ -101,7 +101,7 @@ assert store.leases.take("s", "paused", 0.0, 0.5)
 if stopped == "before it writes":
     ready()
 try:
-    with store.leases.kept("s", "paused", store.clock) as kept:
+    with store.leases.hold("s", "paused", store.clock) as kept:
         if stopped == "while it writes":
             ready()
         if kept:
