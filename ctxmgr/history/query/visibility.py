@@ -1,7 +1,7 @@
 """Decide which records of a history an agent may see, and copy them as the history grows.
 
-`visibility_conditions` derives from a record alone on which owners and records its visibility depends; a record that it does not
-understand is hidden. `VisibilitySync` judges each record once, and again those that depend on a record that had not come yet.
+`visibility_conditions` derives from a record alone on which owners and records its visibility depends; a record that it does
+not understand is hidden. `VisibilitySync` judges each record once, again those that depend on a record that had not come yet.
 """
 
 from __future__ import annotations
